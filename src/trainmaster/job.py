@@ -1,0 +1,105 @@
+"""JobSpec: the frozen description of a run, the only thing that passes below the SDK."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from trainmaster.errors import UserErrorException
+from trainmaster.plain import PlainDataError, from_plain, to_plain
+
+SPEC_VERSION = 1
+
+DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
+DataMode = Literal["mount", "download", "upload"]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How the processes of a run find each other, and how many there are."""
+
+    kind: DistributionKind = "single"
+    process_count_per_node: int = 1
+    backend: str = ""
+    """`torch` only: gloo or nccl."""
+    process_count: int | None = None
+    """`torch` only: all processes of the run; none means one per node."""
+    worker_count: int = 1
+    parameter_server_count: int = 1
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """What the script's Python has: the user's own interpreter, or a set of packages built once per digest."""
+
+    user_managed: bool = False
+    interpreter: str = ""
+    """`user_managed` only: path of the Python; empty means the one that submitted."""
+    python_version: str = ""
+    """Major.minor of the Python to build with; empty means the one that submitted."""
+    pip_packages: tuple[str, ...] = ()
+    conda_packages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataBinding:
+    """A path of a datastore that the script sees as `$AZUREML_DATAREFERENCE_<name>`."""
+
+    name: str
+    datastore: str
+    path: str = ""
+    mode: DataMode = "mount"
+    path_on_compute: str = ""
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """Everything needed to run a script once, on whichever machine."""
+
+    source_directory: str
+    target: str
+    version: int = SPEC_VERSION
+    script: str = ""
+    """Relative to the source folder; empty when `command` is given."""
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    node_count: int = 1
+    distribution: Distribution = field(default_factory=Distribution)
+    environment: EnvironmentSpec = field(default_factory=EnvironmentSpec)
+    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    """What the user asked for."""
+    inherited_variables: Mapping[str, str] = field(default_factory=dict)
+    """The few variables taken over from the submitting shell (PATH, HOME, LANG, ...)."""
+    data: tuple[DataBinding, ...] = ()
+    max_run_duration_seconds: int | None = None
+    framework: str = "Python"
+    communicator: str = "None"
+    use_gpu: bool = False
+    snapshot_id: str = ""
+    """Set by submit, once the source folder is taken."""
+
+
+def dump_spec(spec: JobSpec) -> str:
+    """`spec` as JSON text."""
+    return json.dumps(to_plain(spec), indent=1, sort_keys=True)
+
+
+def load_spec(text: str, where: str = "the job specification") -> JobSpec:
+    """The JobSpec in `text`; one clear error for anything else."""
+    try:
+        data = json.loads(text)
+    except ValueError as error:
+        raise UserErrorException(f"{where} is not JSON", cause=str(error)) from None
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > SPEC_VERSION:
+        raise UserErrorException(
+            f"{where} has version {version}; this Trainmaster reads up to {SPEC_VERSION}",
+            hint="Install a newer Trainmaster.",
+        )
+    try:
+        return from_plain(JobSpec, data, where)
+    except PlainDataError as error:
+        raise UserErrorException(f"{where} cannot be used", cause=str(error)) from None

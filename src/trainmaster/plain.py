@@ -1,0 +1,92 @@
+"""Frozen dataclasses to plain JSON data and back, strictly: an unknown or missing key is an error that names it."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, TypeVar, Union
+
+T = TypeVar("T")
+
+
+class PlainDataError(ValueError):
+    """Data that does not describe the dataclass it was read as."""
+
+
+def to_plain(value: Any) -> Any:
+    """`value` as dicts, lists and scalars that `json` can write."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): to_plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_plain(item) for item in value]
+    return value
+
+
+def from_plain(kind: type[T], data: Any, where: str = "") -> T:
+    """The dataclass `kind` described by `data`; `where` names the place in messages."""
+    where = where or kind.__name__
+    if not isinstance(data, Mapping):
+        raise PlainDataError(f"{where} must be an object, not {type(data).__name__}")
+    hints = _hints(kind)
+    unknown = set(data) - set(hints)
+    if unknown:
+        raise PlainDataError(f"{where} has unknown keys: {', '.join(sorted(map(str, unknown)))}")
+    values = {name: _read(hints[name], item, f"{where}.{name}") for name, item in data.items()}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise PlainDataError(f"{where}: {error}") from None
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    resolved = typing.get_type_hints(kind)
+    return {field.name: resolved[field.name] for field in dataclasses.fields(kind)}
+
+
+def _read(hint: Any, value: Any, where: str) -> Any:
+    if hint is Any:
+        return value
+    origin = typing.get_origin(hint)
+    if origin in (Union, types.UnionType):
+        return _read_union(hint, value, where)
+    if origin is tuple:
+        return tuple(_read(typing.get_args(hint)[0], item, f"{where}[{n}]") for n, item in _items(value, where))
+    if origin in (dict, Mapping):
+        inner = typing.get_args(hint)[1]
+        if not isinstance(value, Mapping):
+            raise PlainDataError(f"{where} must be an object, not {type(value).__name__}")
+        return {str(key): _read(inner, item, f"{where}.{key}") for key, item in value.items()}
+    if dataclasses.is_dataclass(hint):
+        return from_plain(typing.cast(type[Any], hint), value, where)
+    return _read_scalar(hint, value, where)
+
+
+def _read_union(hint: Any, value: Any, where: str) -> Any:
+    choices = typing.get_args(hint)
+    if value is None and type(None) in choices:
+        return None
+    return _read(next(choice for choice in choices if choice is not type(None)), value, where)
+
+
+def _read_scalar(hint: Any, value: Any, where: str) -> Any:
+    if typing.get_origin(hint) is typing.Literal:
+        if value not in typing.get_args(hint):
+            raise PlainDataError(f"{where} must be one of {', '.join(map(str, typing.get_args(hint)))}, not {value!r}")
+        return value
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise PlainDataError(f"{where} must be {hint.__name__}, not {type(value).__name__}")
+    return value
+
+
+def _items(value: Any, where: str) -> list[tuple[int, Any]]:
+    if not isinstance(value, (list, tuple)):
+        raise PlainDataError(f"{where} must be a list, not {type(value).__name__}")
+    return list(enumerate(value))

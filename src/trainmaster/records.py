@@ -1,0 +1,170 @@
+"""What the store keeps and the dispatcher answers with: plain records, and the states of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Status(StrEnum):
+    """The states of a run, by their v1 names."""
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    QUEUED = "Queued"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    FINALIZING = "Finalizing"
+    CANCEL_REQUESTED = "CancelRequested"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
+ACTIVE = frozenset(Status) - TERMINAL
+
+# Which state may follow which. A terminal state has no successor: that is promise 1.
+SUCCESSORS: Mapping[Status, frozenset[Status]] = {
+    Status.NOT_STARTED: frozenset(
+        {Status.PREPARING, Status.QUEUED, Status.STARTING, Status.RUNNING, Status.CANCEL_REQUESTED}
+    )
+    | TERMINAL,
+    Status.PREPARING: frozenset({Status.QUEUED, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.QUEUED: frozenset({Status.PREPARING, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.STARTING: frozenset({Status.RUNNING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.RUNNING: frozenset({Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.CANCEL_REQUESTED: frozenset({Status.FINALIZING}) | TERMINAL,
+    Status.FINALIZING: TERMINAL,
+    Status.COMPLETED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class RunError:
+    """Why a run failed: shown first, everywhere."""
+
+    code: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """For a script: rank, node, exit_code, signal, tail (the last lines it wrote)."""
+
+
+@dataclass(frozen=True)
+class ExperimentRecord:
+    """A named group of runs."""
+
+    id: str
+    name: str
+    created_at: float
+    archived_at: float | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, as the store has it. Times are seconds since the epoch (UTC)."""
+
+    id: str
+    experiment: str
+    """The experiment's name."""
+    status: Status
+    created_at: float
+    seq: int = 0
+    """Position in the workspace: larger is newer; given by the store."""
+    number: int = 0
+    """Ordinal within the experiment; given by the store."""
+    type: str = "azureml.scriptrun"
+    parent_id: str | None = None
+    display_name: str = ""
+    description: str = ""
+    target: str = ""
+    spec: str = ""
+    """The JobSpec as JSON text; empty for interactive runs."""
+    snapshot_id: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    waiting_for: str = ""
+    """While it waits: a sentence that says for what."""
+    nodes: tuple[int, ...] = ()
+    """The target's nodes it holds."""
+    error: RunError | None = None
+    warnings: tuple[str, ...] = ()
+    submitted_by: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """Which runs to list: newest first, `limit` at most, older than `before_seq`."""
+
+    experiment: str | None = None
+    parent_id: str | None = None
+    recursive: bool = False
+    """With `parent_id`: all descendants."""
+    include_children: bool = False
+    type: str | None = None
+    statuses: tuple[str, ...] = ()
+    target: str | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    """Tag name to value; None asks only that the tag is there."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    limit: int = 100
+    before_seq: int | None = None
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric of a run without its history."""
+
+    name: str
+    kind: str
+    """scalar, row, image or json."""
+    count: int
+    last: Any = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricSeries:
+    """The values of one metric, oldest first, possibly down-sampled."""
+
+    name: str
+    kind: str
+    count: int
+    """How many values there are in all."""
+    values: tuple[Any, ...] = ()
+    steps: tuple[int | None, ...] = ()
+    times: tuple[float, ...] = ()
+    index: tuple[int, ...] = ()
+    """Position of each value in the full series."""
+
+
+@dataclass(frozen=True)
+class TargetRecord:
+    """A named place with nodes of a given size."""
+
+    name: str
+    engine: str
+    nodes: int
+    cpus_per_node: int
+    gpus_per_node: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class DatastoreRecord:
+    """A named storage: any fsspec URL."""
+
+    name: str
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_default: bool = False
+    created_at: float = 0.0
