@@ -1,0 +1,14 @@
+"""`python -I -S -E <kit>/trainmaster/node/__main__.py <plan.json>`.
+
+Kept tiny: unlike a module, a script is compiled anew at every start.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # -I keeps the user's packages and variables out; it also keeps out the kit this file lies in.
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+    from trainmaster.node.agent import main
+
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,329 @@
+"""The life of one agent: claim the plan, start its processes, wait, end everything, say how it went.
+
+Exit codes: 0 the plan was carried out (or is in other hands), 2 it is broken, 3 there was no writing the result.
+"""
+
+import os
+import time
+
+from trainmaster.node import cgroup as cgroups
+from trainmaster.node import claim, folders, jsonfile, ranks, spawn
+from trainmaster.node.interrupts import Interrupted, Interrupts
+from trainmaster.node.plan import PlanError
+from trainmaster.node.plan import read as read_plan
+
+# How long what a failed script left behind may take to end.
+_SHORT_GRACE = 2.0
+
+
+def main(arguments):
+    """Carries out the plan in the file named by the one argument; returns the exit code."""
+    if len(arguments) != 1:
+        say("usage: python -I -S -E __main__.py <plan.json>")
+        return 2
+    path = os.path.abspath(arguments[0])
+    folder = os.path.dirname(path)
+    try:
+        plan = read_plan(path)
+    except PlanError as error:
+        return _refuse_plan(path, folder, str(error))
+    interrupts = Interrupts()
+    place = cgroups.place(plan.run_id, plan.node)
+    if not _claimed(folder, place):
+        return 0
+    return Agent(plan, folder, place, interrupts).carry_out()
+
+
+def say(text):
+    """One line into the agent's own log."""
+    line = "{} {}\n".format(time.strftime("%Y-%m-%d %H:%M:%S"), text)
+    try:
+        os.write(2, line.encode("utf-8", "backslashreplace"))
+    except OSError:
+        # Nobody to tell and nothing to do about it: the disk is full or the log is gone.
+        pass
+
+
+def _claimed(folder, cgroup):
+    if claim.make(folder, cgroup):
+        return True
+    say("another agent carries out this plan")
+    return False
+
+
+def _refuse_plan(path, folder, cause):
+    say("{}: {}".format(path, cause))
+    try:
+        if not _claimed(folder, None):
+            return 0
+    except OSError as error:
+        say("the plan's folder cannot be written: {}".format(error))
+        return 2
+    from trainmaster.node import result
+
+    hint = "Submit the run again; a plan is written by the dispatcher and not meant to be edited."
+    problem = {"headline": "{}: broken plan".format(path), "cause": cause, "hint": hint}
+    result.write(folder, _result("error", None, [], None, 0, [], problem))
+    return 2
+
+
+class Agent(object):
+    """Carries out one plan."""
+
+    def __init__(self, plan, folder, cgroup, interrupts):
+        self._plan = plan
+        self._folder = folder
+        self._interrupts = interrupts
+        self._cgroup = cgroup
+        self._ranks = []
+        self._tree = None
+        self._reason = "exited"
+        self._error = None
+        self._first_failure = None
+        self._memory_kills = 0
+        self._started_at = None
+        self._limit_at = None  # monotonic time at which the run has taken too long
+        self._kill_at = None  # monotonic time at which patience ends; set once the processes were told to end
+
+    def carry_out(self):
+        """From the claimed plan to its result; returns the exit code."""
+        self._become_keeper()
+        try:
+            with self._interrupts.raised():
+                folders.prepare(self._plan)
+            self._start()
+        except Interrupted:
+            self._reason = "cancelled"
+        except Exception as error:  # noqa: BLE001 - whatever it is, processes must not stay and the run must hear of it
+            self._refuse(error)
+        else:
+            self._report_start()
+            self._wait_for_ranks()
+        killed, survivors = self._clear_up()
+        return self._finish(killed, survivors)
+
+    def _become_keeper(self):
+        """Sees to it that no process can get away."""
+        _close_inherited()
+        cgroups.leave()
+        if not spawn.become_subreaper():
+            say("orphans cannot be adopted on this machine; they are found by their variables only")
+        if self._cgroup is not None and not cgroups.make(self._cgroup):
+            self._cgroup = None
+
+    def _start(self):
+        self._memory_kills = ranks.memory_kills()
+        door = os.path.join(self._cgroup, "cgroup.procs") if self._cgroup else None
+        started = []
+        self._started_at = time.time()
+        for process in self._plan.processes:
+            started.append(spawn.start(process, self._environment(process), door))
+            self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log))
+        if self._plan.time_limit_seconds is not None:
+            self._limit_at = time.monotonic() + self._plan.time_limit_seconds
+        for one in started:
+            one.confirm()
+
+    def _environment(self, process):
+        """The variables of the plan, and the two by which the process is found wherever it hides."""
+        environment = dict(process.env)
+        environment["TRAINMASTER_RUN_ID"] = self._plan.run_id
+        environment["TRAINMASTER_AGENT"] = "{}/{}".format(self._plan.run_id, self._plan.node)
+        return environment
+
+    def _refuse(self, error):
+        """The plan cannot be started: remembers why."""
+        self._reason = "error"
+        headline = getattr(error, "headline", None)
+        if headline is None:
+            import traceback
+
+            say(traceback.format_exc())
+            headline = "the agent of node {} failed: {}".format(self._plan.node, error)
+        self._error = {
+            "headline": headline,
+            "cause": getattr(error, "cause", type(error).__name__),
+            "hint": getattr(error, "hint", "See agent.log beside the plan."),
+        }
+        say("not started: {}".format(" | ".join(text for text in self._error.values() if text)))
+
+    def _report_start(self):
+        from trainmaster.node import result
+
+        for rank in self._ranks:
+            say("rank {} runs as process {}".format(rank.rank, rank.pid))
+        records = [rank.running_record() for rank in self._ranks]
+        try:
+            path = os.path.join(self._folder, "running.json")
+            jsonfile.write(path, {"version": 1, "started_at": self._started_at, "processes": records})
+        except OSError as error:
+            say("running.json: {}".format(error.strerror))
+        self._tell("running")
+        result.reserve(self._folder)
+
+    def _wait_for_ranks(self):
+        """Returns when all ranks have ended, or when those that were told to have had their time."""
+        while True:
+            self._reap()
+            if all(rank.ended for rank in self._ranks):
+                return
+            self._decide()
+            if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                return
+            times = [at for at in (self._kill_at, self._limit_at) if at is not None]
+            if self._kill_at is not None:
+                times = [self._kill_at]
+            self._interrupts.wait(max(0.0, min(times) - time.monotonic()) if times else None)
+
+    def _decide(self):
+        if self._kill_at is not None:
+            if self._is_hurried():
+                self._kill_at = time.monotonic()
+        elif self._first_failure is not None:
+            self._stop("a rank failed")
+        elif self._interrupts.asked:
+            self._reason = "cancelled"
+            self._stop("told to stop")
+        elif self._limit_at is not None and time.monotonic() >= self._limit_at:
+            self._reason = "timeout"
+            self._stop("the time limit of {} seconds has passed".format(self._plan.time_limit_seconds))
+
+    def _is_hurried(self):
+        """Whether somebody asked again: once to cancel, and once more to do so at once."""
+        return self._interrupts.asked >= (2 if self._reason == "cancelled" else 1)
+
+    def _stop(self, why):
+        say("{}: the processes have {} seconds to end".format(why, self._plan.grace_seconds))
+        self._kill_at = time.monotonic() + self._plan.grace_seconds
+        self._whole_tree().ask_to_end()
+
+    def _reap(self):
+        """Notes every child that ended, ranks and adopted orphans. Returns whether any child is left."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            for rank in self._ranks:
+                if rank.pid == pid and not rank.ended:
+                    self._note_end(rank, status)
+
+    def _note_end(self, rank, status):
+        told = self._kill_at is not None or self._interrupts.asked or self._reason != "exited"
+        rank.note_end(status, ranks.memory_kills() > self._memory_kills)
+        say("rank {} {}".format(rank.rank, rank.how()))
+        if rank.failed and not told and self._first_failure is None:
+            from trainmaster.node.tail import tail
+
+            self._first_failure = dict(rank.failure_record(), tail=tail(spawn.encode(rank.log)))
+
+    def _whole_tree(self):
+        if self._tree is None:
+            from trainmaster.node import process, tree
+
+            marker = "{}={}".format(tree.NODE_VARIABLE, tree.node_marker(self._plan.run_id, self._plan.node))
+            own = os.getpid()
+            self._tree = tree.Tree(marker, self._cgroup, root=own, since=process.start_time(own) or 0)
+        return self._tree
+
+    def _clear_up(self):
+        """Ends what is left of the tree. Returns how many there were besides the ranks, and the survivors."""
+        from trainmaster.node import tree as trees
+
+        tree = self._whole_tree()
+        if not self._reap() and not tree.find():
+            survivors = []
+        else:
+            self._protect_dispatcher()
+            until = self._patience()
+            survivors = tree.end(
+                lambda: 0.0 if self._is_hurried() else until,
+                wait=lambda found, seconds: self._interrupts.wait(seconds, found),
+                is_clear=lambda: not self._reap(),
+            )
+            self._reap()
+        if self._cgroup is not None:
+            trees.remove_cgroup(self._cgroup)
+        own = {(rank.pid, rank.start_time) for rank in self._ranks}
+        gone = tree.met - own - {one.name for one in survivors}
+        return len(gone), survivors
+
+    def _protect_dispatcher(self):
+        """A script may have started the dispatcher, by submitting a run; it must not end with this one."""
+        if self._plan.socket is not None:
+            from trainmaster.node import notify
+
+            pid = notify.listener(self._plan.socket)
+            if pid is not None:
+                self._whole_tree().protect(pid)
+
+    def _patience(self):
+        """The monotonic time until which leftovers are only asked to end."""
+        if self._kill_at is not None:
+            return self._kill_at
+        well = self._reason == "exited" and self._first_failure is None
+        grace = self._plan.grace_seconds
+        return time.monotonic() + (grace if well else min(grace, _SHORT_GRACE))
+
+    def _finish(self, killed, survivors):
+        from trainmaster.node import result
+
+        if killed:
+            say("{} processes that were left behind were ended".format(killed))
+        described = [
+            {"pid": one.pid, "start_time": one.start_time, "command": one.command} for one in survivors
+        ]
+        for one in described:
+            say("could not be ended: {}".format(one))
+        records = [rank.end_record() for rank in self._ranks]
+        answer = _result(
+            self._reason, self._started_at, records, self._first_failure, killed, described, self._error
+        )
+        written = result.write(self._folder, answer)
+        if not written:
+            say("the result could not be written: {}".format(jsonfile.dumps(answer)))
+        if not self._tell("ended"):
+            self._start_dispatcher()
+        return 0 if written else 3
+
+    def _tell(self, event):
+        if self._plan.socket is None:
+            return True
+        from trainmaster.node import notify
+
+        return notify.tell(self._plan.socket, self._plan.run_id, self._plan.node, event)
+
+    def _start_dispatcher(self):
+        say("nobody listens at {}: starting a dispatcher".format(self._plan.socket))
+        try:
+            spawn.start_detached(self._plan.dispatcher)
+        except spawn.StartError as error:
+            say("the dispatcher could not be started: {} | {}".format(error.headline, error.cause))
+
+
+def _close_inherited():
+    """What the starter left open must not reach the script; all that Python opens is closed at exec."""
+    for name in os.listdir("/proc/self/fd"):
+        handle = int(name)
+        if handle > 2:
+            try:
+                if os.get_inheritable(handle):
+                    os.close(handle)
+            except OSError:
+                continue  # the one the listing itself was read through
+
+
+def _result(reason, started_at, processes, first_failure, killed, survivors, error):
+    return {
+        "version": 1,
+        "reason": reason,
+        "started_at": started_at,
+        "ended_at": time.time(),
+        "processes": processes,
+        "first_failure": first_failure,
+        "killed": killed,
+        "survivors": survivors,
+        "error": error,
+    }

@@ -1,0 +1,52 @@
+"""agent.json: which agent carries out a plan. Made once, atomically: this is why every run runs once."""
+
+import errno
+import os
+
+from trainmaster.node import jsonfile, process
+
+NAME = "agent.json"
+
+
+def make(folder, cgroup):
+    """Claims the plan in `folder` for this process; False if another agent has it. Raises OSError."""
+    own = os.getpid()
+    text = jsonfile.dumps(
+        {
+            "version": 1,
+            "pid": own,
+            "start_time": process.start_time(own),
+            "boot_id": process.boot_id(),
+            "cgroup": cgroup,
+        }
+    )
+    place = os.path.join(folder, NAME)
+    if os.path.lexists(place):
+        return False
+    # The host's id is in the name because the folder may be shared by machines with the same process ids.
+    temporary = "{}.{}.{}.part".format(place, os.uname().nodename, own)
+    jsonfile.write_new(temporary, text)
+    try:
+        os.link(temporary, place)
+    except OSError as error:
+        if error.errno == errno.EEXIST:
+            return False
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            raise
+        return _make_without_links(place, text)
+    finally:
+        os.unlink(temporary)
+    return True
+
+
+def _make_without_links(place, text):
+    """For file systems without hard links: as exclusive, though for a moment the file is there but empty."""
+    try:
+        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    except FileExistsError:
+        return False
+    try:
+        os.write(handle, text.encode("ascii"))
+    finally:
+        os.close(handle)
+    return True

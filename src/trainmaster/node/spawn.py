@@ -1,0 +1,259 @@
+"""Starting processes by hand: fork, make it ours, exec; and saying what went wrong when it does.
+
+`subprocess` would do half of this at five times the price. No pipe stands between a script and its log.
+"""
+
+# The bare C module: `signal` wraps the same names in enums, which takes milliseconds.
+import _signal  # type: ignore[import-not-found]
+import errno
+import os
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# The C library keeps 32 and 33 for itself.
+_ALL_SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (32, 33)]
+
+
+class StartError(Exception):
+    """A process could not be started: headline, cause and hint for a person."""
+
+    def __init__(self, headline, cause, hint):
+        super(StartError, self).__init__(headline)
+        self.headline = headline
+        self.cause = cause
+        self.hint = hint
+
+
+class Started(object):
+    """A process on its way to its program; `confirm` waits until it is there."""
+
+    def __init__(self, pid, process, pipe):
+        self.pid = pid
+        self.process = process
+        self._pipe = pipe
+
+    def confirm(self):
+        """Returns once the program runs. Raises StartError if it never will."""
+        try:
+            said = os.read(self._pipe, 64)
+        finally:
+            os.close(self._pipe)
+        if said:
+            os.waitpid(self.pid, 0)
+            step, _, number = said.partition(b" ")
+            raise explain(self.process, step.decode("ascii"), int(number))
+
+
+def become_subreaper():
+    """Orphans below this process become its children instead of init's. False where that cannot be had."""
+    return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def start(process, environment, cgroup_procs):
+    """Starts a process of the run, one that cannot outlive this process. Raises StartError.
+
+    `cgroup_procs` is the file to join the run's cgroup through, or None.
+    """
+    agent = os.getpid()
+    return _fork(process, environment, lambda: _become_ours(agent, cgroup_procs))
+
+
+def start_detached(argv):
+    """Starts a program that has nothing to do with the run, in a session of its own. Raises StartError."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("TRAINMASTER_")}
+    started = _fork(_Detached(argv), environment, os.setsid)
+    started.confirm()
+    return started.pid
+
+
+class _Detached(object):
+    rank = None
+    cwd = "/"
+    log = os.devnull
+
+    def __init__(self, argv):
+        self.argv = argv
+
+
+def _fork(process, environment, prepare):
+    # All that can be made ready before the fork is: the child does nothing but system calls.
+    argv = [encode(text) for text in process.argv]
+    program = find_program(process, environment)
+    variables = {encode(name): encode(value) for name, value in environment.items()}
+    log, cwd = encode(process.log), encode(process.cwd)
+    reading, writing = os.pipe()
+    # Until the child has its own handlers, a signal would run ours there and wake the parent's loop.
+    before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _ALL_SIGNALS)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                prepare()
+                _reset_signals()
+                _run_program(program, argv, variables, cwd, log, writing)
+            finally:
+                os._exit(127)
+    except OSError as error:
+        os.close(reading)
+        hint = "Check the limits on processes and memory (ulimit -a) on this node."
+        raise StartError("{}: cannot be started".format(process.argv[0]), error.strerror, hint) from None
+    finally:
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
+        os.close(writing)
+    return Started(pid, process, reading)
+
+
+def _become_ours(agent, cgroup_procs):
+    os.setsid()
+    _prctl(_PR_SET_PDEATHSIG, _signal.SIGKILL)
+    if os.getppid() != agent:
+        # The agent was killed between the fork and the line above: nobody would ever end this process.
+        os._exit(127)
+    if cgroup_procs is not None:
+        try:
+            handle = os.open(cgroup_procs, os.O_WRONLY)
+            os.write(handle, b"0")
+            os.close(handle)
+        except OSError:
+            # Some machines let a cgroup be made but not joined; the other ways of finding processes remain.
+            pass
+
+
+def _reset_signals():
+    _signal.set_wakeup_fd(-1)
+    for number in _ALL_SIGNALS:
+        try:
+            _signal.signal(number, _signal.SIG_DFL)
+        except (OSError, ValueError):
+            continue  # SIGKILL and SIGSTOP
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
+def _run_program(program, argv, variables, cwd, log, pipe):
+    step = b"log"
+    try:
+        null = os.open(os.devnull, os.O_RDONLY)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for source, target in ((null, 0), (output, 1), (output, 2)):
+            os.dup2(source, target)
+        step = b"cwd"
+        os.chdir(cwd)
+        step = b"exec"
+        os.execve(program, argv, variables)
+    except OSError as error:
+        os.write(pipe, step + b" " + str(error.errno).encode("ascii"))
+
+
+def find_program(process, environment):
+    """The path to execute: argv[0] itself, or what the PATH of `environment` says. Raises StartError."""
+    name = process.argv[0]
+    if "/" in name:
+        return encode(name)
+    refused = None
+    for folder in environment.get("PATH", os.defpath).split(":"):
+        path = encode(os.path.join(process.cwd, folder, name))
+        if os.path.isdir(path):
+            continue
+        if os.access(path, os.X_OK):
+            return path
+        if os.path.exists(path):
+            refused = path
+    if refused is not None:
+        return refused  # executing it says why not
+    raise StartError(
+        "{}: no such file".format(name),
+        "There is no program of this name in PATH={}".format(environment.get("PATH", os.defpath)),
+        "Name the program with its full path, or add it to the environment of the run.",
+    )
+
+
+def encode(text):
+    """The bytes Linux wants. Not left to Python: an old one in the C locale would refuse all but ASCII."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def explain(process, step, number):
+    """The StartError for a child that stopped at `step` with this errno."""
+    why = os.strerror(number)
+    if step == "log":
+        return StartError(
+            "{}: {}".format(process.log, why.lower()),
+            "The log of rank {} cannot be written.".format(process.rank),
+            "Check that the disk has room and that the run's folder belongs to you.",
+        )
+    if step == "cwd":
+        return StartError(
+            "{}: {}".format(process.cwd, why.lower()),
+            "The working folder of rank {} cannot be entered.".format(process.rank),
+            "Check that the run's code folder is there and may be entered on this node.",
+        )
+    return _explain_exec(process, number, why)
+
+
+def _explain_exec(process, number, why):
+    program = process.argv[0]
+    path = os.path.join(process.cwd, program) if "/" in program else program
+    if number == errno.ENOENT and os.path.exists(encode(path)):
+        return _missing_interpreter(program, path)
+    if number == errno.ENOENT:
+        return StartError(
+            "{}: no such file".format(program),
+            "The program of rank {} does not exist.".format(process.rank),
+            "Check the path; a relative one begins in {}".format(process.cwd),
+        )
+    if number == errno.EACCES:
+        return StartError(
+            "{}: permission denied".format(program),
+            "It is not executable, lies where execution is forbidden, or is a folder.",
+            "Make it executable (chmod +x), or name the interpreter: python {}".format(program),
+        )
+    if number == errno.ENOEXEC:
+        return StartError(
+            "{}: not a program".format(program),
+            "It is neither a binary for this machine nor a script whose first line names an interpreter.",
+            "Begin it with a line such as #!/usr/bin/env python, or name the interpreter before it.",
+        )
+    hint = "Shorten the arguments or the environment variables." if number == errno.E2BIG else ""
+    return StartError("{}: {}".format(program, why.lower()), "The system refused to start it.", hint)
+
+
+def _missing_interpreter(program, path):
+    try:
+        with open(encode(path), "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        first = b""
+    if not first.startswith(b"#!"):
+        return StartError(
+            "{}: its loader is missing".format(program),
+            "The file exists, but the loader it was linked for does not: it was made for another system.",
+            "Use a program built for this machine.",
+        )
+    words = first[2:].split()
+    interpreter = words[0].decode("utf-8", "replace") if words else ""
+    # With a Windows line end the interpreter's name ends in a carriage return that nobody sees.
+    windows = first.rstrip(b"\n").endswith(b"\r")
+    return StartError(
+        "{}: its interpreter {} does not exist".format(program, interpreter),
+        "The first line of the script ends as lines do on Windows (CR LF)."
+        if windows
+        else "Its first line names it.",
+        "Save the script with Unix line ends."
+        if windows
+        else "Correct the first line, or name the interpreter before it.",
+    )
+
+
+def _prctl(option, value):
+    """`prctl` of the C library through the bare C module: ctypes itself takes milliseconds to import."""
+    if not _prctl_address:
+        return False
+    return _call(_prctl_address, (option, value, 0, 0, 0)) == 0
+
+
+try:
+    from _ctypes import call_function as _call
+    from _ctypes import dlopen, dlsym
+
+    _prctl_address = dlsym(dlopen(None, 2), "prctl")  # type: ignore[arg-type]
+except (ImportError, OSError):  # a Python built without libffi
+    _prctl_address = 0

@@ -1,0 +1,255 @@
+"""All processes of a run: found in three ways, so that none is missed, and ended.
+
+    cgroup     whatever forked, however often, unless it moved itself out
+    descent    children of the agent: as the subreaper it inherits every orphan of its tree
+    variable   what others were asked to start (`at`, a running tmux server) still carries the run's variables
+
+Never signals this process, its ancestors, those excluded, or what is not named by id *and* start time.
+"""
+
+import _signal  # type: ignore[import-not-found]
+import os
+import time
+
+from trainmaster.node import cgroup as cgroups
+from trainmaster.node import process
+
+RUN_VARIABLE = "TRAINMASTER_RUN_ID"
+# The agents of two nodes may share a machine: this one tells their processes apart.
+NODE_VARIABLE = "TRAINMASTER_AGENT"
+_AGENT = b"/trainmaster/node/__main__.py"
+
+
+class Tree(object):
+    """What belongs to one run (or one node of it) on this machine, and what it takes to find it."""
+
+    def __init__(self, marker, cgroup=None, root=None, since=0, exclude=()):
+        self._marker = b"\0" + marker.encode("utf-8", "surrogateescape") + b"\0"
+        self.cgroup = cgroup
+        self._root = root
+        self._since = since
+        self._protected = {0, 1, os.getpid()} | set(exclude)
+        self._told = set()
+        self.met = set()
+
+    def protect(self, pid):
+        """From now on this process and what it started are not of the tree."""
+        self._protected.add(pid)
+
+    def find(self):
+        """The living processes of the tree."""
+        table = _all_processes()
+        protected = self._protected | _ancestors(os.getpid(), table)
+        inside = cgroups.pids(self.cgroup) if self.cgroup else ()
+        for pid in inside:
+            # Born while the table was made.
+            if pid not in table:
+                table[pid] = process.look(pid)
+        marked = [one.pid for one in table.values() if one is not None and self._is_marked(one)]
+        table = {pid: one for pid, one in table.items() if one is not None and pid not in protected}
+        own = _with_descendants(table, [pid for pid in inside if pid in table] + marked, self._root)
+        return [table[pid] for pid in sorted(own) if not table[pid].gone]
+
+    def _is_marked(self, one):
+        # Only processes younger than the agent can be of its run; children of 2 are threads of the kernel.
+        if one.start_time < self._since or one.gone or one.parent == 2:
+            return False
+        variables = process.read("/proc/{}/environ".format(one.pid))
+        return bool(variables) and self._marker in b"\0" + variables
+
+    def ask_to_end(self):
+        """SIGTERM, once for each process (a second means "at once" to many programs). Returns those found."""
+        found = self.find()
+        for one in found:
+            if one.name not in self._told:
+                self._told.add(one.name)
+                process.send(one, _signal.SIGTERM)
+                # One that was stopped would never see it.
+                process.send(one, _signal.SIGCONT)
+        return found
+
+    def kill(self):
+        """SIGKILL for all of it. Returns what was found; more may have been born meanwhile."""
+        found = self.find()
+        if self.cgroup:
+            cgroups.kill(self.cgroup)
+        for one in found:
+            process.send(one, _signal.SIGKILL)
+        if self._root is not None:
+            self._kill_children()
+        return found
+
+    def _kill_children(self):
+        """Catches what forks and exits faster than /proc can be read: its children become the root's.
+
+        Only the root itself reaps them, so their ids cannot have passed to somebody else.
+        """
+        if self._root != os.getpid():
+            return
+        path = "/proc/{0}/task/{0}/children".format(self._root)
+        for _ in range(50):
+            for pid in (process.read(path) or b"").split():
+                if int(pid) not in self._protected:
+                    os.kill(int(pid), _signal.SIGKILL)
+
+    def end(self, term_until, give_up_after=10.0, wait=None, is_clear=None):
+        """Ends every process of the tree: asks until the time `term_until()`, then kills until none is left.
+
+        Times are of the monotonic clock. `wait(processes, seconds)` passes the time between two looks and may
+        return early; `is_clear()` says whether an empty look can be believed. Returns those that even SIGKILL
+        did not end.
+        """
+        wait = wait or wait_for_any
+        is_done = _Doubt(is_clear or self._is_clear).is_done
+        found = self._noted(self.ask_to_end())
+        while not is_done(found):
+            left = term_until() - time.monotonic()
+            if left <= 0:
+                break
+            wait(found, left if found else min(left, 0.005))
+            found = [one for one in found if _lives(one)] or self._noted(self.ask_to_end())
+        give_up = time.monotonic() + give_up_after
+        while not is_done(found) and time.monotonic() < give_up:
+            found = self._noted(self.kill())
+            wait(found, 0.01)
+            found = [one for one in found if _lives(one)] or self._noted(self.find())
+        return found
+
+    def _is_clear(self):
+        return self.cgroup is None or not cgroups.is_populated(self.cgroup)
+
+    def _noted(self, found):
+        self.met.update(one.name for one in found)
+        return found
+
+
+class _Doubt(object):
+    """An empty look may be wrong (what forks and exits at once is hard to see), but not for ever."""
+
+    def __init__(self, is_clear):
+        self._is_clear = is_clear
+        self._empty_looks = 0
+
+    def is_done(self, found):
+        if found:
+            self._empty_looks = 0
+            return False
+        self._empty_looks += 1
+        return self._is_clear() or self._empty_looks > 20
+
+
+def sweep(run_id, cgroup=None, exclude_pids=(), node=None, grace_seconds=2.0, give_up_after=10.0):
+    """Ends all processes of a run whose agent is gone and removes its cgroup.
+
+    With `node`, only those of that node. Returns how many processes were ended, and those that could not be
+    as (pid, start_time, command).
+    """
+    tree = _tree_of(run_id, cgroup, exclude_pids, node)
+    until = time.monotonic() + grace_seconds
+    survivors = tree.end(lambda: until, give_up_after)
+    if tree.cgroup:
+        remove_cgroup(tree.cgroup)
+    return len(tree.met) - len(survivors), [_described(one) for one in survivors]
+
+
+def processes_of(run_id, cgroup=None):
+    """The living processes of a run as (pid, start_time, command), without its agents."""
+    return [_described(one) for one in _tree_of(run_id, cgroup, (), None).find()]
+
+
+def remove_cgroup(path, seconds=1.0):
+    """Removes a run's cgroup; for a moment after its last process it is still in use."""
+    until = time.monotonic() + seconds
+    while not cgroups.remove(path) and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def node_marker(run_id, node):
+    """The value of NODE_VARIABLE for this node of the run."""
+    return "{}/{}".format(run_id, node)
+
+
+def wait_for_any(processes, seconds, wake=()):
+    """Returns when a process has ended or one of `wake` can be read, at the latest after `seconds`."""
+    seconds = max(0.0, seconds)
+    handles = _handles(processes)
+    if len(handles) < len(processes):
+        # Without handles on all of them (Python before 3.9), looking again now and then is all there is.
+        seconds = min(seconds, 0.02)
+    import select
+
+    try:
+        poll = select.poll()
+        for handle in handles + list(wake):
+            poll.register(handle, select.POLLIN)
+        poll.poll(int(seconds * 1000) + 1)
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _handles(processes):
+    handles = []
+    if hasattr(os, "pidfd_open"):
+        # So few that the limit on open files is never met.
+        for one in processes[:100]:
+            try:
+                handles.append(os.pidfd_open(one.pid))
+            except OSError:
+                break
+    return handles
+
+
+def _tree_of(run_id, cgroup, exclude_pids, node):
+    # A claim that was edited by hand must not make us end some other cgroup.
+    if cgroup and not os.path.basename(cgroup).startswith("trainmaster-{}-".format(run_id)):
+        cgroup = None
+    name, value = (RUN_VARIABLE, run_id) if node is None else (NODE_VARIABLE, node_marker(run_id, node))
+    return Tree("{}={}".format(name, value), cgroup=cgroup, exclude=exclude_pids)
+
+
+def _with_descendants(table, starts, root):
+    """The process ids `starts` and all below them and below `root`.
+
+    Never through what is not in the table, nor through another agent: a script may have started the
+    dispatcher that started it, and it serves another run.
+    """
+    children = {}  # type: ignore[var-annotated]
+    for one in table.values():
+        children.setdefault(one.parent, []).append(one.pid)
+    own = set()
+    ready = list(starts) + children.get(root, [])
+    while ready:
+        pid = ready.pop()
+        if pid in table and pid not in own and not _is_agent(pid):
+            own.add(pid)
+            ready.extend(children.get(pid, ()))
+    return own
+
+
+def _is_agent(pid):
+    arguments = (process.read("/proc/{}/cmdline".format(pid)) or b"").split(b"\0")
+    return any(argument.endswith(_AGENT) for argument in arguments[1:])
+
+
+def _all_processes():
+    found = (process.look(name) for name in os.listdir("/proc") if name.isdigit())
+    return {one.pid: one for one in found if one is not None}
+
+
+def _ancestors(pid, table):
+    found = set()
+    while pid in table and table[pid].parent not in found:
+        pid = table[pid].parent
+        found.add(pid)
+    return found
+
+
+def _lives(one):
+    now = process.look(one.pid)
+    return now is not None and now.start_time == one.start_time and not now.gone
+
+
+def _described(one):
+    command = (process.read("/proc/{}/cmdline".format(one.pid)) or b"").replace(b"\0", b" ").strip()
+    return one.pid, one.start_time, command.decode("utf-8", "replace") or one.command
