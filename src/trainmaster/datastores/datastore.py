@@ -1,0 +1,255 @@
+"""Datastore: a named storage of a workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from trainmaster.datastores.paths import checked_name, shown, store_path
+from trainmaster.datastores.progress import Say, say_aloud, say_nothing
+from trainmaster.datastores.reference import DataReference
+from trainmaster.datastores.sources import Sources, sources_in, sources_of
+from trainmaster.datastores.storage import Storage, local_folder, open_storage, protocol_of, shown_url
+from trainmaster.datastores.transfer import download, files_by_prefix, upload
+from trainmaster.errors import UserErrorException
+from trainmaster.job import DataBinding
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import DatastoreRecord
+
+PathText = str | os.PathLike[str]
+
+# v1 notebooks look at these: the stores every workspace has keep the types they had.
+_V1_TYPES = {"workspaceblobstore": "AzureBlob", "workspacefilestore": "AzureFile"}
+_TYPES = {"az": "AzureBlob", "abfs": "AzureBlob", "abfss": "AzureBlob", "s3": "S3", "gs": "GoogleStorage"}
+
+
+class WorkspaceSide(Protocol):
+    """What a datastore needs of its workspace."""
+
+    @property
+    def name(self) -> str:
+        """The workspace's name."""
+
+    def _call(self, op: str, **args: Any) -> Any: ...
+
+
+class Datastore:
+    """A named storage: a folder, or any address that fsspec knows.
+
+    store = Datastore.get_default(workspace)
+    store.upload('./mnist', target_path='mnist')
+    reference = store.path('mnist').as_mount()
+    """
+
+    def __init__(self, workspace: WorkspaceSide, name: str | None = None) -> None:
+        wanted = None if name is None else checked_name(name, "datastore")
+        found = workspace._call("datastores.get", name=wanted)
+        if found is None:
+            known = ", ".join(sorted(record["name"] for record in workspace._call("datastores.list")))
+            raise UserErrorException(
+                f"Workspace {workspace.name!r} has no datastore {wanted!r}"
+                if wanted
+                else f"Workspace {workspace.name!r} has no default datastore",
+                hint=f"It has: {known}." if known else "Register one with Datastore.register.",
+            )
+        self._take(workspace, from_plain(DatastoreRecord, found))
+
+    @classmethod
+    def of_record(cls, workspace: WorkspaceSide, record: DatastoreRecord) -> Datastore:
+        """The datastore that `record` describes, without asking the workspace for it."""
+        store = cls.__new__(cls)
+        store._take(workspace, record)
+        return store
+
+    @staticmethod
+    def get(workspace: WorkspaceSide, datastore_name: str) -> Datastore:
+        """The datastore with this name."""
+        return Datastore(workspace, checked_name(datastore_name, "datastore"))
+
+    @staticmethod
+    def get_default(workspace: WorkspaceSide) -> Datastore:
+        """The default datastore of the workspace."""
+        return Datastore(workspace)
+
+    @staticmethod
+    def get_all(workspace: WorkspaceSide) -> dict[str, Datastore]:
+        """All datastores of the workspace, by name."""
+        records = [from_plain(DatastoreRecord, item) for item in workspace._call("datastores.list")]
+        return {record.name: Datastore.of_record(workspace, record) for record in records}
+
+    @staticmethod
+    def register(
+        workspace: WorkspaceSide,
+        name: str,
+        url: PathText,
+        options: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> Datastore:
+        """Give a storage a name: a folder, or an address such as `s3://bucket/folder`.
+
+        `options` go to the fsspec driver (keys, endpoint, ...) and are kept in the workspace as they are; a
+        driver that finds its credentials by itself (variables, profile) needs none.
+        """
+        record = DatastoreRecord(
+            name=checked_name(name, "datastore"),
+            url=_checked_url(url),
+            options=_checked_options(options),
+            created_at=time.time(),
+        )
+        workspace._call("datastores.put", record=to_plain(record), overwrite=overwrite)
+        return Datastore.of_record(workspace, record)
+
+    def set_as_default(self) -> None:
+        """Make this the workspace's default datastore."""
+        self.workspace._call("datastores.set_default", name=self.name)
+
+    def unregister(self) -> None:
+        """Forget the datastore; what is stored in it stays."""
+        self.workspace._call("datastores.delete", name=self.name)
+
+    def upload(
+        self,
+        src_dir: PathText,
+        target_path: PathText | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
+    ) -> DataReference:
+        """Copy the files of a folder to `target_path`; files that are there stay, unless `overwrite`."""
+        storage = self._storage()
+        sources = sources_in(Path(src_dir), except_for=_inside(storage.local_path(), Path(src_dir)))
+        return self._upload(storage, sources, target_path, overwrite, show_progress)
+
+    def upload_files(
+        self,
+        files: Sequence[PathText],
+        relative_root: PathText | None = None,
+        target_path: PathText | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
+    ) -> DataReference:
+        """Copy the listed files to `target_path`, by their paths from `relative_root` or common folder."""
+        return self._upload(
+            self._storage(), sources_of(files, relative_root), target_path, overwrite, show_progress
+        )
+
+    def download(
+        self,
+        target_path: PathText,
+        prefix: PathText | None = None,
+        overwrite: bool = False,
+        show_progress: bool = True,
+    ) -> int:
+        """Copy the files below `prefix` into the folder `target_path`, by their full paths; how many."""
+        target = Path(target_path)
+        if target.exists() and not target.is_dir():
+            raise UserErrorException(f"The target of a download, {shown(target)}, is not a folder")
+        storage = self._storage()
+        files = [(file, target / file.path) for file in files_by_prefix(storage, store_path(prefix))]
+        return download(storage, files, overwrite, _say(show_progress), f"datastore {self.name!r}")
+
+    def path(self, path: PathText | None = None, data_reference_name: str | None = None) -> DataReference:
+        """A reference to a file or folder of the datastore; none means all of it."""
+        return DataReference(self, data_reference_name, path)
+
+    def as_mount(self) -> DataReference:
+        """A reference to the whole datastore, seen where it lies."""
+        return self.path().as_mount()
+
+    def as_download(self, path_on_compute: PathText | None = None) -> DataReference:
+        """A reference to the whole datastore, copied to the node before the script starts."""
+        return self.path().as_download(path_on_compute)
+
+    def as_upload(self, path_on_compute: PathText | None = None) -> DataReference:
+        """A reference to the root of the datastore, filled with what the script wrote."""
+        return self.path().as_upload(path_on_compute)
+
+    def to_binding(self) -> DataBinding:
+        """A bare datastore in a job means: mount all of it."""
+        return self.as_mount().to_binding()
+
+    @property
+    def datastore_type(self) -> str:
+        """`AzureBlob` for the workspace's own store, as in v1; else `Folder`, `S3`, ... or the protocol."""
+        if self.name in _V1_TYPES:
+            return _V1_TYPES[self.name]
+        protocol = protocol_of(self.url)
+        return "Folder" if local_folder(self.url) else _TYPES.get(protocol, protocol)
+
+    @property
+    def account_name(self) -> str:
+        """The storage account; `local` for a folder."""
+        return "local" if local_folder(self.url) else str(self._record.options.get("account_name", ""))
+
+    @property
+    def container_name(self) -> str:
+        """The bucket or container; of a folder, its name."""
+        folder = local_folder(self.url)
+        return folder.name if folder else urlsplit(self.url).netloc.rpartition("@")[2]
+
+    def _take(self, workspace: WorkspaceSide, record: DatastoreRecord) -> None:
+        self.workspace = workspace
+        self.name = record.name
+        self.url = record.url
+        self._record = record
+
+    def _storage(self) -> Storage:
+        return open_storage(self.url, self._record.options)
+
+    def _upload(
+        self,
+        storage: Storage,
+        sources: Sources,
+        target_path: PathText | None,
+        overwrite: bool,
+        show_progress: bool,
+    ) -> DataReference:
+        reference = self.path(target_path)
+        target = reference.path_on_datastore
+        upload(storage, sources, target, overwrite, _say(show_progress), f"datastore {self.name!r}")
+        return reference
+
+    def __repr__(self) -> str:
+        # Never the options: they may hold keys.
+        return f"Datastore(name={self.name!r}, url={shown_url(self.url)!r})"
+
+
+def _say(show_progress: bool) -> Say:
+    return say_aloud if show_progress else say_nothing
+
+
+def _inside(store: Path | None, folder: Path) -> Path | None:
+    """`store` when it lies in `folder`: uploading '.' must not take the workspace's own store along."""
+    return store if store and store.is_relative_to(folder.absolute()) and store != folder.absolute() else None
+
+
+def _checked_url(url: PathText) -> str:
+    text = os.fspath(url)
+    if not isinstance(text, str) or not text.strip() or not text.isprintable():
+        raise UserErrorException(
+            f"{text!r} is not an address", hint="Give a folder, or an address such as s3://bucket."
+        )
+    folder = local_folder(text)
+    if folder is None:
+        from trainmaster.datastores.remote import check_driver
+
+        check_driver(text)
+        return text
+    if folder.exists() and not folder.is_dir():
+        raise UserErrorException(f"{shown(folder)} is a file, not a folder")
+    return str(folder)
+
+
+def _checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    plain = dict(options or {})
+    try:
+        json.dumps(plain)
+    except (TypeError, ValueError) as error:
+        raise UserErrorException(
+            "The options of a datastore must be plain values (text, numbers, lists, ...)", cause=str(error)
+        ) from None
+    return plain

@@ -1,0 +1,146 @@
+"""Bring the data of a run in, or take it back.
+
+    python -m trainmaster.datastores.stage <plan.json> before|after
+
+A process of its own, so that no storage driver is ever loaded into the dispatcher. It prints what it does;
+when something goes wrong it ends with 1, and the last line of standard error is the error as JSON. It can be
+repeated after it was killed: what is there already is complete and is passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from trainmaster.datastores.paths import shown
+from trainmaster.datastores.progress import Say, say_aloud
+from trainmaster.datastores.sources import Source, Sources, sources_in
+from trainmaster.datastores.staging import DataPlan, Link, Transfer, read_plan
+from trainmaster.datastores.storage import Storage, StoredFile, open_storage
+from trainmaster.datastores.transfer import download, upload
+from trainmaster.errors import AzureMLException, DatastoreException
+
+
+def main(arguments: list[str]) -> int:
+    """Do one half of a plan; the exit code."""
+    if len(arguments) != 2 or arguments[1] not in ("before", "after"):
+        return _failed(
+            AzureMLException("Usage: python -m trainmaster.datastores.stage <plan.json> before|after")
+        )
+    # Unwinds the stack, so that no half-written file stays behind.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        plan = read_plan(Path(arguments[0]))
+        before(plan, say_aloud) if arguments[1] == "before" else after(plan, say_aloud)
+    except AzureMLException as error:
+        return _failed(error)
+    except Exception as error:  # noqa: BLE001 - the dispatcher shows this to a person, who gets no traceback of ours
+        return _failed(DatastoreException(f"The data could not be staged: {type(error).__name__}: {error}"))
+    return 0
+
+
+def before(plan: DataPlan, say: Say) -> None:
+    """What has to be there when the script starts."""
+    for folder in plan.folders:
+        _make(Path(folder))
+    for link in plan.outer_links:
+        _link(link, say)
+    for transfer in plan.downloads:
+        _bring(transfer, _open(plan, transfer), say)
+
+
+def after(plan: DataPlan, say: Say) -> None:
+    """What the script wrote, to where it belongs."""
+    for transfer in plan.uploads:
+        _take_back(transfer, _open(plan, transfer), say)
+
+
+def _bring(transfer: Transfer, storage: Storage, say: Say) -> None:
+    where = f"datastore {transfer.store!r}"
+    files = storage.list(transfer.path)
+    local = Path(transfer.local)
+    if not files and not _is_empty_folder(transfer, storage):
+        raise DatastoreException(
+            f"Datastore {transfer.store!r} has nothing at {shown(transfer.path or '/')}",
+            hint="Upload it first, or correct the path.",
+        )
+    if [file.path for file in files] != [transfer.path]:
+        _make(local)
+    download(storage, [(file, _local_of(file, transfer)) for file in files], transfer.overwrite, say, where)
+
+
+def _is_empty_folder(transfer: Transfer, storage: Storage) -> bool:
+    root = storage.local_path()
+    return not transfer.path if root is None else (root / transfer.path).is_dir()
+
+
+def _local_of(file: StoredFile, transfer: Transfer) -> Path:
+    inner = file.path[len(transfer.path) :].lstrip("/")
+    return Path(transfer.local) / inner if inner else Path(transfer.local)
+
+
+def _take_back(transfer: Transfer, storage: Storage, say: Say) -> None:
+    local = Path(transfer.local)
+    if local.is_dir():
+        sources = sources_in(local)
+    elif local.is_file():
+        sources = Sources((Source(local, local.name),))
+    else:
+        say(f"Nothing to upload to datastore {transfer.store!r}: the script did not write {shown(local)}")
+        return
+    upload(storage, sources, transfer.path, transfer.overwrite, say, f"datastore {transfer.store!r}")
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DatastoreException(
+            f"The folder {shown(folder)} cannot be made",
+            inner_exception=error,
+            cause=error.strerror or str(error),
+        ) from error
+
+
+def _link(link: Link, say: Say) -> None:
+    path = Path(link.path)
+    _make(path.parent)
+    try:
+        path.symlink_to(link.target)
+        say(f"Linked {shown(path)} to {shown(link.target)}")
+    except FileExistsError:
+        # A link stays after its run, since another run may look through it; the next one finds it.
+        if not path.is_symlink() or os.readlink(path) != link.target:  # noqa: PTH115 - the text, not a Path of it
+            raise DatastoreException(
+                f"There is something else at path_on_compute, {shown(path)}",
+                hint="Remove it, or choose another path_on_compute.",
+            ) from None
+    except OSError as error:
+        raise DatastoreException(
+            f"The link {shown(path)} cannot be made",
+            inner_exception=error,
+            cause=error.strerror or str(error),
+        ) from error
+
+
+def _open(plan: DataPlan, transfer: Transfer) -> Storage:
+    record = plan.stores[transfer.store]
+    return open_storage(record.url, record.options)
+
+
+def _failed(error: AzureMLException) -> int:
+    print(error.message, flush=True)
+    print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
+    return 1
+
+
+def _run() -> NoReturn:
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    _run()

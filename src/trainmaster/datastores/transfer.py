@@ -1,0 +1,110 @@
+"""Copying many files into and out of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from trainmaster.datastores.paths import join, shown
+from trainmaster.datastores.progress import Progress, Say
+from trainmaster.datastores.sources import Sources
+from trainmaster.datastores.storage import Storage, StoredFile
+from trainmaster.errors import DatastoreException
+
+# A remote store answers each file after a while: several at once hide that. A disk gains nothing by it.
+_REMOTE_THREADS = 8
+
+
+@dataclass(frozen=True)
+class _Copy:
+    shown: str
+    size: Callable[[], int]
+    is_there: Callable[[], bool]
+    copy: Callable[[], None]
+
+
+def upload(storage: Storage, sources: Sources, target: str, overwrite: bool, say: Say, where: str) -> int:
+    """Put `sources` below `target`; how many were copied, not counting those that were there already."""
+    for line in sources.left_out:
+        say(line)
+    copies = [_upload_of(storage, source.local, join(target, source.path)) for source in sources.files]
+    return _run(storage, copies, overwrite, say, "Uploaded", f"to {where}")
+
+
+def download(
+    storage: Storage, files: Sequence[tuple[StoredFile, Path]], overwrite: bool, say: Say, where: str
+) -> int:
+    """Get each file to its local place; how many were copied, not counting those that were there already."""
+    copies = [_download_of(storage, file, local) for file, local in files]
+    return _run(storage, copies, overwrite, say, "Downloaded", f"from {where}")
+
+
+def files_by_prefix(storage: Storage, prefix: str) -> list[StoredFile]:
+    """The file or folder `prefix`; when there is none, the files whose path begins with it, as in v1."""
+    files = storage.list(prefix)
+    if files or not prefix:
+        return files
+    parent = str(PurePosixPath(prefix).parent)
+    around = storage.list("" if parent == "." else parent)
+    return [file for file in around if file.path.startswith(prefix)]
+
+
+def _upload_of(storage: Storage, local: Path, path: str) -> _Copy:
+    return _Copy(
+        path, lambda: local.stat().st_size, lambda: storage.exists(path), lambda: storage.put(local, path)
+    )
+
+
+def _download_of(storage: Storage, file: StoredFile, local: Path) -> _Copy:
+    return _Copy(file.path, lambda: file.size, local.is_file, lambda: storage.get(file.path, local))
+
+
+def _run(storage: Storage, copies: Sequence[_Copy], overwrite: bool, say: Say, verb: str, where: str) -> int:
+    progress = Progress(say, verb, len(copies))
+    threads = 1 if storage.local_path() else _REMOTE_THREADS
+
+    def one(copy: _Copy) -> None:
+        if not overwrite and copy.is_there():
+            progress.skipped_file(copy.shown)
+            return
+        copy.copy()
+        progress.copied_file(copy.shown, copy.size())
+
+    try:
+        _each(one, copies, threads)
+    except (DatastoreException, OSError) as error:
+        raise _stopped(error, progress, len(copies), f"{verb} {{}} {where}") from error
+    progress.finish(where)
+    return progress.copied
+
+
+def _each(one: Callable[[_Copy], None], copies: Sequence[_Copy], threads: int) -> None:
+    if threads == 1 or len(copies) < 2:
+        for copy in copies:
+            one(copy)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="datastore") as pool:
+        futures = [pool.submit(one, copy) for copy in copies]
+        try:
+            for future in futures:
+                future.result()
+        finally:
+            # After an error (or Ctrl-C) the files on their way are finished, the others are not begun.
+            pool.shutdown(cancel_futures=True)
+
+
+def _stopped(error: Exception, progress: Progress, total: int, done: str) -> DatastoreException:
+    """The first error, with what was done until then."""
+    if not isinstance(error, DatastoreException):
+        error = DatastoreException(shown(error))
+    if total == 1:
+        return error
+    summary = done.format(f"only {progress.copied} of {total} files")
+    return DatastoreException(
+        f"{summary}: {error.headline}",
+        inner_exception=error,
+        cause=error.cause,
+        hint=f"{error.hint}\nWhat was copied stays; the same call goes on from there.".strip(),
+    )
