@@ -1,0 +1,79 @@
+"""From checked settings to the run configuration that an estimator shows and compiles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainmaster.environments.definition import Environment
+from trainmaster.estimators import values
+from trainmaster.estimators.compute_target import LOCAL, target_name
+from trainmaster.estimators.distributed_job import TensorflowConfiguration
+from trainmaster.estimators.distributed_training import Gloo, Nccl
+from trainmaster.estimators.distribution import record
+from trainmaster.estimators.requirements import merge, read_requirements
+from trainmaster.estimators.run_configuration import RunConfiguration
+from trainmaster.estimators.settings import Settings
+
+
+def run_configuration(source_directory: str, settings: Settings) -> RunConfiguration:
+    """A RunConfiguration that says what `settings` say."""
+    config = RunConfiguration()
+    if settings.compute_target is not None:
+        config.target = target_name("compute_target", settings.compute_target)
+    else:
+        config.target = LOCAL
+    if settings.entry_script is not None:
+        config.script = values.relative_path("entry_script", settings.entry_script)
+    config.max_run_duration_seconds = values.seconds(
+        "max_run_duration_seconds", settings.max_run_duration_seconds
+    )
+    config.amlcompute.vm_size, config.amlcompute.vm_priority = settings.vm_size, settings.vm_priority
+    config.source_directory_data_store = _name(settings.source_directory_data_store)
+    _distribute(config, settings)
+    config.environment = settings.environment_definition or _environment(source_directory, settings)
+    config.environment_variables = values.mapping("environment_variables", settings.environment_variables)
+    return config
+
+
+def _distribute(config: RunConfiguration, settings: Settings) -> None:
+    config.node_count = values.count("node_count", settings.node_count)
+    config.mpi.process_count_per_node = values.count(
+        "process_count_per_node", settings.process_count_per_node
+    )
+    if settings.distributed_training is not None:
+        record(config, settings.distributed_training)
+        return
+    match str(settings.distributed_backend).lower():
+        case "mpi":
+            # v1 recorded this name although it promised Open MPI; the launch plan is Open MPI's.
+            config.framework, config.communicator = "Python", "IntelMpi"
+        case "ps":
+            record(config, TensorflowConfiguration(settings.worker_count, settings.parameter_server_count))
+        case "gloo":
+            record(config, Gloo())
+        case "nccl":
+            record(config, Nccl())
+
+
+def _environment(source_directory: str, settings: Settings) -> Environment:
+    environment = Environment("default-environment")
+    environment.python.user_managed_dependencies = settings.user_managed
+    packages = environment.python.conda_dependencies
+    for package in settings.conda_packages or ():
+        packages.add_conda_package(package)
+    from_file: list[str] = []
+    if settings.pip_requirements_file:
+        from_file = read_requirements(source_directory, settings.pip_requirements_file)
+    packages.set_pip_requirements(merge(list(settings.pip_packages or ()), from_file))
+    docker = environment.docker
+    docker.gpu_support = settings.use_gpu
+    if settings.custom_docker_image:
+        docker.base_image = settings.custom_docker_image
+    if settings.image_registry_details is not None:
+        docker.base_image_registry = settings.image_registry_details
+    docker.shm_size = settings.shm_size
+    return environment
+
+
+def _name(store: Any) -> Any:
+    return getattr(store, "name", store)

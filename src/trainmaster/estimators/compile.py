@@ -1,0 +1,99 @@
+"""From a run configuration to a JobSpec: the way out of the estimators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from trainmaster.environments.definition import Environment
+from trainmaster.errors import UserErrorException
+from trainmaster.estimators import data, not_yet, values
+from trainmaster.estimators.arguments import Arguments
+from trainmaster.estimators.distribution import distribution_of, node_count_of
+from trainmaster.estimators.environment_variables import environment_variables, warn_reserved
+from trainmaster.estimators.inherited import inherited
+from trainmaster.estimators.notices import warn
+from trainmaster.estimators.run_configuration import RunConfiguration
+from trainmaster.job import DataBinding, JobSpec
+
+
+class Submittable(Protocol):
+    """What `Experiment.submit` takes: estimators and ScriptRunConfig."""
+
+    def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
+        """The job as it stands now; `overrides` are for this submit only."""
+        ...
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is run: a script or a command of a source folder, with its words and data."""
+
+    source_directory: str
+    script: str = ""
+    command: tuple[str, ...] = ()
+    arguments: Arguments = Arguments()  # noqa: RUF009 (frozen)
+
+
+def job_spec(
+    config: RunConfiguration, program: Program, inputs: Iterable[DataBinding], resume_from: Any
+) -> JobSpec:
+    """The job that `config` and `program` describe now."""
+    if config.data or config.output_data:
+        not_yet.dataset("data" if config.data else "output_data")
+    arguments = _with_resume(program.arguments, resume_from)
+    variables = _variables(config)
+    _warn_docker(config)
+    return JobSpec(
+        source_directory=program.source_directory,
+        target=config.target,
+        script=program.script,
+        command=program.command,
+        arguments=arguments.words,
+        node_count=node_count_of(config),
+        distribution=distribution_of(config),
+        environment=_environment(config).to_spec(),
+        environment_variables=variables,
+        inherited_variables=inherited(os.environ),
+        data=data.merged((*arguments.data, *inputs, *data.configured(config.data_references))),
+        max_run_duration_seconds=values.seconds("max_run_duration_seconds", config.max_run_duration_seconds),
+        framework=values.text("framework", config.framework),
+        communicator=values.text("communicator", config.communicator),
+        use_gpu=bool(config.environment.docker.gpu_support),
+    )
+
+
+def _with_resume(arguments: Arguments, resume_from: Any) -> Arguments:
+    if resume_from is None:
+        return arguments
+    binding = data.resume_binding(resume_from)
+    words = (*arguments.words, "--resume-from", f"$AZUREML_DATAREFERENCE_{binding.name}")
+    return Arguments(words, (*arguments.data, binding))
+
+
+def _environment(config: RunConfiguration) -> Environment:
+    # Programs assign it freely, so that its type is only sure here.
+    if not isinstance(config.environment, Environment):
+        raise UserErrorException(
+            f"environment must be an Environment, not {type(config.environment).__name__}",
+            hint="Write Environment('name') and set its .python section.",
+        )
+    return config.environment
+
+
+def _variables(config: RunConfiguration) -> dict[str, str]:
+    variables = {
+        **environment_variables(
+            "environment.environment_variables", _environment(config).environment_variables
+        ),
+        **environment_variables("environment_variables", config.environment_variables),
+    }
+    warn_reserved(variables)
+    return variables
+
+
+def _warn_docker(config: RunConfiguration) -> None:
+    if getattr(config.docker, "use_docker", False) or config.environment.docker.requested():
+        warn(f"the container settings are ignored: target {config.target!r} has no container engine")

@@ -1,0 +1,33 @@
+"""The variables a user asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainmaster.errors import UserErrorException
+from trainmaster.estimators import values
+from trainmaster.estimators.notices import warn
+
+_RESERVED = ("AZUREML_", "TRAINMASTER_")
+
+
+def environment_variables(name: str, given: Any) -> dict[str, str]:
+    """`given` as variables that a process can have."""
+    variables = values.mapping(name, given)
+    for key, value in variables.items():
+        if not isinstance(key, str) or not key or "=" in key or "\0" in key:
+            raise UserErrorException(f"{name} has a name that no variable can have: {key!r}")
+        if not isinstance(value, str):
+            raise UserErrorException(
+                f"{name}[{key!r}] must be a string, not {type(value).__name__}", hint=f"Write {str(value)!r}."
+            )
+        if "\0" in value:
+            raise UserErrorException(f"{name}[{key!r}] must not hold a NUL character")
+    return variables
+
+
+def warn_reserved(variables: dict[str, str]) -> None:
+    """A run sets some of these names itself, and its own values win."""
+    reserved = sorted(name for name in variables if name.startswith(_RESERVED))
+    if reserved:
+        warn(f"environment_variables: where a run sets {', '.join(reserved)} itself, its own value is used")

@@ -1,0 +1,55 @@
+"""What v1 had and this release has not yet: the one place where that is said."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from trainmaster.errors import TrainingException
+
+
+def conda_dependencies_file() -> NoReturn:
+    """Conda files need a YAML reader and a conda builder."""
+    raise TrainingException(
+        "conda_dependencies_file arrives with the environments release",
+        hint="Give the packages as pip_packages or in a pip_requirements_file, or use user_managed=True.",
+    )
+
+
+def notebook_script(script: str) -> NoReturn:
+    """Notebooks as entry scripts need the notebook extra."""
+    raise TrainingException(
+        f"entry_script {script!r} is a notebook, which needs trainmaster[notebook] of a later release",
+        hint="Export the notebook to a .py file and give that one.",
+    )
+
+
+def parallel_task() -> NoReturn:
+    """Parallel tasks are another kind of launch plan."""
+    raise TrainingException(
+        "ParallelTaskConfiguration is not supported",
+        hint="Use MpiConfiguration, TensorflowConfiguration or PyTorchConfiguration.",
+    )
+
+
+def dataset(parameter: str) -> NoReturn:
+    """Datasets arrive with the data release."""
+    raise TrainingException(
+        f"{parameter}: datasets arrive with a later release",
+        hint="Give a DataReference, such as datastore.path('folder').as_mount().",
+    )
+
+
+def saved_run_configuration(method: str) -> NoReturn:
+    """Saved run configurations are YAML."""
+    raise TrainingException(
+        f"RunConfiguration.{method} arrives with the environments release",
+        hint="Build the RunConfiguration in the program.",
+    )
+
+
+def spark(what: str) -> NoReturn:
+    """There is no Spark engine."""
+    raise TrainingException(
+        f"framework {what!r} is not supported: there is no Spark here",
+        hint="Use framework='Python' and start Spark in the script.",
+    )

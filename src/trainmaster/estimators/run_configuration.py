@@ -1,0 +1,115 @@
+"""RunConfiguration: all settings of a run, edited in place until it is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.definition import Environment
+from trainmaster.errors import UserErrorException
+from trainmaster.estimators import not_yet
+from trainmaster.estimators.compute_target import LOCAL, target_name
+from trainmaster.estimators.distributed_job import (
+    MpiConfiguration,
+    PyTorchConfiguration,
+    TensorflowConfiguration,
+)
+from trainmaster.estimators.docker import DockerConfiguration
+from trainmaster.estimators.run_sections import (
+    AmlComputeConfiguration,
+    BatchAiConfiguration,
+    ContainerInstanceConfiguration,
+    HistoryConfiguration,
+)
+
+
+class RunConfiguration:
+    """Where and how a script runs; what is set at submit counts, also in an estimator's `run_config`.
+
+    >>> config = RunConfiguration()
+    >>> config.target = "local"
+    >>> config.environment.python.user_managed_dependencies = True
+    """
+
+    def __init__(
+        self,
+        script: str | None = None,
+        arguments: Sequence[Any] | None = None,
+        framework: str | None = None,
+        communicator: str | None = None,
+        conda_dependencies: CondaDependencies | None = None,
+        command: str | Sequence[Any] | None = None,
+    ) -> None:
+        self.script = script
+        self.arguments: Any = list(arguments) if isinstance(arguments, tuple) else arguments
+        self.command = command
+        self.framework = framework or "Python"
+        self.communicator = communicator or "None"
+        self.node_count = 1
+        self.max_run_duration_seconds: int | None = None
+        self.environment = Environment("default-environment")
+        self.environment_variables: dict[str, str] = {}
+        self._target = LOCAL
+        self._set_sections()
+        if conda_dependencies is not None:
+            if not isinstance(conda_dependencies, CondaDependencies):
+                raise UserErrorException(
+                    f"conda_dependencies must be a CondaDependencies, not {type(conda_dependencies).__name__}"
+                )
+            self.environment.python.conda_dependencies = conda_dependencies
+
+    def _set_sections(self) -> None:
+        self.mpi = MpiConfiguration()
+        self.tensorflow = TensorflowConfiguration()
+        self.pytorch = PyTorchConfiguration()
+        self.data_references: dict[str, Any] = {}
+        self.data: dict[str, Any] = {}
+        self.output_data: dict[str, Any] = {}
+        self.source_directory_data_store: Any = None
+        # Kept for programs that set them; a run here has no use for them.
+        self.docker: DockerConfiguration = DockerConfiguration()
+        self.history = HistoryConfiguration()
+        self.amlcompute = AmlComputeConfiguration()
+        self.container_instance = ContainerInstanceConfiguration()
+        self.batchai = BatchAiConfiguration()
+        self.spark: Any = None
+        self.hdi: Any = None
+        self.priority: int | None = None
+        self.credential_passthrough = False
+        self.services: dict[str, Any] = {}
+        self.prepare_environment = True
+
+    @property
+    def target(self) -> str:
+        """The name of the compute target; assigning a target object stores its name."""
+        return self._target
+
+    @target.setter
+    def target(self, value: Any) -> None:
+        self._target = target_name("target", value)
+
+    @property
+    def auto_prepare_environment(self) -> bool:
+        """Deprecated, and always true."""
+        return True
+
+    @auto_prepare_environment.setter
+    def auto_prepare_environment(self, value: bool) -> None:
+        """Programs of 2018 set it; environments are always prepared."""
+
+    def save(
+        self, path: str | None = None, name: str | None = None, separate_environment_yaml: bool = False
+    ) -> NoReturn:
+        """Arrives with the environments release."""
+        not_yet.saved_run_configuration("save")
+
+    @staticmethod
+    def load(path: str, name: str | None = None) -> NoReturn:
+        """Arrives with the environments release."""
+        not_yet.saved_run_configuration("load")
+
+    @staticmethod
+    def delete(path: str, name: str) -> NoReturn:
+        """Arrives with the environments release."""
+        not_yet.saved_run_configuration("delete")

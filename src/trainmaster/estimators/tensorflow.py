@@ -1,0 +1,29 @@
+"""TensorFlow: the estimator for tensorflow scripts."""
+
+from __future__ import annotations
+
+import os
+from typing import Unpack
+
+from trainmaster.estimators.framework import FrameworkEstimator
+from trainmaster.estimators.rules import MPI, PARAMETER_SERVER, Kind
+from trainmaster.estimators.settings import TensorFlowSettings, with_signature
+
+
+@with_signature(TensorFlowSettings)
+class TensorFlow(FrameworkEstimator):
+    """A TensorFlow script: alone, under Open MPI with Horovod, or with parameter servers and workers.
+
+    The tasks of a parameter-server run may be more than its nodes: three tasks on two nodes are fine.
+    """
+
+    FRAMEWORK_NAME = "TensorFlow"
+    DEFAULT_VERSION = "1.13"
+    SUPPORTED_VERSIONS = ("1.10", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3")
+    PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
+    KIND = Kind("TensorFlow", ("mpi", "ps"), (*MPI, *PARAMETER_SERVER))
+
+    def __init__(
+        self, source_directory: str | os.PathLike[str], **settings: Unpack[TensorFlowSettings]
+    ) -> None:
+        super().__init__(source_directory, settings)
