@@ -1,0 +1,14 @@
+"""Alembic's entry: runs the migrations on the connection that `store.migrate` hands over."""
+
+from alembic import context
+
+from trainmaster.store.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    # The caller holds the one transaction around all of it.
+    transactional_ddl=False,
+    render_as_batch=True,
+)
+context.run_migrations()

@@ -1,0 +1,202 @@
+"""The tables, for SQLite and PostgreSQL. A change here needs a new file in `migrations/versions`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from trainmaster.records import TERMINAL
+
+REVISION = "0001"
+"""The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
+
+VERSION_TABLE = "alembic_version"
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only in a column that is exactly INTEGER.
+_Key = BigInteger().with_variant(Integer, "sqlite")
+
+_TERMINAL_LIST = ", ".join(f"'{status}'" for status in sorted(TERMINAL))
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("created_at", Float(53), nullable=False),
+    Column("archived_at", Float(53)),
+    Column("run_count", Integer, nullable=False, server_default="0"),
+    Column("tags", Text, nullable=False, server_default=""),
+)
+
+# Tags and properties lie in the run's row as JSON, so that a page of runs is one query; run_labels is their
+# index. An empty collection is the empty text: most rows have none, and reading it costs nothing.
+runs = Table(
+    "runs",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("experiment_seq", _Key, ForeignKey("experiments.seq"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("parent_id", String(255), ForeignKey("runs.id")),
+    Column("type", String(64), nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("started_at", Float(53)),
+    Column("ended_at", Float(53)),
+    Column("display_name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("target", String(255), nullable=False),
+    Column("snapshot_id", String(128), nullable=False),
+    Column("waiting_for", Text, nullable=False),
+    Column("nodes", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("submitted_by", String(255), nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    # What has ended is terminal and what is terminal has ended: the index of active runs rests on it.
+    CheckConstraint(f"(ended_at IS NOT NULL) = (status IN ({_TERMINAL_LIST}))", name="ended_is_terminal"),
+    Index("ix_runs_parent", "parent_id", "seq"),
+    Index("ix_runs_experiment", "experiment_seq", "seq"),
+    Index("ix_runs_experiment_parent", "experiment_seq", "parent_id", "seq"),
+    Index("ix_runs_target", "target", "seq"),
+    Index(
+        "ix_runs_active",
+        "seq",
+        sqlite_where=text("ended_at IS NULL"),
+        postgresql_where=text("ended_at IS NULL"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+# Apart from the runs, so that listing runs does not read past their specifications.
+run_specs = Table(
+    "run_specs",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("spec", Text, nullable=False),
+)
+
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("kind", SmallInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Index("ix_run_labels_value", "kind", "name", "value", "run_seq"),
+    sqlite_with_rowid=False,
+)
+
+metrics = Table(
+    "metrics",
+    metadata,
+    Column("id", _Key, primary_key=True),
+    Column("run_seq", _Key, ForeignKey("runs.seq"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("minimum", Float(53)),
+    Column("maximum", Float(53)),
+    Column("last_number", Float(53)),
+    Column("last_form", SmallInteger, nullable=False),
+    Column("last_text", Text),
+    # The block of metric_blocks that is not full yet: kept here, blocks are only ever inserted.
+    Column("open_low", Float(53)),
+    Column("open_low_idx", BigInteger),
+    Column("open_high", Float(53)),
+    Column("open_high_idx", BigInteger),
+    UniqueConstraint("run_seq", "name"),
+)
+
+metric_points = Table(
+    "metric_points",
+    metadata,
+    Column("metric_id", _Key, ForeignKey("metrics.id"), primary_key=True, autoincrement=False),
+    Column("idx", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Float(53)),
+    Column("form", SmallInteger, nullable=False),
+    Column("text", Text),
+    Column("step", BigInteger),
+    Column("time", Float(53), nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# For every 64 points of a metric (points.BLOCK): their smallest and largest, and where those are. A chart of a
+# long series reads these instead of the points.
+metric_blocks = Table(
+    "metric_blocks",
+    metadata,
+    Column("metric_id", _Key, ForeignKey("metrics.id"), primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("low", Float(53)),
+    Column("low_idx", BigInteger),
+    Column("high", Float(53)),
+    Column("high_idx", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+journals = Table(
+    "journals",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("journal", String(255), primary_key=True),
+    Column("offset", BigInteger, nullable=False),
+    Column("ignored", Integer, nullable=False),
+    Column("ignored_because", Text, nullable=False),
+)
+
+targets = Table(
+    "targets",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("engine", String(64), nullable=False),
+    Column("nodes", Integer, nullable=False),
+    Column("cpus_per_node", Integer, nullable=False),
+    Column("gpus_per_node", Integer, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+datastores = Table(
+    "datastores",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("is_default", Boolean, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("key", String(255), primary_key=True),
+    Column("value", Text, nullable=False),
+)

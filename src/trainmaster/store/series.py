@@ -1,0 +1,181 @@
+"""Reading metrics: summaries, whole series, and long series thinned for a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from trainmaster.errors import UserErrorException
+from trainmaster.records import MetricSeries, MetricSummary
+from trainmaster.store.points import BLOCK
+from trainmaster.store.schema import metric_blocks, metric_points, metrics
+from trainmaster.store.statements import PreparedSelect, chunks
+from trainmaster.store.values import FLOAT, decode
+
+Extremes = tuple[int, float | None, int | None, float | None, int | None]
+"""Of neighbouring points: index of the first, the smallest number and its index, the largest and its index."""
+
+_SUMMARIES = PreparedSelect(
+    select(
+        metrics.c.name,
+        metrics.c.kind,
+        metrics.c.count,
+        metrics.c.last_number,
+        metrics.c.last_form,
+        metrics.c.last_text,
+        metrics.c.minimum,
+        metrics.c.maximum,
+    )
+    .where(metrics.c.run_seq == bindparam("run_seq"))
+    .order_by(metrics.c.id)
+)
+_HEAD_COLUMNS = (
+    metrics.c.id,
+    metrics.c.name,
+    metrics.c.kind,
+    metrics.c.count,
+    metrics.c.open_low,
+    metrics.c.open_low_idx,
+    metrics.c.open_high,
+    metrics.c.open_high_idx,
+)
+_HEADS = PreparedSelect(
+    select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id)
+)
+_HEAD = PreparedSelect(
+    select(*_HEAD_COLUMNS).where(
+        metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name")
+    )
+)
+_POINT_COLUMNS = (
+    metric_points.c.number,
+    metric_points.c.form,
+    metric_points.c.text,
+    metric_points.c.step,
+    metric_points.c.time,
+)
+_ALL_POINTS = PreparedSelect(
+    select(*_POINT_COLUMNS)
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_points.c.idx)
+)
+_NUMBERS = PreparedSelect(
+    select(metric_points.c.number)
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_points.c.idx)
+)
+_BLOCKS = PreparedSelect(
+    select(metric_blocks.c.low, metric_blocks.c.low_idx, metric_blocks.c.high, metric_blocks.c.high_idx)
+    .where(metric_blocks.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_blocks.c.block)
+)
+
+
+def summaries(connection: Connection, run_seq: int) -> list[MetricSummary]:
+    """The run's metrics without their history, in the order they were first logged."""
+    return [
+        MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
+        for name, kind, count, number, form, text, minimum, maximum in _SUMMARIES.rows(
+            connection, run_seq=run_seq
+        )
+    ]
+
+
+def read(
+    connection: Connection, run_seq: int, name: str | None, max_points: int | None
+) -> list[MetricSeries]:
+    """The run's series, or the one called `name`; each thinned to `max_points` values, if given."""
+    if max_points is not None and max_points < 1:
+        raise UserErrorException(f"max_points must be at least 1, not {max_points}")
+    if name is None:
+        heads = _HEADS.rows(connection, run_seq=run_seq)
+    else:
+        heads = _HEAD.rows(connection, run_seq=run_seq, name=name)
+    return [_read_one(connection, head, max_points) for head in heads]
+
+
+def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> MetricSeries:
+    metric_id, name, kind, count = head[:4]
+    if max_points is None or count <= max_points:
+        index: tuple[int, ...] = tuple(range(count))
+        rows = _ALL_POINTS.rows(connection, metric_id=metric_id)
+    else:
+        index = tuple(_choose(connection, head, max_points))
+        rows = _points_at(connection, metric_id, index)
+    if not rows:
+        return MetricSeries(name, kind, count)
+    numbers, forms, texts, steps, times = zip(*rows, strict=True)
+    return MetricSeries(name, kind, count, _values(numbers, forms, texts), steps, times, index)
+
+
+def _choose(connection: Connection, head: tuple[Any, ...], max_points: int) -> list[int]:
+    """Which points stand for the series."""
+    count = head[3]
+    buckets = (max_points - 2) // 2
+    if max_points == 1:
+        return [count - 1]
+    if buckets == 0:
+        return [0, count - 1]
+    # Blocks are as good as points when a bucket is made of several; a shorter series is read itself.
+    extremes = (
+        _from_blocks(connection, head) if count >= 2 * BLOCK * buckets else _from_points(connection, head)
+    )
+    return thin(extremes, count, buckets)
+
+
+def thin(extremes: Iterable[Extremes], count: int, buckets: int) -> list[int]:
+    """Indexes of the first and last of `count` points, and of the smallest and largest in each of `buckets`.
+
+    A bucket without any number is represented by its first point.
+    """
+    chosen = {0, count - 1}
+    best: dict[int, Extremes] = {}
+    for part in extremes:
+        bucket = part[0] * buckets // count
+        other = best.get(bucket)
+        best[bucket] = part if other is None else _joined(other, part)
+    for first, _, low_idx, _, high_idx in best.values():
+        chosen.update((first,) if low_idx is None or high_idx is None else (low_idx, high_idx))
+    return sorted(chosen)
+
+
+def _joined(a: Extremes, b: Extremes) -> Extremes:
+    first, low, low_idx, high, high_idx = a
+    if b[1] is not None and (low is None or b[1] < low):
+        low, low_idx = b[1], b[2]
+    if b[3] is not None and (high is None or b[3] > high):
+        high, high_idx = b[3], b[4]
+    return first, low, low_idx, high, high_idx
+
+
+def _from_blocks(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extremes]:
+    metric_id, _, _, count, *open_block = head
+    for block, (low, low_idx, high, high_idx) in enumerate(_BLOCKS.rows(connection, metric_id=metric_id)):
+        yield block * BLOCK, low, low_idx, high, high_idx
+    if count % BLOCK:
+        low, low_idx, high, high_idx = open_block
+        yield count - count % BLOCK, low, low_idx, high, high_idx
+
+
+def _from_points(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extremes]:
+    for index, (number,) in enumerate(_NUMBERS.rows(connection, metric_id=head[0])):
+        yield index, number, (None if number is None else index), number, (None if number is None else index)
+
+
+def _points_at(connection: Connection, metric_id: int, index: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for part in chunks(index):
+        mine = (metric_points.c.metric_id == metric_id) & metric_points.c.idx.in_(part)
+        rows += connection.execute(select(*_POINT_COLUMNS).where(mine).order_by(metric_points.c.idx)).tuples()
+    return rows
+
+
+def _values(numbers: tuple[Any, ...], forms: tuple[int, ...], texts: tuple[Any, ...]) -> tuple[Any, ...]:
+    if any(form != FLOAT for form in forms):
+        return tuple(map(decode, numbers, forms, texts))
+    if None in numbers:
+        return tuple(math.nan if number is None else number for number in numbers)
+    return numbers

@@ -1,0 +1,89 @@
+"""Statements compiled once and run on plain tuples: what a row costs is then the driver's cost alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Connection, Insert, Select
+from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.sql.compiler import SQLCompiler
+
+T = TypeVar("T")
+
+_MOST_VARIABLES = 500
+"""Older SQLite takes 999 variables in a statement."""
+
+
+class PreparedSelect:
+    """A select with named parameters; answers with plain tuples.
+
+    Only for columns that the driver gives as they are: text, numbers, none.
+    """
+
+    def __init__(self, statement: Select[Any]) -> None:
+        self._statement = statement
+        self._compiled: dict[str, SQLCompiler] = {}
+
+    def rows(self, connection: Connection, **values: Any) -> list[tuple[Any, ...]]:
+        """All rows for these parameter values."""
+        compiled = self._compile(connection.dialect)
+        parameters = compiled.construct_params(values)
+        if compiled.positional:
+            result = connection.exec_driver_sql(
+                compiled.string, tuple(parameters[name] for name in compiled.positiontup or ())
+            )
+        else:
+            result = connection.exec_driver_sql(compiled.string, dict(parameters))
+        cursor = result.cursor
+        found: list[tuple[Any, ...]] = list(cursor.fetchall()) if cursor is not None else []
+        result.close()
+        return found
+
+    def row(self, connection: Connection, **values: Any) -> tuple[Any, ...] | None:
+        """The first row, if there is one."""
+        found = self.rows(connection, **values)
+        return found[0] if found else None
+
+    def _compile(self, dialect: Dialect) -> SQLCompiler:
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._compiled[dialect.name] = _compile(self._statement, dialect)
+        return compiled
+
+
+class PreparedInsert:
+    """An insert of many rows, each a tuple in the order of `columns`."""
+
+    def __init__(self, statement: Insert, columns: Sequence[str]) -> None:
+        self._statement = statement
+        self._columns = tuple(columns)
+        self._compiled: dict[str, SQLCompiler] = {}
+
+    def run(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
+        """Insert all `rows`."""
+        if not rows:
+            return
+        compiled = self._compiled.get(connection.dialect.name)
+        if compiled is None:
+            compiled = _compile(self._statement, connection.dialect, self._columns)
+            self._compiled[connection.dialect.name] = compiled
+        if compiled.positional:
+            assert tuple(compiled.positiontup or ()) == self._columns, "columns in the order of the table"
+            connection.exec_driver_sql(compiled.string, rows)
+        else:
+            connection.exec_driver_sql(
+                compiled.string, [dict(zip(self._columns, row, strict=True)) for row in rows]
+            )
+
+
+def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """`items` in parts that fit as variables into one statement."""
+    for start in range(0, len(items), _MOST_VARIABLES):
+        yield items[start : start + _MOST_VARIABLES]
+
+
+def _compile(statement: Any, dialect: Dialect, columns: Sequence[str] | None = None) -> SQLCompiler:
+    compiled = statement.compile(dialect=dialect, column_keys=columns)
+    assert isinstance(compiled, SQLCompiler)
+    return compiled

@@ -1,0 +1,245 @@
+"""The store: what the dispatcher keeps and asks. Each method is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.errors import UserErrorException
+from trainmaster.records import (
+    DatastoreRecord,
+    ExperimentRecord,
+    MetricSeries,
+    MetricSummary,
+    RunQuery,
+    RunRecord,
+    Status,
+    TargetRecord,
+)
+from trainmaster.store import experiments, ingest, labels, listing, opening, places, runs, schema, series
+from trainmaster.store.connection import Database
+from trainmaster.store.experiments import View
+
+
+class Store:
+    """A workspace's database. One thread writes, several may read."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def create(cls, path: Path) -> Store:
+        """A new, empty store in the file `path`, which must not be there yet."""
+        return cls(opening.create_database(path))
+
+    @classmethod
+    def open(cls, path: Path) -> Store:
+        """The store in the file `path`; one of an older Trainmaster is copied, then migrated."""
+        return cls(opening.open_database(path))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    # Experiments
+
+    def ensure_experiment(self, name: str, at: float) -> ExperimentRecord:
+        """The experiment of this name, made at need."""
+        with self._database.writing() as connection:
+            return experiments.ensure(connection, name, at)
+
+    def get_experiment(self, name: str) -> ExperimentRecord | None:
+        """The experiment of this name."""
+        with self._database.reading() as connection:
+            return experiments.get(connection, name)
+
+    def list_experiments(
+        self, name: str | None = None, view: View = "active", tags: Mapping[str, Any] | None = None
+    ) -> list[ExperimentRecord]:
+        """Experiments, oldest first. A tag asked for with None only has to be there."""
+        with self._database.reading() as connection:
+            return experiments.find(connection, name, view, tags or {})
+
+    def update_experiment(self, name: str, **changes: Any) -> ExperimentRecord:
+        """Set `tags` (all of them) or `archived_at` (None to reactivate)."""
+        unknown = sorted(set(changes) - {"tags", "archived_at"})
+        if unknown:
+            raise UserErrorException(f"An experiment's {', '.join(unknown)} cannot be changed")
+        with self._database.writing() as connection:
+            return experiments.change(connection, name, changes)
+
+    def delete_experiment(self, name: str) -> None:
+        """Delete an experiment that has no runs."""
+        with self._database.writing() as connection:
+            experiments.remove(connection, name)
+
+    # Runs
+
+    def insert_run(self, run: RunRecord) -> RunRecord:
+        """Insert a run; the record with its seq and number. One that is there already is returned unchanged."""
+        with self._database.writing() as connection:
+            return runs.add(connection, run)
+
+    def insert_runs(self, new: Iterable[RunRecord]) -> list[RunRecord]:
+        """Insert several runs, all or none."""
+        with self._database.writing() as connection:
+            return [runs.add(connection, run) for run in new]
+
+    def get_run(self, run_id: str) -> RunRecord | None:
+        """The run of this id."""
+        with self._database.reading() as connection:
+            return runs.get(connection, run_id)
+
+    def get_runs(self, run_ids: Sequence[str]) -> list[RunRecord]:
+        """The runs of these ids, in their order; one that is not there is left out."""
+        with self._database.reading() as connection:
+            return runs.get_many(connection, run_ids)
+
+    def list_runs(self, query: RunQuery) -> list[RunRecord]:
+        """A page of runs, newest first, without `spec`. For the next page, `before_seq` is the last one's seq."""
+        with self._database.reading() as connection:
+            return listing.find(connection, query)
+
+    def active_runs(self) -> list[RunRecord]:
+        """All runs that have not ended, oldest first."""
+        with self._database.reading() as connection:
+            return runs.active(connection)
+
+    def move(
+        self, run_id: str, to: Status, *, expect: Collection[Status] | None = None, at: float, **changes: Any
+    ) -> RunRecord | None:
+        """Move a run to the state `to`, if it is in one that `to` may follow (and in `expect`, if given).
+
+        The run as it is afterwards, or None when it was in another state: then nothing was changed.
+        `started_at` is set when it begins to run, `ended_at` when it ends; `changes` are fields to set with it.
+        """
+        with self._database.writing() as connection:
+            return runs.move(connection, run_id, to, expect, at, changes)
+
+    def update_run(self, run_id: str, **changes: Any) -> RunRecord:
+        """Set fields that do not belong to the state, such as `waiting_for`, `nodes` or `display_name`."""
+        with self._database.writing() as connection:
+            return runs.change(connection, run_id, changes)
+
+    def add_warnings(self, run_id: str, *texts: str) -> None:
+        """Append warnings that the run does not have yet."""
+        with self._database.writing() as connection:
+            runs.add_warnings(connection, runs.seq_of(connection, run_id), texts)
+
+    def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
+        """Merge `tags` into those of the run; a value may be None."""
+        with self._database.writing() as connection:
+            labels.set_tags(connection, runs.seq_of(connection, run_id), tags)
+
+    def remove_tags(self, run_id: str, names: Collection[str]) -> None:
+        """Drop these tags; one that is not there is fine."""
+        with self._database.writing() as connection:
+            labels.remove_tags(connection, runs.seq_of(connection, run_id), names)
+
+    def add_properties(self, run_id: str, properties: Mapping[str, Any]) -> None:
+        """Add write-once properties: the same value again is fine, another one is an error and adds none."""
+        with self._database.writing() as connection:
+            taken = labels.add_properties(connection, runs.seq_of(connection, run_id), properties)
+            if taken:
+                raise UserErrorException(
+                    f"The run {run_id!r} has another value for {', '.join(map(repr, taken))} already",
+                    cause="Properties are written once.",
+                    hint="Choose another name, or use tags, which can change.",
+                )
+
+    # Metrics
+
+    def journal_offsets(self, run_id: str) -> dict[str, int]:
+        """How far each journal of the run is read, by the journal's name."""
+        with self._database.reading() as connection:
+            return ingest.offsets(connection, runs.seq_of(connection, run_id))
+
+    def ingest(
+        self, run_id: str, journal: str, start: int, end: int, records: Sequence[Mapping[str, Any]]
+    ) -> bool:
+        """Apply the records that lie from `start` to `end` in a journal of the run, all or none.
+
+        False, and nothing done, unless the journal is read exactly up to `start`. A record that cannot be
+        applied is passed over and counted in the run's warnings.
+        """
+        with self._database.writing() as connection:
+            run = runs.get(connection, run_id)
+            if run is None:
+                runs.seq_of(connection, run_id)
+                return False
+            return ingest.ingest(connection, run, journal, start, end, records)
+
+    def metrics(self, run_id: str) -> list[MetricSummary]:
+        """The run's metrics without their history, in the order they were first logged."""
+        with self._database.reading() as connection:
+            return series.summaries(connection, runs.seq_of(connection, run_id))
+
+    def series(
+        self, run_id: str, name: str | None = None, *, max_points: int | None = None
+    ) -> list[MetricSeries]:
+        """The values of the run's metrics, or of the one called `name`.
+
+        With `max_points`, a longer series is thinned to at most that many of its own points: its first and
+        last, and the smallest and the largest number of each of `(max_points - 2) // 2` parts of about equal
+        length (the first point of a part that has no numbers). `index` says where in the full series each is.
+        """
+        with self._database.reading() as connection:
+            return series.read(connection, runs.seq_of(connection, run_id), name, max_points)
+
+    # Compute targets, datastores, facts
+
+    def put_target(self, target: TargetRecord) -> None:
+        """Add the target, or put it in the place of the one of its name."""
+        with self._database.writing() as connection:
+            places.put_target(connection, target)
+
+    def get_target(self, name: str) -> TargetRecord | None:
+        """The target of this name."""
+        with self._database.reading() as connection:
+            return next(iter(places.find_targets(connection, name)), None)
+
+    def list_targets(self) -> list[TargetRecord]:
+        """All targets, by name."""
+        with self._database.reading() as connection:
+            return places.find_targets(connection)
+
+    def delete_target(self, name: str) -> bool:
+        """Delete the target; whether it was there."""
+        with self._database.writing() as connection:
+            return places.remove(connection, schema.targets, name)
+
+    def put_datastore(self, datastore: DatastoreRecord) -> None:
+        """Add the datastore, or put it in the place of the one of its name; a new default replaces the old."""
+        with self._database.writing() as connection:
+            places.put_datastore(connection, datastore)
+
+    def get_datastore(self, name: str) -> DatastoreRecord | None:
+        """The datastore of this name."""
+        with self._database.reading() as connection:
+            return next(iter(places.find_datastores(connection, name)), None)
+
+    def list_datastores(self) -> list[DatastoreRecord]:
+        """All datastores, by name."""
+        with self._database.reading() as connection:
+            return places.find_datastores(connection)
+
+    def delete_datastore(self, name: str) -> bool:
+        """Delete the datastore; whether it was there."""
+        with self._database.writing() as connection:
+            return places.remove(connection, schema.datastores, name)
+
+    def set_default_datastore(self, name: str) -> None:
+        """Make this datastore the default, and no other."""
+        with self._database.writing() as connection:
+            places.set_default_datastore(connection, name)
+
+    def get_fact(self, key: str) -> Any:
+        """What `put_fact` kept under this key, or None."""
+        with self._database.reading() as connection:
+            return places.get_fact(connection, key)
+
+    def put_fact(self, key: str, value: Any) -> None:
+        """Keep any JSON value under this key."""
+        with self._database.writing() as connection:
+            places.put_fact(connection, key, value)
