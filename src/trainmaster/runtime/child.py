@@ -1,0 +1,88 @@
+"""ChildRun: a run within the run of a job, kept in the same journals."""
+
+import os
+from time import time
+
+from trainmaster.errors import UserErrorException
+from trainmaster.runtime.identity import new_id
+from trainmaster.runtime.run import JobRun
+
+_LONGEST_ID = 128
+
+
+class ChildRun(JobRun):
+    """A child of the job's run (or of another child). It ends by `complete`, `fail`, or a `with` block."""
+
+    type = "azureml.childrun"
+
+    def __init__(self, parent, name=None, run_id=None):
+        self._id = new_id() if run_id is None else _checked_id(run_id)
+        self._about = self._id
+        self._parent = parent
+        self._experiment = parent.experiment
+        self._folder = os.path.join(os.path.dirname(parent._folder), self._id)
+        self._display_name = name
+        self._state = "Running"
+        self._children = []
+        parent._append({"k": "child", "id": self._id, "name": name, "t": time()})
+
+    def __exit__(self, kind, error, trace):
+        """Completed, or Failed on an exception, which goes on; `sys.exit(0)` is no failure."""
+        if kind is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            self.complete()
+        else:
+            self.fail("{}: {}".format(kind.__name__, error), error_code=kind.__name__)
+        return False
+
+    @property
+    def parent(self):
+        """The run that began this one."""
+        return self._parent
+
+    @property
+    def status(self):
+        """Running, Completed, Failed or Canceled."""
+        return self._state
+
+    @property
+    def number(self):
+        """Not known in a job."""
+        return None
+
+    def complete(self, _set_status=True):
+        """Ends the run as Completed."""
+        self._end("Completed", None)
+
+    def fail(self, error_details=None, error_code=None, _set_status=True):
+        """Ends the run as Failed; the details are a text or an exception."""
+        self._end("Failed", {"code": str(error_code or "UserError"), "message": str(error_details or "")})
+
+    def cancel(self):
+        """Ends the run as Canceled."""
+        self._end("Canceled", None)
+
+    def _end(self, state, error):
+        # A terminal state never changes.
+        if self._state != "Running":
+            return
+        self._append({"k": "state", "v": state, "error": error, "t": time()})
+        self._state = state
+
+    def _journal(self):
+        return self._parent._journal()
+
+    def _initial_text(self, variable):
+        return ""
+
+    def _initial_pairs(self, variable):
+        return {}
+
+
+def _checked_id(run_id):
+    allowed = isinstance(run_id, str) and 0 < len(run_id) <= _LONGEST_ID
+    if not allowed or run_id.startswith(".") or not all(c.isalnum() or c in "-_." for c in run_id):
+        raise UserErrorException(
+            "{!r} cannot be the id of a run".format(run_id),
+            cause="an id has 1 to {} letters, digits, '-', '_' or '.'".format(_LONGEST_ID),
+        )
+    return run_id
