@@ -1,0 +1,36 @@
+"""Snapshots: content-addressed copies of source folders, and where the source comes from.
+
+snapshot = take_snapshot(Path("my-project"), workspace)
+write_archive(workspace, snapshot.id, Path("."))
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainmaster.snapshots.cache import drop_caches
+from trainmaster.snapshots.git import GitProperties, git_properties, start_git_properties
+from trainmaster.snapshots.manifest import verify_snapshot
+from trainmaster.snapshots.take import Snapshot, take_snapshot
+
+__all__ = [
+    "GitProperties",
+    "Snapshot",
+    "drop_caches",
+    "git_properties",
+    "start_git_properties",
+    "take_snapshot",
+    "verify_snapshot",
+    "write_archive",
+]
+
+
+def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
+    """Write the snapshot to `destination` if that ends with .zip, else to `<destination>/<snapshot id>.zip`.
+
+    Links and executable bits are kept. Gives the path of the archive.
+    """
+    # Zip files are wanted rarely, and their module takes longer to load than a snapshot to take.
+    from trainmaster.snapshots.archive import write_archive as write
+
+    return write(workspace, snapshot_id, destination)

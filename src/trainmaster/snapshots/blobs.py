@@ -1,0 +1,202 @@
+"""Contents, once each, under their digest. A blob is complete or absent: it is written elsewhere and renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from blake3 import blake3
+
+from trainmaster.errors import SnapshotException
+from trainmaster.snapshots.recheck import Signature, sign
+
+_WHOLE = 1 << 20
+"""Files up to this size are read in one piece."""
+_PIECE = 1 << 22
+_ATTEMPTS = 4
+_FORGOTTEN_SECONDS = 3600.0
+_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class SourceChangedError(Exception):
+    """A file went away, or became something else, between the walk and the copy: walk again."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A file as it was copied."""
+
+    digest: str
+    signature: Signature
+    executable: bool
+
+
+def blob_path(blobs: str, digest: str) -> str:
+    """Where the content with this digest lies."""
+    return f"{blobs}/{digest[:2]}/{digest}"
+
+
+def has_blob(blobs: str, digest: str, size: int) -> bool:
+    """Whether the content is there, complete."""
+    try:
+        return os.stat(blob_path(blobs, digest)).st_size == size
+    except OSError:
+        return False
+
+
+def store_file(blobs: str, path: bytes) -> Stored:
+    """Hash the file and keep its content; what is hashed is what is kept, also while somebody writes to the file."""
+    try:
+        descriptor = os.open(path, _OPEN_FILE)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SourceChangedError from None
+    except OSError as error:
+        if error.errno in (40, 6):  # ELOOP, ENXIO: it became a link or a socket
+            raise SourceChangedError from None
+        raise unreadable(path, error) from None
+    try:
+        return _store_open(blobs, path, descriptor)
+    except OSError as error:
+        raise SnapshotException(
+            f"Cannot copy {os.fsdecode(path)} into the workspace",
+            cause=str(error),
+            hint="Is the disk full or read-only?",
+        ) from None
+    finally:
+        os.close(descriptor)
+
+
+def unreadable(path: bytes, error: OSError) -> SnapshotException:
+    """The error for a file or folder that cannot be read."""
+    name = os.fsdecode(path)
+    return SnapshotException(
+        f"Cannot read {name}",
+        cause=error.strerror or str(error),
+        hint=f"Make it readable (chmod u+r), or leave it out: add a line to .amlignore for {Path(name).name}",
+    )
+
+
+def _store_open(blobs: str, path: bytes, descriptor: int) -> Stored:
+    for _ in range(_ATTEMPTS):
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            raise SourceChangedError
+        if before.st_size <= _WHOLE:
+            digest = _store_whole(blobs, descriptor, before.st_size)
+        else:
+            digest = _store_in_pieces(blobs, descriptor, before.st_size)
+        if digest is not None and sign(os.fstat(descriptor)) == sign(before):
+            return Stored(digest, sign(before), bool(before.st_mode & stat.S_IXUSR))
+    raise SnapshotException(
+        f"{os.fsdecode(path)} keeps changing while it is read",
+        cause="Another program writes to it.",
+        hint="Submit again when it is finished, or add the file to .amlignore.",
+    )
+
+
+def _store_whole(blobs: str, descriptor: int, size: int) -> str | None:
+    content = os.pread(descriptor, size + 1, 0)
+    if len(content) != size:
+        return None
+    digest = blake3(content).hexdigest()
+    if not has_blob(blobs, digest, size):
+        with _new_file(blobs) as temporary:
+            _write_all(temporary.descriptor, content)
+            temporary.keep(digest)
+    return digest
+
+
+def _store_in_pieces(blobs: str, descriptor: int, size: int) -> str | None:
+    # A large file that was only touched is there already: reading it twice costs less than writing it once.
+    hasher = blake3()
+    for piece in _pieces(descriptor, size):
+        hasher.update(piece)
+    if has_blob(blobs, hasher.hexdigest(), size):
+        return hasher.hexdigest()
+    hasher = blake3()
+    copied = 0
+    with _new_file(blobs) as temporary:
+        for piece in _pieces(descriptor, size):
+            hasher.update(piece)
+            _write_all(temporary.descriptor, piece)
+            copied += len(piece)
+        if copied != size:
+            return None
+        temporary.keep(hasher.hexdigest())
+    return hasher.hexdigest()
+
+
+def _pieces(descriptor: int, size: int) -> Iterator[bytes]:
+    position = 0
+    while position < size:
+        piece = os.pread(descriptor, min(_PIECE, size - position), position)
+        if not piece:
+            return
+        yield piece
+        position += len(piece)
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+@dataclass(frozen=True)
+class _Temporary:
+    blobs: str
+    path: str
+    descriptor: int
+
+    def keep(self, digest: str) -> None:
+        os.fchmod(self.descriptor, 0o444)
+        final = blob_path(self.blobs, digest)
+        try:
+            os.rename(self.path, final)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(final), exist_ok=True)
+            os.rename(self.path, final)
+
+
+@contextlib.contextmanager
+def _new_file(blobs: str) -> Iterator[_Temporary]:
+    path = f"{blobs}/.partial/{os.getpid()}-{os.urandom(8).hex()}"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags, 0o600)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(path, flags, 0o600)
+    try:
+        yield _Temporary(blobs, path, descriptor)
+    finally:
+        os.close(descriptor)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def write_atomically(path: str, content: bytes) -> None:
+    """Put `content` at `path` such that a reader sees all of it or none."""
+    temporary = f"{path}.partial-{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def sweep_forgotten(folder: str, mark: str = "") -> None:
+    """Remove what killed processes left half-written in `folder`; the age is far beyond any copy that still goes."""
+    limit = time.time() - _FORGOTTEN_SECONDS
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if mark in entry.name and entry.stat(follow_symlinks=False).st_mtime < limit:
+                os.unlink(entry.path)

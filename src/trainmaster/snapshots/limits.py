@@ -1,0 +1,146 @@
+"""How large a snapshot may be, and what to say when it is larger: the paths that matter, and the way out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trainmaster.errors import SnapshotException
+from trainmaster.snapshots.tree import LINK, Folder
+
+MEGABYTE = 1024 * 1024
+_WARN_BYTES = 25 * MEGABYTE
+_SHOWN = 10
+# A folder that holds nearly all of its parent says more than the parent does.
+_NEARLY_ALL = 0.9
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most a snapshot may hold; None is no limit."""
+
+    max_bytes: int | None
+    max_files: int | None
+
+
+@dataclass(frozen=True)
+class Amount:
+    """What something holds."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.files + other.files, self.bytes + other.bytes)
+
+
+def effective_limits(max_bytes: int, max_files: int, environment: Mapping[str, str]) -> Limits:
+    """The limits after the environment's say."""
+    megabytes = _number(environment, "TRAINMASTER_SNAPSHOT_MAX_MB")
+    files = _number(environment, "TRAINMASTER_SNAPSHOT_MAX_FILES")
+    unlimited = bool(environment.get("AML_SNAPSHOT_NO_FILE_LIMIT"))
+    return Limits(
+        max_bytes=max_bytes if megabytes is None else int(megabytes * MEGABYTE),
+        max_files=None if unlimited else max_files if files is None else int(files),
+    )
+
+
+def _number(environment: Mapping[str, str], name: str) -> float | None:
+    text = environment.get(name)
+    if not text:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise SnapshotException(f"{name} must be a number, not {text!r}", hint=f"Unset {name}.") from None
+
+
+def measure(folders: Iterable[Folder]) -> Amount:
+    """How much the folders hold; links count as files without bytes."""
+    files = total = 0
+    for folder in folders:
+        files += len(folder.names)
+        for signature, content in zip(folder.signatures, folder.contents, strict=True):
+            if not content.startswith(LINK):
+                total += signature[3]
+    return Amount(files, total)
+
+
+def is_within(amount: Amount, limits: Limits) -> bool:
+    """Whether a snapshot of this amount may be taken."""
+    return (limits.max_bytes is None or amount.bytes <= limits.max_bytes) and (
+        limits.max_files is None or amount.files <= limits.max_files
+    )
+
+
+def size_warnings(amount: Amount) -> tuple[str, ...]:
+    """A word about a snapshot that is allowed, but larger than source code should be."""
+    if amount.bytes <= _WARN_BYTES:
+        return ()
+    return (
+        f"The source folder holds {_text(amount.bytes)}. Data is better kept in a datastore; "
+        "what the script does not need can be left out with .amlignore.",
+    )
+
+
+def too_large(source: str, folders: list[Folder], amount: Amount, limits: Limits) -> SnapshotException:
+    """The error for a folder beyond the limits: the largest paths in it, and what to do about them."""
+    by_count = limits.max_files is not None and amount.files > limits.max_files
+    if by_count:
+        headline = f"The source folder {source} has {amount.files:,} files; the limit is {limits.max_files:,}"
+        variable, value = "TRAINMASTER_SNAPSHOT_MAX_FILES", amount.files
+    else:
+        limit = _text(limits.max_bytes or 0)
+        headline = f"The source folder {source} holds {_text(amount.bytes)}; the limit is {limit}"
+        variable, value = "TRAINMASTER_SNAPSHOT_MAX_MB", -(-amount.bytes // MEGABYTE)
+    largest = _largest(folders, amount, by_count)
+    shown = [f"  {_text(held.bytes):>10}  {held.files:>7,} files  {path}" for path, held in largest]
+    return SnapshotException(
+        headline,
+        cause="\n".join(["The largest in it:", *shown]),
+        hint=f"Leave out what the script does not need with a line in .amlignore, for example: {largest[0][0]}\n"
+        f"or allow it with the environment variable {variable}={value}.",
+    )
+
+
+def _largest(folders: list[Folder], amount: Amount, by_count: bool) -> list[tuple[str, Amount]]:
+    if not by_count:
+        files = sorted(_files(folders), key=lambda item: -item[1].bytes)[:_SHOWN]
+        if sum(held.bytes for _, held in files) * 2 >= amount.bytes:
+            return files
+    return _heavy_folders(folders, by_count)[:_SHOWN]
+
+
+def _files(folders: list[Folder]) -> Iterable[tuple[str, Amount]]:
+    for folder in folders:
+        for name, signature in zip(folder.names, folder.signatures, strict=True):
+            yield "/" + os.fsdecode(folder.path_of(name)), Amount(1, signature[3])
+
+
+def _heavy_folders(folders: list[Folder], by_count: bool) -> list[tuple[str, Amount]]:
+    """The heaviest things just below the source; where one part is nearly all of it, that part instead."""
+    holds = {folder.path: measure([folder]) for folder in folders}
+    children: dict[bytes, list[bytes]] = {}
+    # Parents come before their children in the walk, so backwards every folder is complete when it is added.
+    for folder in reversed(folders):
+        children[folder.path] = [folder.path_of(name) for name in folder.subfolders]
+        holds[folder.path] = sum((holds[child] for child in children[folder.path]), holds[folder.path])
+
+    def weight(path: bytes) -> int:
+        return holds[path].files if by_count else holds[path].bytes
+
+    shown = [b""]
+    while len(shown) < _SHOWN:
+        path = max(shown, key=lambda one: weight(one) if children[one] else -1)
+        below = [child for child in children[path] if weight(child)]
+        if not below or (path and max(map(weight, below)) < _NEARLY_ALL * weight(path)):
+            break
+        shown.remove(path)
+        shown.extend(below)
+    ranked = sorted(shown, key=weight, reverse=True)
+    return [("/" + os.fsdecode(path) + "/" if path else "/*", holds[path]) for path in ranked]
+
+
+def _text(size: int) -> str:
+    return f"{size / MEGABYTE:,.1f} MB" if size >= MEGABYTE / 10 else f"{size / 1024:,.1f} kB"

@@ -1,0 +1,183 @@
+"""Taking a snapshot: see what changed, check the limits, copy what is new, and only then write the manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.errors import SnapshotException
+from trainmaster.snapshots.blobs import (
+    SourceChangedError,
+    has_blob,
+    store_file,
+    sweep_forgotten,
+    write_atomically,
+)
+from trainmaster.snapshots.cache import Cached, boot_id, cache_path, read_cache, write_cache
+from trainmaster.snapshots.limits import Amount, Limits, effective_limits, is_within, measure, size_warnings, too_large
+from trainmaster.snapshots.manifest import dump_manifest, manifest_id, manifest_path
+from trainmaster.snapshots.parallel import find_unchanged
+from trainmaster.snapshots.recheck import Record
+from trainmaster.snapshots.tree import FILE, LINK, PROGRAM, Folder, Walk, to_record
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A content-addressed copy of a source folder."""
+
+    id: str
+    file_count: int
+    byte_count: int
+    warnings: tuple[str, ...]
+
+
+def take_snapshot(
+    source: Path, workspace: Path, *, max_bytes: int = 300 * 1024 * 1024, max_files: int = 100_000
+) -> Snapshot:
+    """Copy the source folder into the workspace, as far as it is not there yet.
+
+    What `.amlignore` (or else `.gitignore`) names is left out. Beyond the limits nothing is copied and a
+    SnapshotException says what is so large; the environment variables `TRAINMASTER_SNAPSHOT_MAX_MB` and
+    `TRAINMASTER_SNAPSHOT_MAX_FILES` raise them.
+    """
+    limits = effective_limits(max_bytes, max_files, os.environ)
+    place = _place(source, workspace)
+    for _ in range(_ATTEMPTS):
+        with contextlib.suppress(SourceChangedError):
+            return _take(place, limits)
+    raise SnapshotException(
+        f"The source folder {source} keeps changing while it is taken",
+        cause="Files went away between being seen and being read.",
+        hint="Submit again when it is quiet, or name the changing files in .amlignore.",
+    )
+
+
+@dataclass(frozen=True)
+class _Place:
+    source: bytes
+    workspace: str
+    excluded: bytes | None
+
+    @property
+    def cache(self) -> str:
+        return cache_path(self.workspace, self.source)
+
+    @property
+    def blobs(self) -> str:
+        return f"{self.workspace}/blobs"
+
+
+def _place(source: Path, workspace: Path) -> _Place:
+    if not os.path.isdir(source):
+        what = "is not a folder" if os.path.exists(source) else "does not exist"
+        raise SnapshotException(
+            f"The source folder {source} {what}", hint="source_directory must name the folder that holds the script."
+        )
+    real_source, real_workspace = os.path.realpath(source), os.path.realpath(workspace)
+    if real_source == real_workspace:
+        raise SnapshotException(
+            f"The source folder {source} is the workspace itself",
+            cause="It would take all runs, environments and logs with it.",
+            hint="Put the script into a folder of its own and give that as source_directory.",
+        )
+    inside = real_workspace.startswith(real_source.rstrip("/") + "/")
+    excluded = os.fsencode(os.path.relpath(real_workspace, real_source)) if inside else None
+    return _Place(os.fsencode(real_source), real_workspace, excluded)
+
+
+def _take(place: _Place, limits: Limits) -> Snapshot:
+    scan_start_ns = time.time_ns()
+    with _open_cache(place) as descriptor:
+        cached = _read_cache(place, descriptor)
+        unchanged = find_unchanged(place.source, cached.folders, descriptor) if cached else frozenset()
+    if cached and len(unchanged) == len(cached.folders) and _blobs_are_sure(place, cached):
+        amount = Amount(cached.file_count, cached.byte_count)
+        if is_within(amount, limits):
+            return Snapshot(cached.snapshot_id, amount.files, amount.bytes, cached.warnings)
+    known: dict[bytes, Record] = {record[0]: record for record in cached.folders} if cached else {}
+    folders = Walk(place.source, place.excluded, known, unchanged).folders()
+    amount = measure(folders)
+    if not is_within(amount, limits):
+        raise too_large(os.fsdecode(place.source), folders, amount, limits)
+    if cached and not _blobs_are_sure(place, cached):
+        _forget_missing(place.blobs, folders)
+    _store_new(place, folders)
+    return _finish(place, folders, scan_start_ns)
+
+
+@contextlib.contextmanager
+def _open_cache(place: _Place) -> Iterator[int]:
+    """The cache's file; held open, so that the second process reads the same one as this. -1 if there is none."""
+    try:
+        descriptor = os.open(place.cache, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield -1
+        return
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_cache(place: _Place, descriptor: int) -> Cached | None:
+    return read_cache(descriptor, place.source) if descriptor >= 0 else None
+
+
+def _blobs_are_sure(place: _Place, cached: Cached) -> bool:
+    return cached.boot_id == boot_id() and os.path.exists(manifest_path(place.workspace, cached.snapshot_id))
+
+
+def _forget_missing(blobs: str, folders: list[Folder]) -> None:
+    for folder in folders:
+        for position, content in enumerate(folder.contents):
+            is_file = content and not content.startswith(LINK)
+            if is_file and not has_blob(blobs, content[1:].decode(), folder.signatures[position][3]):
+                folder.contents[position] = b""
+
+
+def _store_new(place: _Place, folders: list[Folder]) -> None:
+    swept = False
+    for folder in folders:
+        for position, content in enumerate(folder.contents):
+            if content:
+                continue
+            if not swept:
+                sweep_forgotten(f"{place.blobs}/.partial")
+                swept = True
+            stored = store_file(place.blobs, place.source + b"/" + folder.path_of(folder.names[position]))
+            folder.contents[position] = (PROGRAM if stored.executable else FILE) + stored.digest.encode()
+            folder.signatures[position] = stored.signature
+
+
+def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapshot:
+    text = dump_manifest(folders)
+    snapshot_id = manifest_id(text)
+    path = manifest_path(place.workspace, snapshot_id)
+    try:
+        if not os.path.exists(path):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            write_atomically(path, text)
+    except OSError as error:
+        raise SnapshotException(
+            "Cannot write the snapshot into the workspace", cause=str(error), hint="Is the disk full or read-only?"
+        ) from None
+    amount = measure(folders)
+    warnings = size_warnings(amount) + _skip_warnings(folders)
+    records = [to_record(folder, scan_start_ns) for folder in folders]
+    cached = Cached(boot_id(), snapshot_id, amount.files, amount.bytes, warnings, records)
+    write_cache(place.cache, place.source, cached)
+    return Snapshot(snapshot_id, amount.files, amount.bytes, warnings)
+
+
+def _skip_warnings(folders: list[Folder]) -> tuple[str, ...]:
+    return tuple(
+        f"{os.fsdecode(folder.path_of(name))} is a socket, pipe or device and was left out."
+        for folder in folders
+        for name in folder.skipped
+    )

@@ -1,0 +1,275 @@
+"""The walk: every folder of the source, what is taken from it, and what of that is known from last time."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import stat
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from trainmaster.snapshots.blobs import SourceChangedError, unreadable
+from trainmaster.snapshots.ignore import (
+    GIT_IGNORE_FILE,
+    IGNORE_FILE,
+    RuleSet,
+    Verdict,
+    is_environment,
+    judge,
+    parse_rules,
+)
+from trainmaster.snapshots.recheck import (
+    IgnoreFile,
+    Record,
+    Signature,
+    open_folder,
+    pack,
+    sign,
+    split,
+)
+
+# Timestamps come from a clock that ticks every few milliseconds: a second change within the tick leaves no trace. What
+# is younger than this when it is looked at is looked at again next time.
+_TICK_NS = 100_000_000
+# File systems that keep whole (or even) seconds.
+_COARSE_TICK_NS = 2_100_000_000
+_NEVER_EQUAL: Signature = (-1, -1, -1, -1)
+
+FILE = b"-"
+PROGRAM = b"x"
+LINK = b"@"
+
+
+@dataclass
+class Folder:
+    """One folder of the source while it is taken. Entries are files and links, by position in three lists."""
+
+    path: bytes
+    signature: Signature
+    ignore_file: IgnoreFile | None = None
+    subfolders: list[bytes] = field(default_factory=list)
+    names: list[bytes] = field(default_factory=list)
+    signatures: list[Signature] = field(default_factory=list)
+    contents: list[bytes] = field(default_factory=list)
+    """A kind and the digest or the link's target; empty for a file that is yet to be hashed."""
+    skipped: list[bytes] = field(default_factory=list)
+    """Names of sockets, pipes and devices."""
+    kept: bool = True
+    """False for an environment, of which nothing is taken, not even the folder."""
+
+    def path_of(self, name: bytes) -> bytes:
+        """`name` in this folder, relative to the source."""
+        return self.path + b"/" + name if self.path else name
+
+
+def to_record(folder: Folder, scan_start_ns: int) -> Record:
+    """`folder` as the cache keeps it, with nothing in it that could change unseen."""
+    ignore_file = folder.ignore_file
+    return (
+        folder.path,
+        _settled(folder.signature, scan_start_ns),
+        (ignore_file[0], _settled(ignore_file[1], scan_start_ns)) if ignore_file else None,
+        b"\0".join(folder.subfolders),
+        b"\0".join(folder.names),
+        pack([_settled(signature, scan_start_ns) for signature in folder.signatures]),
+        b"\0".join(folder.contents),
+        b"\0".join(folder.skipped),
+        folder.kept,
+    )
+
+
+def _settled(signature: Signature, scan_start_ns: int) -> Signature:
+    newest = max(signature[0], signature[1])
+    tick = _TICK_NS if signature[1] % 1_000_000_000 else _COARSE_TICK_NS
+    return signature if newest < scan_start_ns - tick else _NEVER_EQUAL
+
+
+def from_record(record: Record) -> Folder:
+    """The folder that `to_record` described."""
+    path, own, ignore_file, subfolders, names, signatures, contents, skipped, kept = record
+    return Folder(
+        path,
+        own,
+        ignore_file,
+        split(subfolders),
+        split(names),
+        marshal.loads(signatures),
+        split(contents),
+        split(skipped),
+        kept,
+    )
+
+
+class Scope:
+    """The ignore rules that hold in a folder; read only when a folder has to be listed."""
+
+    def __init__(self, root: bytes, path: bytes, ignore_name: bytes | None, parent: Scope | None) -> None:
+        self._root = root
+        self._path = path
+        self._ignore_name = ignore_name
+        self._parent = parent
+        self._rules: RuleSet | None = None
+        self._is_read = False
+
+    @property
+    def has_own_file(self) -> bool:
+        """Whether `.amlignore` rules the whole source, so that no `.gitignore` counts."""
+        if self._parent is not None:
+            return self._parent.has_own_file
+        return self._ignore_name == IGNORE_FILE
+
+    def below(self, path: bytes, ignore_name: bytes | None) -> Scope:
+        """The scope inside the folder `path`."""
+        return Scope(self._root, path, ignore_name, self) if ignore_name else self
+
+    def judge(self, path: bytes, is_folder: bool) -> Verdict:
+        """What becomes of `path`."""
+        return judge(self._read(), path, is_folder)
+
+    def _read(self) -> RuleSet | None:
+        if not self._is_read:
+            above = self._parent._read() if self._parent else None
+            self._rules = self._parse(above) if self._ignore_name else above
+            self._is_read = True
+        return self._rules
+
+    def _parse(self, above: RuleSet | None) -> RuleSet:
+        path = b"/".join(part for part in (self._root, self._path, self._ignore_name) if part)
+        try:
+            with open(path, "rb") as file:
+                return parse_rules(file.read(), self._path, above)
+        except FileNotFoundError:
+            raise SourceChangedError from None
+        except OSError as error:
+            raise unreadable(path, error) from None
+
+
+@dataclass(frozen=True)
+class _Visit:
+    path: bytes
+    scope: Scope
+    rules_known: bool
+    """Whether the rules above are those that the cache was made with."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """One walk through the source; `known` is what the cache has."""
+
+    root: bytes
+    excluded: bytes | None
+    """The workspace, when it lies inside the source."""
+    known: Mapping[bytes, Record]
+    unchanged: Set[bytes]
+    """Folders that were just checked and are as the cache has them."""
+
+    def folders(self) -> list[Folder]:
+        """All folders, parents first."""
+        found: list[Folder] = []
+        waiting = [_Visit(b"", Scope(self.root, b"", None, None), rules_known=True)]
+        while waiting:
+            folder, below = self._visit(waiting.pop())
+            found.append(folder)
+            waiting.extend(below)
+        return found
+
+    def _visit(self, visit: _Visit) -> tuple[Folder, list[_Visit]]:
+        record = self.known.get(visit.path)
+        if visit.rules_known and record is not None and visit.path in self.unchanged:
+            folder = from_record(record)
+            return folder, self._below(visit, folder, rules_known=True)
+        try:
+            descriptor = open_folder(self.root, visit.path)
+        except (FileNotFoundError, NotADirectoryError):
+            raise SourceChangedError from None
+        except OSError as error:
+            raise unreadable(self.root + b"/" + visit.path, error) from None
+        try:
+            return self._list(visit, descriptor, record)
+        except FileNotFoundError:
+            raise SourceChangedError from None
+        finally:
+            os.close(descriptor)
+
+    def _below(self, visit: _Visit, folder: Folder, rules_known: bool) -> list[_Visit]:
+        scope = visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
+        return [_Visit(folder.path_of(name), scope, rules_known) for name in folder.subfolders]
+
+    def _list(self, visit: _Visit, descriptor: int, record: Record | None) -> tuple[Folder, list[_Visit]]:
+        # The folder's signature comes first: a name that appears while it is listed makes it look changed next time.
+        folder = Folder(visit.path, sign(os.fstat(descriptor)))
+        kinds = _list_kinds(descriptor)
+        if self._is_unwanted_environment(visit, kinds):
+            folder.kept = False
+            return folder, []
+        folder.ignore_file = _find_ignore_file(visit, kinds, descriptor)
+        scope = visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
+        for name, kind in sorted(kinds.items()):
+            path = folder.path_of(name)
+            if path == self.excluded or scope.judge(path, kind == _FOLDER).ignored:
+                continue
+            chosen = {_FOLDER: folder.subfolders, _SPECIAL: folder.skipped}.get(kind, folder.names)
+            chosen.append(name)
+        _fill(folder, descriptor, record)
+        rules_known = visit.rules_known and record is not None and record[2] == folder.ignore_file
+        return folder, self._below(visit, folder, rules_known)
+
+    def _is_unwanted_environment(self, visit: _Visit, kinds: Mapping[bytes, str]) -> bool:
+        if not visit.path or not is_environment(kinds.keys()):
+            return False
+        return not visit.scope.judge(visit.path, is_folder=True).wanted
+
+
+_FOLDER = "folder"
+_ENTRY = "entry"
+_SPECIAL = "special"
+
+
+def _list_kinds(descriptor: int) -> dict[bytes, str]:
+    kinds: dict[bytes, str] = {}
+    with os.scandir(descriptor) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                kind = _FOLDER
+            elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
+                kind = _ENTRY
+            else:
+                kind = _SPECIAL
+            kinds[os.fsencode(entry.name)] = kind
+    return kinds
+
+
+def _find_ignore_file(visit: _Visit, kinds: Mapping[bytes, str], descriptor: int) -> IgnoreFile | None:
+    if visit.scope.has_own_file:
+        return None
+    candidates = (GIT_IGNORE_FILE,) if visit.path else (IGNORE_FILE, GIT_IGNORE_FILE)
+    for name in candidates:
+        if kinds.get(name) != _ENTRY:
+            continue
+        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        # Git does not follow a linked ignore file either; here a change of its target would go unseen.
+        if stat.S_ISREG(found.st_mode):
+            return name, sign(found)
+    return None
+
+
+def _fill(folder: Folder, descriptor: int, record: Record | None) -> None:
+    """Signatures and contents of the folder's entries, as far as they can be had without reading a file."""
+    known = _known_contents(record)
+    for name in folder.names:
+        found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
+        signature = sign(found)
+        content = known.get((name, signature), b"")
+        if not content and stat.S_ISLNK(found.st_mode):
+            content = LINK + os.readlink(name, dir_fd=descriptor)
+        elif not content and not stat.S_ISREG(found.st_mode):
+            raise SourceChangedError
+        folder.signatures.append(signature)
+        folder.contents.append(content)
+
+
+def _known_contents(record: Record | None) -> dict[tuple[bytes, Signature], bytes]:
+    if record is None:
+        return {}
+    before = from_record(record)
+    return dict(zip(zip(before.names, before.signatures, strict=True), before.contents, strict=True))
