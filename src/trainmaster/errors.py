@@ -1,29 +1,36 @@
 """Every error a person can meet, in one tree. Python 3.6, standard library: jobs import it too.
 
-    AzureMLException                      what (headline), why (cause), what to do now (hint)
-    ├── UserErrorException                a wrong value from the user
-    │   └── AuthenticationException
-    ├── TrainingException                 an estimator that cannot be run as written
-    ├── ExperimentExecutionException      a script or command that cannot be started
-    ├── SnapshotException                 the source folder cannot be taken
-    ├── ProjectSystemException
-    ├── RunEnvironmentException           no run here (outside a job)
-    ├── RunConfigurationException
-    ├── WorkspaceException                the workspace cannot be found, opened or migrated
-    ├── ComputeTargetException            unknown target, or one that can never fit the request
-    ├── EnvironmentException              an environment that cannot be built
-    ├── DatastoreException                a datastore that cannot be reached, or a path that is not there
-    ├── RunNotFoundException
-    ├── ServiceException                  the dispatcher cannot be reached, or refused
-    ├── ActivityFailedException           raised by wait_for_completion for a failed run
-    └── ActivityCanceledException
+AzureMLException                      what (headline), why (cause), what to do now (hint)
+├── UserErrorException                a wrong value from the user
+│   └── AuthenticationException
+├── TrainingException                 an estimator that cannot be run as written
+├── ExperimentExecutionException      a script or command that cannot be started
+├── SnapshotException                 the source folder cannot be taken
+├── ProjectSystemException
+├── RunEnvironmentException           no run here (outside a job)
+├── RunConfigurationException
+├── WorkspaceException                the workspace cannot be found, opened or migrated
+├── ComputeTargetException            unknown target, or one that can never fit the request
+├── EnvironmentException              an environment that cannot be built
+├── DatastoreException                a datastore that cannot be reached, or a path that is not there
+├── RunNotFoundException
+├── ServiceException                  the dispatcher cannot be reached, or refused
+├── ActivityFailedException           raised by wait_for_completion for a failed run
+└── ActivityCanceledException
 """
 
 
 class AzureMLException(Exception):
     """The root of all errors: a headline (what), a cause (why) and a hint (what to do now)."""
 
-    def __init__(self, exception_message="", inner_exception=None, cause="", hint=""):
+    # Annotations in quotes: Python 3.6 must not evaluate them.
+    def __init__(
+        self,
+        exception_message: "object" = "",
+        inner_exception: "BaseException | None" = None,
+        cause: "object" = "",
+        hint: "object" = "",
+    ) -> None:
         self.headline = str(exception_message)
         self.cause = str(cause)
         self.hint = str(hint)
@@ -31,13 +38,18 @@ class AzureMLException(Exception):
         super(AzureMLException, self).__init__(self.message)
 
     @property
-    def message(self):
+    def message(self) -> str:
         """Headline, cause and hint as one text."""
         return "\n".join(part for part in (self.headline, self.cause, self.hint) if part)
 
-    def to_wire(self):
+    def to_wire(self) -> "dict[str, str]":
         """The error as plain data, to travel between processes."""
-        return {"type": type(self).__name__, "headline": self.headline, "cause": self.cause, "hint": self.hint}
+        return {
+            "type": type(self).__name__,
+            "headline": self.headline,
+            "cause": self.cause,
+            "hint": self.hint,
+        }
 
 
 class UserErrorException(AzureMLException):
@@ -104,14 +116,14 @@ class ActivityCanceledException(AzureMLException):
     """A run that was waited for was cancelled."""
 
 
-def _tree(root):
+def _tree(root: "type[AzureMLException]") -> "dict[str, type[AzureMLException]]":
     found = {root.__name__: root}
     for child in root.__subclasses__():
         found.update(_tree(child))
     return found
 
 
-def from_wire(data):
+def from_wire(data: "dict[str, str]") -> AzureMLException:
     """The error that `to_wire` described; a type unknown here becomes the root."""
     kind = _tree(AzureMLException).get(data.get("type", ""), AzureMLException)
     return kind(data.get("headline", ""), cause=data.get("cause", ""), hint=data.get("hint", ""))

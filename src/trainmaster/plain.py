@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Mapping
+from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union
 
@@ -32,7 +33,7 @@ def from_plain(kind: type[T], data: Any, where: str = "") -> T:
     where = where or kind.__name__
     if not isinstance(data, Mapping):
         raise PlainDataError(f"{where} must be an object, not {type(data).__name__}")
-    hints = _hints(kind)
+    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
     unknown = set(data) - set(hints)
     if unknown:
         raise PlainDataError(f"{where} has unknown keys: {', '.join(sorted(map(str, unknown)))}")
@@ -79,11 +80,22 @@ def _read_scalar(hint: Any, value: Any, where: str) -> Any:
         if value not in typing.get_args(hint):
             raise PlainDataError(f"{where} must be one of {', '.join(map(str, typing.get_args(hint)))}, not {value!r}")
         return value
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _read_enum(hint, value, where)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise PlainDataError(f"{where} must be {hint.__name__}, not {type(value).__name__}")
     return value
+
+
+def _read_enum(hint: type[Enum], value: Any, where: str) -> Enum:
+    try:
+        return hint(value)
+    except ValueError:
+        raise PlainDataError(
+            f"{where} must be one of {', '.join(str(each.value) for each in hint)}, not {value!r}"
+        ) from None
 
 
 def _items(value: Any, where: str) -> list[tuple[int, Any]]:

@@ -1,0 +1,77 @@
+"""`Run.get_details()`: v1's keys, from our records. Pure but for the list of logs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from trainmaster import run_files
+from trainmaster.folders import RunFolder
+from trainmaster.records import RunRecord
+
+
+def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
+    """The run as a dict. `error` is there only for a run that has one."""
+    details: dict[str, Any] = {
+        "runId": record.id,
+        "target": record.target,
+        "status": str(record.status),
+        "startTimeUtc": iso_time(record.started_at),
+        "endTimeUtc": iso_time(record.ended_at),
+        "warnings": [{"message": text} for text in record.warnings],
+        "properties": dict(record.properties),
+        "inputDatasets": [],
+        "outputDatasets": [],
+        "runDefinition": run_definition(record),
+        "logFiles": {name: (folder.files / name).as_uri() for name in run_files.log_names(folder)},
+        "submittedBy": record.submitted_by,
+    }
+    if record.error is not None:
+        details["error"] = {
+            "error": {"code": record.error.code, "message": record.error.message},
+            "code": record.error.code,
+            "message": record.error.message,
+            **record.error.details,
+        }
+    if record.waiting_for:
+        details["waitingFor"] = record.waiting_for
+    return details
+
+
+def run_definition(record: RunRecord) -> dict[str, Any]:
+    """What was asked for, with v1's names."""
+    if not record.spec:
+        return {}
+    spec = json.loads(record.spec)
+    arguments = list(spec.get("arguments", []))
+    distribution = spec.get("distribution", {})
+    return {
+        "script": spec.get("script"),
+        "command": " ".join(spec.get("command", [])),
+        "arguments": arguments,
+        "Arguments": arguments,
+        "target": spec.get("target"),
+        "framework": spec.get("framework"),
+        "communicator": spec.get("communicator"),
+        "nodeCount": spec.get("node_count"),
+        "maxRunDurationSeconds": spec.get("max_run_duration_seconds"),
+        "environment": spec.get("environment"),
+        "environmentVariables": spec.get("environment_variables"),
+        "mpi": {"processCountPerNode": distribution.get("process_count_per_node")},
+        "tensorflow": {
+            "workerCount": distribution.get("worker_count"),
+            "parameterServerCount": distribution.get("parameter_server_count"),
+        },
+        "dataReferences": {each["name"]: each for each in spec.get("data", [])},
+    }
+
+
+def iso_time(seconds: float | None) -> str | None:
+    """
+    >>> iso_time(0)
+    '1970-01-01T00:00:00.000000Z'
+    """
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

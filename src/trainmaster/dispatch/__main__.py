@@ -1,0 +1,83 @@
+"""`python -m trainmaster.dispatch <workspace folder> [--ready-fd N]`: a workspace's dispatcher, in the foreground."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from trainmaster.client import try_line
+from trainmaster.dispatch.dispatcher import ownership, serve, start_logging
+from trainmaster.errors import AzureMLException, WorkspaceException
+from trainmaster.folders import WorkspaceFolder
+
+# How long to wait for the dispatcher that owns the workspace: to be reachable, or to be gone.
+_PATIENCE_SECONDS = 30.0
+
+
+def main() -> int:
+    """Serves; says on the ready pipe when it does, or why it cannot."""
+    parser = argparse.ArgumentParser(prog="trainmaster.dispatch", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--ready-fd", type=int)
+    options = parser.parse_args()
+    word = _Word(options.ready_fd)
+    folder = WorkspaceFolder(options.folder)
+    try:
+        _run(folder, word)
+    except AzureMLException as error:
+        logging.getLogger("trainmaster").error("%s", error.message)
+        word.say({"error": error.to_wire()})
+        return 1
+    except OSError as error:
+        cause = WorkspaceException(f"the workspace {folder.path} cannot be used", cause=str(error))
+        word.say({"error": cause.to_wire()})
+        return 1
+    return 0
+
+
+def _run(folder: WorkspaceFolder, word: _Word) -> None:
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        with ownership(folder) as mine:
+            if mine:
+                start_logging(folder)
+                asyncio.run(serve(folder, lambda: word.say({"ready": True})))
+                return
+        other = try_line(folder)
+        if other is not None:
+            other.close()
+            word.say({"ready": True})
+            return
+        # The owner is just starting or just ending; both take moments.
+        time.sleep(0.02)
+    raise WorkspaceException(
+        f"another process holds {folder.lock} but does not answer",
+        hint=f"See {folder.log}; its process id is in the lock file.",
+    )
+
+
+class _Word:
+    """One message to whoever started us."""
+
+    def __init__(self, pipe: int | None) -> None:
+        self._pipe = pipe
+
+    def say(self, message: dict[str, Any]) -> None:
+        if self._pipe is None:
+            return
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._pipe, json.dumps(message).encode())
+        os.close(self._pipe)
+        self._pipe = None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

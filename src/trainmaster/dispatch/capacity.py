@@ -1,0 +1,89 @@
+"""Who gets which nodes, first come first served, and what the others wait for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainmaster.errors import ComputeTargetException
+from trainmaster.job import JobSpec
+from trainmaster.records import TargetRecord
+
+
+@dataclass(frozen=True)
+class Request:
+    """A run that wants nodes."""
+
+    run_id: str
+    target: str
+    node_count: int
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Which runs start now on which nodes, and the reason of every other."""
+
+    starts: Mapping[str, tuple[int, ...]]
+    reasons: Mapping[str, str]
+
+
+def check_fits(spec: JobSpec, target: TargetRecord) -> None:
+    """Refuses what can never run on this target, however long it waits."""
+    if spec.node_count > target.nodes:
+        raise ComputeTargetException(
+            f"node_count={spec.node_count} can never fit: target '{target.name}' has {target.nodes} "
+            f"{'node' if target.nodes == 1 else 'nodes'}",
+            hint="Ask for fewer nodes, or create a larger target with "
+            f"'trainmaster compute create NAME --nodes {spec.node_count}'.",
+        )
+
+
+def decide(
+    queue: Sequence[Request],
+    held: Mapping[str, Mapping[str, tuple[int, ...]]],
+    targets: Mapping[str, TargetRecord],
+) -> Decision:
+    """Walks the queue in order; the first that does not fit holds back those behind it on the same target.
+
+    `held` is, for each target, run id to the nodes it has.
+    """
+    starts: dict[str, tuple[int, ...]] = {}
+    reasons: dict[str, str] = {}
+    holders = {name: dict(runs) for name, runs in held.items()}
+    blocked: dict[str, str] = {}
+    ahead: dict[str, int] = {}
+    for request in queue:
+        here = holders.setdefault(request.target, {})
+        target = targets.get(request.target)
+        if target is None:
+            reasons[request.run_id] = f"waiting for target '{request.target}', which is not there any more"
+            continue
+        free = _free(target.nodes, here.values())
+        if request.target not in blocked and len(free) >= request.node_count:
+            starts[request.run_id] = here[request.run_id] = tuple(free[: request.node_count])
+            continue
+        blocked.setdefault(request.target, _reason(target, here, len(free)))
+        reasons[request.run_id] = _sentence(request, target, blocked[request.target], ahead.get(request.target, 0))
+        ahead[request.target] = ahead.get(request.target, 0) + 1
+    return Decision(starts, reasons)
+
+
+def _free(nodes: int, held: Iterable[tuple[int, ...]]) -> list[int]:
+    taken = {node for nodes_of_run in held for node in nodes_of_run}
+    return [node for node in range(nodes) if node not in taken]
+
+
+def _reason(target: TargetRecord, here: Mapping[str, tuple[int, ...]], free: int) -> str:
+    names = sorted(here)
+    if not names:
+        return f"'{target.name}' has only {target.nodes}"
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    verb = "run {} holds {}" if len(names) == 1 else "runs {} hold {}"
+    held = target.nodes - free
+    return verb.format(shown, "it" if held == 1 and target.nodes == 1 else "them")
+
+
+def _sentence(request: Request, target: TargetRecord, reason: str, ahead: int) -> str:
+    nodes = "node" if target.nodes == 1 else "nodes"
+    before = f" ({ahead} {'run' if ahead == 1 else 'runs'} ahead)" if ahead else ""
+    return f"waiting for {request.node_count} of {target.nodes} {nodes} on '{target.name}': {reason}{before}"

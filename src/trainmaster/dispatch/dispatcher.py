@@ -1,0 +1,96 @@
+"""The dispatcher's own life: one per workspace, started on demand, gone when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import logging.handlers
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+from trainmaster.dispatch.opening import open_store
+from trainmaster.dispatch.server import Server
+from trainmaster.dispatch.service import Service
+from trainmaster.dispatch.yard import Yard
+from trainmaster.folders import WorkspaceFolder
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# How long a dispatcher without work stays: the next submit within that time is the quick one.
+_IDLE_SECONDS = 900.0
+
+
+@contextlib.contextmanager
+def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
+    """Whether this process now owns the workspace; the lock ends with the process, however it ends."""
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
+        yield True
+    finally:
+        os.close(lock)
+
+
+async def serve(folder: WorkspaceFolder, ready: Callable[[], None]) -> None:
+    """Owns the workspace until told to stop or idle; `ready` is called when it listens."""
+    store = open_store(folder)
+    yard = Yard(folder, store)
+    server = Server(yard, Service(yard))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
+    _make_room(folder)
+    listener = await server.listen(str(folder.socket))
+    folder.socket.chmod(0o600)
+    log.info("dispatcher %d serves %s", os.getpid(), folder.path)
+    try:
+        for record in store.active_runs():
+            if record.spec:
+                yard.take(record)
+        ready()
+        await _until_stop(server, yard)
+    finally:
+        # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
+        folder.socket.unlink(missing_ok=True)
+        listener.close()
+        await server.close()
+        await yard.close()
+        store.close()
+        log.info("dispatcher %d ends", os.getpid())
+
+
+def _make_room(folder: WorkspaceFolder) -> None:
+    """A place for the socket; one left by a killed dispatcher is removed (the lock says that none lives)."""
+    folder.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder.socket.unlink(missing_ok=True)
+
+
+async def _until_stop(server: Server, yard: Yard) -> None:
+    limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
+    seen, since = server.requests, time.monotonic()
+    while True:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.stopping.wait(), timeout=max(0.05, min(limit / 4, 60.0)))
+            return
+        if yard.busy or server.requests != seen:
+            seen, since = server.requests, time.monotonic()
+        elif time.monotonic() - since >= limit:
+            log.info("idle for %.0f s", limit)
+            return
+
+
+def start_logging(folder: WorkspaceFolder) -> None:
+    """Notes go to dispatcher.log, which never grows beyond a few megabytes."""
+    handler = logging.handlers.RotatingFileHandler(folder.log, maxBytes=2_000_000, backupCount=1)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.getLogger("trainmaster").addHandler(handler)
+    logging.getLogger("trainmaster").setLevel(logging.INFO)

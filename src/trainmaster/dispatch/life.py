@@ -1,0 +1,235 @@
+"""The life of one run, from queued to ended (docs/run-lifecycle.md tells the same in words)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatch import files
+from trainmaster.dispatch.capacity import Request
+from trainmaster.dispatch.outcome import outcome
+from trainmaster.dispatch.preparing import Preparation, after_job, prepare
+from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
+from trainmaster.engines import Nodes
+from trainmaster.engines.local import read_claim, read_json
+from trainmaster.errors import AzureMLException, WorkspaceException
+from trainmaster.job import JobSpec, load_spec
+from trainmaster.node import process
+from trainmaster.records import RunError, RunRecord, Status
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# Beyond the grace the agent has itself for its processes; an agent that takes longer is killed.
+_AGENT_PATIENCE_SECONDS = 30.0
+
+_NOT_BEGUN = frozenset({Status.NOT_STARTED, Status.PREPARING, Status.QUEUED})
+
+
+class _Canceled(Exception):
+    """The run was cancelled before it had processes."""
+
+
+class Life:
+    """Drives one run. Every step can be repeated: the next dispatcher begins where the store says."""
+
+    def __init__(self, record: RunRecord, yard: Yard) -> None:
+        self.run_id = record.id
+        self.doing = ""
+        """A sentence for a run that is not waiting for nodes but not running either."""
+        self._record = record
+        self._yard = yard
+        self._folder = yard.folder.run(record.id)
+        self._cancel = asyncio.Event()
+        if record.status is Status.CANCEL_REQUESTED:
+            self._cancel.set()
+
+    def cancel(self) -> None:
+        """The user wants it to end."""
+        self._cancel.set()
+
+    def seen_running(self) -> None:
+        """The agent says that the script has started."""
+        self._move(Status.RUNNING, expect=(Status.STARTING,))
+
+    async def drive(self) -> None:
+        """Brings the run to its end, whatever happens on the way."""
+        try:
+            spec = load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
+            if not self._record.nodes:
+                await self._begin(spec)
+            else:
+                await self._take_up(spec)
+            await self._until_gone(spec)
+            await self._patiently(lambda: self._end(spec))
+        except _Canceled:
+            await self._finish(Status.CANCELED)
+        except (AzureMLException, OSError) as error:
+            await self._finish(Status.FAILED, error=run_error(error))
+        except Exception as error:
+            # A fault of ours must not leave the run hanging, nor end the dispatcher.
+            log.exception("run %s", self.run_id)
+            message = f"Trainmaster failed: {error!r}\nSee {self._yard.folder.log}."
+            await self._finish(Status.FAILED, error=RunError("InternalError", message))
+
+    async def _begin(self, spec: JobSpec) -> None:
+        """Environment, data, nodes, agents."""
+        prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._say_preparing))
+        request = Request(self.run_id, self._record.target, spec.node_count)
+        self.doing = ""
+        with self._yard.queued(request) as turn:
+            if not turn.done():
+                self._move(Status.QUEUED, expect=(Status.NOT_STARTED, Status.PREPARING))
+            nodes = await self._or_cancel(turn)
+        lay_down(self._folder, self._record)
+        if not self._move(Status.STARTING, nodes=nodes, expect=tuple(_NOT_BEGUN)):
+            raise _Canceled
+        self._start(spec, prepared)
+
+    def _start(self, spec: JobSpec, prepared: Preparation) -> None:
+        target = self._yard.targets()[self._record.target]
+        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder)
+        self._engine.start(self._nodes(spec), plans, prepared.kit)
+
+    async def _take_up(self, spec: JobSpec) -> None:
+        """Goes on with a run that an earlier dispatcher had given nodes."""
+        claimed = [read_claim(self._folder.node(number)) for number in range(spec.node_count)]
+        if self._cancel.is_set():
+            for number, claim in enumerate(claimed):
+                if claim is None:
+                    self._claim(number)
+            return
+        if (self._folder.node(0) / "running.json").exists():
+            self.seen_running()
+        if None in claimed and self._record.status is Status.STARTING:
+            # An agent may or may not be on its way; a second one does no harm, since the claim is made once.
+            prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._say_preparing))
+            lay_down(self._folder, self._record)
+            self._start(spec, prepared)
+
+    def _claim(self, number: int) -> None:
+        """Takes the claim of a node itself, so that an agent still on its way finds it taken."""
+        folder = self._folder.node(number)
+        folder.mkdir(parents=True, exist_ok=True)
+        mine = folder / f".claim-{os.getpid()}"
+        pid = os.getpid()
+        claim = {
+            "version": 1,
+            "pid": pid,
+            "start_time": process.start_time(pid),
+            "boot_id": process.boot_id(),
+        }
+        mine.write_text(json.dumps({**claim, "cgroup": None, "cancelled": True}))
+        try:
+            os.link(mine, folder / "agent.json")
+        except FileExistsError:
+            pass
+        finally:
+            mine.unlink()
+
+    async def _until_gone(self, spec: JobSpec) -> None:
+        """Waits for the agents; a cancel request on the way is passed on to them."""
+        nodes = self._nodes(spec)
+        gone = asyncio.ensure_future(self._gone(nodes))
+        told = asyncio.ensure_future(self._cancel.wait())
+        try:
+            await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+            if not gone.done():
+                self._engine.stop(nodes)
+                limit = GRACE_SECONDS + _AGENT_PATIENCE_SECONDS
+                await asyncio.wait({gone}, timeout=limit)
+            if not gone.done():
+                log.warning("run %s: its agent does not end; ending it", self.run_id)
+                await asyncio.to_thread(self._engine.sweep, nodes)
+            await gone
+        finally:
+            told.cancel()
+            gone.cancel()
+
+    async def _gone(self, nodes: Nodes) -> None:
+        claims = [read_claim(self._folder.node(number)) for number in range(nodes.count)]
+        if claims and all(claim and claim.get("cancelled") for claim in claims):
+            return
+        await self._engine.ended(nodes)
+
+    async def _end(self, spec: JobSpec) -> None:
+        """Everything the run left is brought in; only then does it get its terminal state."""
+        nodes = self._nodes(spec)
+        results = [read_json(self._folder.node(number) / "result.json") for number in range(nodes.count)]
+        if None in results:
+            await asyncio.to_thread(self._engine.sweep, nodes)
+        started = [result["started_at"] for result in results if result and result.get("started_at")]
+        if started:
+            self._move(Status.RUNNING, at=min(started), expect=(Status.STARTING,))
+        self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
+        warnings = await after_job(self._record, spec, self._yard)
+        files.collect(self._folder)
+        await self._yard.bring_in(self.run_id)
+        end = outcome(results, cancel_requested=self._cancel.is_set(), time_limit=spec.max_run_duration_seconds)
+        self._move(end.status, error=end.error, warnings=(*self._record.warnings, *end.warnings, *warnings))
+
+    async def _or_cancel(self, work: Awaitable[Any]) -> Any:
+        """The result of `work`, unless the run is cancelled first: then the work is ended."""
+        task = asyncio.ensure_future(work)
+        told = asyncio.ensure_future(self._cancel.wait())
+        try:
+            await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
+            if self._cancel.is_set():
+                raise _Canceled
+            return await task
+        finally:
+            told.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    @property
+    def _engine(self) -> Any:
+        return self._yard.engine(self._record.target)
+
+    def _nodes(self, spec: JobSpec) -> Nodes:
+        return Nodes(self.run_id, self._folder, spec.node_count)
+
+    def _say_preparing(self, sentence: str) -> None:
+        self.doing = sentence
+        self._move(Status.PREPARING, expect=(Status.NOT_STARTED,))
+
+    def _move(self, to: Status, **changes: Any) -> bool:
+        record = self._yard.move(self.run_id, to, **changes)
+        if record is not None:
+            self._record = record
+        return record is not None
+
+    async def _finish(self, status: Status, **changes: Any) -> None:
+        """The terminal state, written as soon as the store can be written."""
+
+        async def write() -> None:
+            self._move(status, **changes)
+
+        await self._patiently(write)
+
+    async def _patiently(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Does `work`, again and again while the disk is full: what a run left is not lost for lack of space."""
+        pause = 0.5
+        while True:
+            try:
+                return await work()
+            except (WorkspaceException, OSError) as error:
+                log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
+                self.doing = f"waiting to write the end of the run: {error}"
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 30.0)
+
+
+def run_error(error: AzureMLException | OSError) -> RunError:
+    """An error on the way of a run, as the run's own."""
+    if isinstance(error, AzureMLException):
+        return RunError(type(error).__name__.removesuffix("Exception") + "Error", error.message)
+    place = f": {error.filename}" if error.filename else ""
+    return RunError("SystemError", f"{error.strerror or error}{place}")

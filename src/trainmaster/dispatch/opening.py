@@ -1,0 +1,39 @@
+"""Opening the store of a workspace: made at the first use, migrated when it is older."""
+
+from __future__ import annotations
+
+import time
+
+from trainmaster.errors import WorkspaceException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.records import DatastoreRecord
+from trainmaster.store import Store
+
+DEFAULT_DATASTORE = "workspaceblobstore"
+
+
+def open_store(folder: WorkspaceFolder) -> Store:
+    """The store of an existing workspace."""
+    if not folder.identity.is_file():
+        raise WorkspaceException(
+            f"{folder.path} is not a workspace: it has no workspace.json",
+            hint="Make one with Workspace.create(name=..., path=...).",
+        )
+    if folder.database.exists():
+        return Store.open(folder.database)
+    if folder.runs.is_dir() and any(folder.runs.iterdir()):
+        raise WorkspaceException(
+            f"the database of the workspace is missing: {folder.database}",
+            cause="There are runs in it, so it is not a new workspace.",
+            hint="Bring the file back from a backup, or move the folder away and make a new workspace.",
+        )
+    return _create(folder)
+
+
+def _create(folder: WorkspaceFolder) -> Store:
+    store = Store.create(folder.database)
+    folder.datastore.mkdir(exist_ok=True)
+    store.put_datastore(
+        DatastoreRecord(DEFAULT_DATASTORE, str(folder.datastore), is_default=True, created_at=time.time())
+    )
+    return store

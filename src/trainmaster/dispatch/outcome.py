@@ -1,0 +1,118 @@
+"""From what the agents left behind to the state a run ends in. Pure."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.records import RunError, Status
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    status: Status
+    error: RunError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def outcome(results: Sequence[Mapping[str, Any] | None], *, cancel_requested: bool, time_limit: int | None) -> Outcome:
+    """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one)."""
+    warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
+    for number, result in enumerate(results):
+        found = _failure(number, result, cancel_requested, time_limit)
+        if found is not None:
+            return Outcome(found.status, found.error, warnings)
+    return Outcome(Status.COMPLETED, None, warnings)
+
+
+def _failure(
+    node: int, result: Mapping[str, Any] | None, cancel_requested: bool, time_limit: int | None
+) -> Outcome | None:
+    if result is None:
+        return _agent_lost(node, cancel_requested)
+    reason = result.get("reason")
+    if reason == "error":
+        error = result.get("error") or {}
+        parts = [error.get(key, "") for key in ("headline", "cause", "hint")]
+        return Outcome(
+            Status.FAILED,
+            RunError("StartError", "\n".join(part for part in parts if part), {"node": node}),
+        )
+    if reason == "timeout":
+        message = f"the run was cancelled: it took longer than max_run_duration_seconds={time_limit}"
+        return Outcome(Status.CANCELED, RunError("MaxRunDurationExceeded", message, {"node": node}))
+    if reason == "cancelled":
+        return _told_to_stop(node, cancel_requested)
+    failure = result.get("first_failure")
+    if failure:
+        return Outcome(Status.FAILED, script_error(node, failure))
+    return None
+
+
+def _agent_lost(node: int, cancel_requested: bool) -> Outcome:
+    if cancel_requested:
+        return Outcome(Status.CANCELED)
+    message = (
+        f"the agent of node {node} was killed (SIGKILL, or the machine went down); its processes were ended with it\n"
+        "Submit the run again."
+    )
+    return Outcome(Status.FAILED, RunError("NodeAgentLost", message, {"node": node}))
+
+
+def _told_to_stop(node: int, cancel_requested: bool) -> Outcome:
+    if cancel_requested:
+        return Outcome(Status.CANCELED)
+    message = f"the agent of node {node} was told to stop (SIGTERM) by something other than Trainmaster"
+    return Outcome(Status.FAILED, RunError("NodeStopped", message, {"node": node}))
+
+
+def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
+    """The error of a script that did not end well: which rank, how, and its last lines."""
+    rank, code, number = failure.get("rank", 0), failure.get("exit_code"), failure.get("signal")
+    if failure.get("out_of_memory"):
+        how = "was killed by the kernel because the memory was used up (out of memory)"
+        kind = "OutOfMemory"
+    elif number is not None:
+        how = f"was killed by {signal_name(number)}"
+        kind = "ScriptKilled"
+    else:
+        how = f"ended with exit code {code}"
+        kind = "ScriptFailed"
+    tail = str(failure.get("tail") or "")
+    message = f"rank {rank} on node {node} {how}"
+    if tail.strip():
+        message += f"\nThe last lines it wrote:\n{tail.rstrip()}"
+    details = {
+        "rank": rank,
+        "node": node,
+        "exit_code": code,
+        "signal": signal_name(number) if number is not None else None,
+        "tail": tail,
+    }
+    return RunError(kind, message, details)
+
+
+def signal_name(number: int) -> str:
+    """
+    >>> signal_name(9)
+    'SIGKILL'
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _warnings(node: int, result: Mapping[str, Any] | None) -> list[str]:
+    if result is None:
+        return []
+    found = []
+    if result.get("reason") == "exited" and result.get("killed"):
+        found.append(f"node {node}: {result['killed']} processes that the script left behind were ended")
+    if result.get("survivors"):
+        found.append(f"node {node}: these processes could not be ended: {result['survivors']}")
+    return found

@@ -1,0 +1,94 @@
+"""The socket: lines of JSON in, lines of JSON out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import Any
+
+from trainmaster.dispatch.service import Service, answer_error
+from trainmaster.dispatch.yard import Yard, news
+from trainmaster.records import TERMINAL
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_LONGEST_REQUEST = 64 * 1024 * 1024
+
+
+class Server:
+    """Serves clients until it is told to stop."""
+
+    def __init__(self, yard: Yard, service: Service) -> None:
+        self._yard = yard
+        self._service = service
+        self._connections: set[asyncio.Task[Any]] = set()
+        self.stopping = asyncio.Event()
+        self.requests = 0
+        """How many were answered: the sign of life for the idle clock."""
+
+    async def listen(self, path: str) -> asyncio.Server:
+        """Begins to listen on the unix socket `path`."""
+        return await asyncio.start_unix_server(self._serve, path, limit=_LONGEST_REQUEST)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            while line := await reader.readline():
+                self.requests += 1
+                if not await self._respond(line, writer):
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ValueError):
+            # A client that went away, spoke a line beyond all measure, or a dispatcher that ends.
+            return
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _respond(self, line: bytes, writer: asyncio.StreamWriter) -> bool:
+        """Answers one request; whether the connection goes on."""
+        request: Any = None
+        try:
+            request = json.loads(line)
+            op, args = request["op"], request.get("args", {})
+            if op == "runs.watch":
+                await self._watch(args["run_id"], writer)
+                return False
+            if op == "shutdown":
+                self.stopping.set()
+                result: Any = None
+            else:
+                result = await self._service.call(op, args)
+            reply = {"id": request.get("id"), "result": result}
+        except ConnectionError:
+            raise
+        except Exception as error:
+            if not hasattr(error, "to_wire"):
+                log.exception("request %s", line[:200])
+            number = request.get("id") if isinstance(request, dict) else None
+            reply = {"id": number, "error": answer_error(error)}
+        await _send(writer, reply)
+        return True
+
+    async def _watch(self, run_id: str, writer: asyncio.StreamWriter) -> None:
+        with self._yard.watched(run_id) as queue:
+            record = self._service.get_run(run_id)
+            await _send(writer, {"id": 1, "result": news(record)})
+            ended = record.status in TERMINAL
+            while not ended:
+                told = await queue.get()
+                await _send(writer, {"id": 1, "result": told})
+                ended = told["ended"]
+
+    async def close(self) -> None:
+        """Ends all connections; clients turn to the next dispatcher."""
+        for task in list(self._connections):
+            task.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+
+
+async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+    await writer.drain()

@@ -1,0 +1,279 @@
+"""The operations a dispatcher offers to clients. Each may be repeated without harm; see `trainmaster.client`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from trainmaster import __version__
+from trainmaster.dispatch.capacity import check_fits
+from trainmaster.dispatch.yard import Yard
+from trainmaster.errors import (
+    AzureMLException,
+    ComputeTargetException,
+    DatastoreException,
+    RunNotFoundException,
+    UserErrorException,
+)
+from trainmaster.job import load_spec
+from trainmaster.launch.plan import planner
+from trainmaster.plain import PlainDataError, from_plain, to_plain
+from trainmaster.records import TERMINAL, DatastoreRecord, RunError, RunQuery, RunRecord, Status, TargetRecord
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+
+Operation = Callable[..., Any]
+
+
+class Service:
+    """Every operation by its name."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._operations: Mapping[str, Operation] = {
+            "hello": self.hello,
+            "status": self.status,
+            "agent.notify": self.agent_notify,
+            "experiments.ensure": self.ensure_experiment,
+            "experiments.list": self.list_experiments,
+            "experiments.update": self.update_experiment,
+            "experiments.delete": self.delete_experiment,
+            "runs.submit": self.submit,
+            "runs.create": self.create_runs,
+            "runs.get": self.get_run,
+            "runs.list": self.list_runs,
+            "runs.cancel": self.cancel,
+            "runs.finish": self.finish,
+            "runs.ingest": self.ingest,
+            "runs.tags.set": self.set_tags,
+            "runs.tags.remove": self.remove_tags,
+            "runs.properties.add": self.add_properties,
+            "runs.update": self.update_run,
+            "runs.metrics": self.metrics,
+            "runs.series": self.series,
+            "targets.list": self.list_targets,
+            "targets.put": self.put_target,
+            "targets.delete": self.delete_target,
+            "datastores.list": self.list_datastores,
+            "datastores.get": self.get_datastore,
+            "datastores.put": self.put_datastore,
+            "datastores.delete": self.delete_datastore,
+            "datastores.set_default": self.set_default_datastore,
+        }
+
+    async def call(self, op: str, args: Mapping[str, Any]) -> Any:
+        """The plain result of one operation."""
+        operation = self._operations.get(op)
+        if operation is None:
+            raise UserErrorException(f"there is no operation {op!r}")
+        try:
+            result = operation(**args)
+            if isinstance(result, Awaitable):
+                result = await result
+        except PlainDataError as error:
+            raise UserErrorException(f"{op}: the request cannot be used", cause=str(error)) from None
+        return to_plain(result)
+
+    # The dispatcher itself
+
+    def hello(self, version: str) -> dict[str, Any]:
+        return {"version": __version__, "pid": os.getpid()}
+
+    def status(self) -> dict[str, Any]:
+        return {"version": __version__, "pid": os.getpid(), "active": self._store.active_runs()}
+
+    def agent_notify(self, run_id: str, node: int, event: str) -> None:
+        self._yard.heard_from_agent(run_id, event)
+
+    # Experiments
+
+    def ensure_experiment(self, name: str) -> Any:
+        return self._store.ensure_experiment(name, at=time.time())
+
+    def list_experiments(self, **filters: Any) -> Any:
+        return self._store.list_experiments(**filters)
+
+    def update_experiment(self, name: str, **changes: Any) -> Any:
+        return self._store.update_experiment(name, **changes)
+
+    def delete_experiment(self, name: str) -> None:
+        self._store.delete_experiment(name)
+
+    # Runs
+
+    def submit(self, run: Mapping[str, Any]) -> RunRecord:
+        """Queues a run durably; the same run again is the same run."""
+        record = _checked(from_plain(RunRecord, run))
+        known = self._store.get_run(record.id)
+        if known is None:
+            self._check_can_run(record)
+            known = self._store.insert_run(replace(record, status=Status.NOT_STARTED))
+        self._yard.take(known)
+        return known
+
+    def _check_can_run(self, record: RunRecord) -> None:
+        spec = load_spec(record.spec)
+        planner(spec)
+        check_fits(spec, self._target(record.target))
+        stores = {store.name for store in self._store.list_datastores()}
+        for binding in spec.data:
+            if binding.datastore not in stores:
+                raise DatastoreException(
+                    f"there is no datastore '{binding.datastore}' in this workspace",
+                    hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
+                )
+
+    def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
+        """Interactive runs and children: no job stands behind them."""
+        records = [_checked(from_plain(RunRecord, run)) for run in runs]
+        for record in records:
+            self._yard.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
+            self._yard.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
+        return self._store.insert_runs(records)
+
+    def get_run(self, run_id: str) -> RunRecord:
+        return self._yard.described(self._run(run_id))
+
+    async def list_runs(self, query: Mapping[str, Any]) -> list[RunRecord]:
+        found = await asyncio.to_thread(self._store.list_runs, from_plain(RunQuery, query))
+        return [self._yard.described(record) for record in found]
+
+    def cancel(self, run_id: str) -> RunRecord:
+        """Asks a run to end; one without a job ends at once."""
+        record = self._run(run_id)
+        if record.status in TERMINAL:
+            return record
+        if not record.spec:
+            return self._yard.move(run_id, Status.CANCELED) or self._run(run_id)
+        self._yard.move(run_id, Status.CANCEL_REQUESTED)
+        self._yard.cancel(run_id)
+        return self._run(run_id)
+
+    async def finish(self, run_id: str, status: str, error: Mapping[str, Any] | None = None) -> RunRecord:
+        """Ends a run that has no job; what it logged is brought in first."""
+        record = self._run(run_id)
+        if record.spec:
+            raise UserErrorException(
+                f"run {run_id} is a submitted run: its state follows from its script's exit code",
+                hint="Use cancel() to end it.",
+            )
+        await self._yard.bring_in(run_id)
+        cause = from_plain(RunError, error) if error else None
+        return self._yard.move(run_id, Status(status), error=cause) or self._run(run_id)
+
+    async def ingest(self, run_id: str) -> None:
+        self._run(run_id)
+        await self._yard.bring_in(run_id)
+
+    def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
+        self._run(run_id)
+        self._store.set_tags(run_id, tags)
+
+    def remove_tags(self, run_id: str, names: list[str]) -> None:
+        self._run(run_id)
+        self._store.remove_tags(run_id, names)
+
+    def add_properties(self, run_id: str, properties: Mapping[str, str]) -> None:
+        self._run(run_id)
+        self._store.add_properties(run_id, properties)
+
+    def update_run(self, run_id: str, **changes: Any) -> None:
+        self._run(run_id)
+        self._store.update_run(run_id, **changes)
+
+    async def metrics(self, run_id: str) -> Any:
+        await self.ingest(run_id)
+        return await asyncio.to_thread(self._store.metrics, run_id)
+
+    async def series(self, run_id: str, name: str | None = None, max_points: int | None = None) -> Any:
+        await self.ingest(run_id)
+        return await asyncio.to_thread(self._store.series, run_id, name, max_points=max_points)
+
+    def _run(self, run_id: str) -> RunRecord:
+        record = self._store.get_run(run_id)
+        if record is None:
+            raise RunNotFoundException(
+                f"there is no run '{run_id[:300]}' in this workspace", hint="'trainmaster runs' lists them."
+            )
+        return record
+
+    # Targets
+
+    def list_targets(self) -> list[TargetRecord]:
+        return list(self._yard.targets().values())
+
+    def put_target(self, target: Mapping[str, Any]) -> TargetRecord:
+        record = replace(from_plain(TargetRecord, target), created_at=time.time())
+        self._store.put_target(record)
+        self._yard.targets_changed()
+        return record
+
+    def delete_target(self, name: str) -> None:
+        self._target(name)
+        users = [run.id for run in self._store.active_runs() if run.target == name]
+        if users:
+            raise ComputeTargetException(
+                f"target '{name}' is in use by {users[0]}", hint="Cancel its runs first, or wait for them."
+            )
+        self._store.delete_target(name)
+
+    def _target(self, name: str) -> TargetRecord:
+        targets = self._yard.targets()
+        if name not in targets:
+            raise ComputeTargetException(
+                f"ComputeTargetNotFound: there is no compute target '{name[:300]}' in this workspace",
+                hint=f"Known: {', '.join(sorted(targets))}. Create one with 'trainmaster compute create'.",
+            )
+        return targets[name]
+
+    # Datastores
+
+    def list_datastores(self) -> list[DatastoreRecord]:
+        return self._store.list_datastores()
+
+    def get_datastore(self, name: str | None = None) -> DatastoreRecord | None:
+        stores = self._store.list_datastores()
+        return next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
+
+    def put_datastore(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
+        store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
+        if not overwrite and self.get_datastore(store.name) is not None:
+            raise UserErrorException(
+                f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
+            )
+        self._store.put_datastore(store)
+        return store
+
+    def delete_datastore(self, name: str) -> None:
+        self._store.delete_datastore(name)
+
+    def set_default_datastore(self, name: str) -> None:
+        self._store.set_default_datastore(name)
+
+
+def _checked(record: RunRecord) -> RunRecord:
+    """Ids become folder names: nothing else than plain names may pass."""
+    if not _RUN_ID.fullmatch(record.id):
+        raise UserErrorException(
+            f"'{record.id[:100]}' cannot be a run id",
+            hint="Use letters, digits, dots, dashes and underscores, 255 at most, a letter or digit first.",
+        )
+    return record
+
+
+def answer_error(error: Exception) -> dict[str, Any]:
+    """Any error as the client gets it."""
+    if isinstance(error, AzureMLException):
+        return error.to_wire()
+    return {
+        "type": "ServiceException",
+        "headline": f"the dispatcher failed: {error!r}",
+        "cause": "",
+        "hint": "",
+    }

@@ -1,0 +1,105 @@
+"""From a prepared run to the plans of its node agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from trainmaster.client import dispatcher_command
+from trainmaster.dispatch.preparing import Preparation
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.job import JobSpec
+from trainmaster.launch import Launch, plan_launch
+from trainmaster.machine import node_gpus
+from trainmaster.plain import to_plain
+from trainmaster.records import RunRecord, TargetRecord
+
+GRACE_SECONDS = 10.0
+
+
+def lay_down(folder: RunFolder, record: RunRecord) -> None:
+    """The run's folder with what is known before it starts."""
+    for path in (folder.logs, folder.journals):
+        path.mkdir(parents=True, exist_ok=True)
+    folder.spec.write_text(record.spec)
+
+
+def agent_plans(
+    record: RunRecord, spec: JobSpec, prepared: Preparation, target: TargetRecord, workspace: WorkspaceFolder
+) -> list[dict[str, Any]]:
+    """`plan.json` of every node (docs/on-disk.md)."""
+    folder = workspace.run(record.id)
+    launch = Launch(
+        run_id=record.id,
+        code_folder=str(folder.code),
+        log_folder=str(folder.logs),
+        python=prepared.prefix.python,
+        environment_variables=prepared.prefix.variables,
+        run_variables=run_variables(record, spec, prepared, workspace),
+        gpus=tuple(node_gpus(target, node) for node in record.nodes),
+    )
+    manifest = str(workspace.snapshots / f"{spec.snapshot_id}.json")
+    links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
+    plans = []
+    for plan in plan_launch(spec, launch):
+        plans.append(
+            {
+                "version": 1,
+                "run_id": record.id,
+                "node": plan.node,
+                "folder": str(folder.path),
+                "layout": {"manifest": manifest, "blobs": str(workspace.blobs)} if plan.node == 0 else None,
+                "links": links if plan.node == 0 else [],
+                "processes": [to_plain(process) for process in plan.processes],
+                "grace_seconds": GRACE_SECONDS,
+                "time_limit_seconds": spec.max_run_duration_seconds,
+                "notify": {"socket": str(workspace.socket), "dispatcher": dispatcher_command(workspace)},
+            }
+        )
+    return plans
+
+
+def run_variables(
+    record: RunRecord, spec: JobSpec, prepared: Preparation, workspace: WorkspaceFolder
+) -> dict[str, str]:
+    """The variables by which a script knows its run: ours and v1's."""
+    identity = json.loads(workspace.identity.read_text())
+    folder = workspace.run(record.id)
+    return {
+        **_own_variables(record, identity, folder),
+        **_v1_variables(record, spec, identity),
+        **(prepared.data.variables if prepared.data else {}),
+        "PYTHONPATH": prepared.kit,
+    }
+
+
+def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFolder) -> dict[str, str]:
+    return {
+        "TRAINMASTER_RUN_ID": record.id,
+        "TRAINMASTER_EXPERIMENT": record.experiment,
+        "TRAINMASTER_WORKSPACE": str(identity["name"]),
+        "TRAINMASTER_WORKSPACE_FOLDER": str(folder.path.parent.parent),
+        "TRAINMASTER_RUN_FOLDER": str(folder.path),
+        "TRAINMASTER_PARENT_RUN_ID": record.parent_id or "",
+        "TRAINMASTER_RUN_NUMBER": str(record.number),
+        "TRAINMASTER_TAGS": json.dumps(dict(record.tags)),
+        "TRAINMASTER_PROPERTIES": json.dumps(dict(record.properties)),
+    }
+
+
+def _v1_variables(record: RunRecord, spec: JobSpec, identity: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "AZUREML_RUN_ID": record.id,
+        "AZUREML_ARM_SUBSCRIPTION": str(identity.get("subscription_id", "")),
+        "AZUREML_ARM_RESOURCEGROUP": str(identity.get("resource_group", "")),
+        "AZUREML_ARM_WORKSPACE_NAME": str(identity["name"]),
+        "AZUREML_ARM_PROJECT_NAME": record.experiment,
+        "AZUREML_EXPERIMENT_ID": record.experiment,
+        "AZUREML_WORKSPACE_ID": str(identity["id"]),
+        "AZUREML_OUTPUT_DIRECTORY": "./outputs",
+        "AZUREML_LOGDIRECTORY_PATH": "./logs",
+        "AZUREML_TARGET_TYPE": "local",
+        "AZUREML_FRAMEWORK": spec.framework,
+        "AZUREML_COMMUNICATOR": spec.communicator,
+    }

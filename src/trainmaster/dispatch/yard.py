@@ -1,0 +1,190 @@
+"""The yard: all runs that are on their way, the queue for nodes, and those who watch."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from trainmaster.dispatch.capacity import Request, decide
+from trainmaster.dispatch.journals import Ingest
+from trainmaster.dispatch.life import Life
+from trainmaster.engines import Engine
+from trainmaster.engines.local import LocalEngine
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.machine import local_target
+from trainmaster.records import TERMINAL, RunRecord, Status, TargetRecord
+from trainmaster.store import Store
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# How often the journals of running runs are looked at. Whoever asks for metrics gets them up to date at once.
+_INGEST_SECONDS = 2.0
+
+
+class Yard:
+    """Keeps every run that has not ended moving, and the store true."""
+
+    def __init__(self, folder: WorkspaceFolder, store: Store) -> None:
+        self.folder = folder
+        self.store = store
+        self.ingest = Ingest(store)
+        self._engine = LocalEngine()
+        self._lives: dict[str, Life] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
+        self._held: dict[str, dict[str, tuple[int, ...]]] = {}
+        self._reasons: dict[str, str] = {}
+        self._watchers: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
+        self._ticker: asyncio.Task[None] | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether any run is on its way."""
+        return bool(self._lives)
+
+    def engine(self, target: str) -> Engine:
+        """The engine of a target."""
+        return self._engine
+
+    def targets(self) -> dict[str, TargetRecord]:
+        """Name to target; `local` is always there, as large as this machine."""
+        local = local_target()
+        return {local.name: local, **{target.name: target for target in self.store.list_targets()}}
+
+    def take(self, record: RunRecord) -> None:
+        """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
+        if record.id in self._lives or record.status in TERMINAL:
+            return
+        life = self._lives[record.id] = Life(record, self)
+        if record.nodes:
+            self._held.setdefault(record.target, {})[record.id] = record.nodes
+        task = asyncio.get_running_loop().create_task(self._drive(life), name=record.id)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        if self._ticker is None:
+            self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _drive(self, life: Life) -> None:
+        try:
+            await life.drive()
+        finally:
+            self._lives.pop(life.run_id, None)
+            self.ingest.forget(life.run_id)
+            self.release(life.run_id)
+
+    async def _tick(self) -> None:
+        """While runs go: their journals into the store, now and then."""
+        while self._lives:
+            await asyncio.sleep(_INGEST_SECONDS)
+            for run_id in list(self._lives):
+                await self.bring_in(run_id)
+        self._ticker = None
+
+    async def bring_in(self, run_id: str) -> None:
+        """Brings all a run has written so far into the store, a chunk at a time."""
+        while self.ingest.step(run_id, self.folder.run(run_id)):
+            await asyncio.sleep(0)
+
+    def cancel(self, run_id: str) -> None:
+        """Passes a cancel request on to the run."""
+        if run_id in self._lives:
+            self._lives[run_id].cancel()
+
+    def heard_from_agent(self, run_id: str, event: str) -> None:
+        """An agent said something; only `running` is news, the end is seen by itself."""
+        life = self._lives.get(run_id)
+        if life is not None and event == "running":
+            life.seen_running()
+
+    # The queue
+
+    @contextmanager
+    def queued(self, request: Request) -> Iterator[asyncio.Future[tuple[int, ...]]]:
+        """A place in the queue; the future gives the nodes. Leaving gives the place up."""
+        future: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
+        self._queue[request.run_id] = (request, future)
+        self._assign()
+        try:
+            yield future
+        finally:
+            if self._queue.pop(request.run_id, None):
+                self._assign()
+
+    def release(self, run_id: str) -> None:
+        """Gives the nodes of a run back."""
+        for held in self._held.values():
+            if held.pop(run_id, None) is not None:
+                self._assign()
+                return
+
+    def _assign(self) -> None:
+        if not self._queue:
+            self._reasons = {}
+            return
+        decision = decide([request for request, _ in self._queue.values()], self._held, self.targets())
+        self._reasons = dict(decision.reasons)
+        for run_id, nodes in decision.starts.items():
+            request, future = self._queue.pop(run_id)
+            self._held.setdefault(request.target, {})[run_id] = nodes
+            if not future.done():
+                future.set_result(nodes)
+
+    def targets_changed(self) -> None:
+        """A target was made larger, smaller or removed."""
+        self._assign()
+
+    def described(self, record: RunRecord) -> RunRecord:
+        """The record with the reason it waits for, which lives here and not in the store."""
+        reason = self._reasons.get(record.id)
+        life = self._lives.get(record.id)
+        if reason is None and life is not None:
+            reason = life.doing
+        if not reason or record.status in TERMINAL:
+            return record
+        from dataclasses import replace
+
+        return replace(record, waiting_for=reason)
+
+    # The states
+
+    def move(self, run_id: str, to: Status, **changes: Any) -> RunRecord | None:
+        """One guarded change of state; tells the watchers. None if the run was not in a state that allows it."""
+        at = changes.pop("at", None) or time.time()
+        record = self.store.move(run_id, to, at=at, **changes)
+        if record is not None:
+            log.info("run %s is %s", run_id, to)
+            self.tell(record)
+        return record
+
+    def tell(self, record: RunRecord) -> None:
+        """Tells those who watch this run."""
+        for queue in self._watchers.get(record.id, ()):
+            queue.put_nowait(news(record))
+
+    @contextmanager
+    def watched(self, run_id: str) -> Iterator[asyncio.Queue[dict[str, Any]]]:
+        """News of one run."""
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._watchers.setdefault(run_id, set()).add(queue)
+        try:
+            yield queue
+        finally:
+            self._watchers[run_id].discard(queue)
+            if not self._watchers[run_id]:
+                del self._watchers[run_id]
+
+    async def close(self) -> None:
+        """Lets go of all runs; they go on by themselves and are taken up by the next dispatcher."""
+        tasks = [*self._tasks, *([self._ticker] if self._ticker else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def news(record: RunRecord) -> dict[str, Any]:
+    """What a watcher is told."""
+    return {"run_id": record.id, "status": record.status, "ended": record.status in TERMINAL}

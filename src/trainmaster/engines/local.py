@@ -1,0 +1,118 @@
+"""This machine: node agents as processes beside the dispatcher."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Nodes
+from trainmaster.errors import ServiceException
+from trainmaster.node import process, tree
+
+
+class LocalEngine:
+    """Starts agents detached, so that they outlive the dispatcher, and watches them through pidfds."""
+
+    def __init__(self) -> None:
+        self._spawned: dict[Path, int] = {}
+
+    def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        for plan in plans:
+            folder = nodes.folder.node(plan["node"])
+            folder.mkdir(parents=True, exist_ok=True)
+            _write(folder / "plan.json", plan)
+        for plan in plans:
+            folder = nodes.folder.node(plan["node"])
+            self._spawned[folder] = _spawn_agent(folder, kit)
+
+    async def ended(self, nodes: Nodes) -> None:
+        for number in range(nodes.count):
+            await self._agent_ended(nodes.folder.node(number))
+
+    async def _agent_ended(self, folder: Path) -> None:
+        spawned = self._spawned.pop(folder, None)
+        if spawned is not None:
+            await _pid_ended(spawned)
+        # Another agent may have won the claim: one that an earlier dispatcher started.
+        claim = read_claim(folder)
+        if claim is not None and claim["pid"] != spawned and _lives(claim):
+            await _pid_ended(claim["pid"])
+
+    def stop(self, nodes: Nodes) -> None:
+        for number in range(nodes.count):
+            claim = read_claim(nodes.folder.node(number))
+            if claim is not None and _lives(claim):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(claim["pid"], signal.SIGTERM)
+
+    def sweep(self, nodes: Nodes) -> None:
+        for number in range(nodes.count):
+            claim = read_claim(nodes.folder.node(number)) or {}
+            tree.sweep(nodes.run_id, claim.get("cgroup"), ())
+
+
+def read_claim(folder: Path) -> dict[str, Any] | None:
+    """Who carries out the plan of this node, if anybody does yet."""
+    return read_json(folder / "agent.json")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in `path`; none if there is no such file or it is not one of ours."""
+    try:
+        data = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _lives(claim: dict[str, Any]) -> bool:
+    return bool(process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]))
+
+
+def _spawn_agent(folder: Path, kit: str) -> int:
+    null, append = os.O_RDONLY, os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    try:
+        return os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-I", "-S", f"{kit}/trainmaster/node/__main__.py", str(folder / "plan.json")],
+            {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, null, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(folder / "agent.log"), append, 0o644),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+        )
+    except OSError as error:
+        raise ServiceException("the node agent could not be started", cause=str(error)) from None
+
+
+async def _pid_ended(pid: int) -> None:
+    """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(handle, gone.set)
+    try:
+        await gone.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(data))
+    temporary.rename(path)

@@ -1,0 +1,1 @@
+"""Environments: the Python a script runs with, built once per digest."""

@@ -1,0 +1,69 @@
+"""Where packages come from: the user's own pip configuration, as options for uv, which does not read it by itself."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+# pip's option, uv's option, whether it may have several values.
+_OPTIONS = (
+    ("index-url", "--default-index", False),
+    ("extra-index-url", "--index", True),
+    ("find-links", "--find-links", True),
+)
+
+
+def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
+    """pip's settings from its configuration files and `PIP_*`; the later win, as in pip."""
+    settings: dict[str, str] = {}
+    for file in config_files(environ) if files is None else files:
+        parser = configparser.RawConfigParser()
+        try:
+            parser.read(file, encoding="utf-8")
+        except (configparser.Error, UnicodeDecodeError):
+            # pip itself refuses such a file with its own words; here the other sources still count.
+            continue
+        for section in ("global", "install"):
+            if parser.has_section(section):
+                settings.update({_name(key): value for key, value in parser.items(section)})
+    settings.update({_name(key[4:]): value for key, value in environ.items() if key.startswith("PIP_") and value})
+    return settings
+
+
+def config_files(environ: Mapping[str, str]) -> list[Path]:
+    """The configuration files pip reads, in its order."""
+    if environ.get("PIP_CONFIG_FILE") == os.devnull:
+        return []
+    home = Path(environ.get("HOME", "~")).expanduser()
+    configuration = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    found = [Path(folder) / "pip/pip.conf" for folder in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
+    found += [Path("/etc/pip.conf"), home / ".pip/pip.conf", configuration / "pip/pip.conf"]
+    found.append(Path(sys.prefix) / "pip.conf")
+    if environ.get("PIP_CONFIG_FILE"):
+        found.append(Path(environ["PIP_CONFIG_FILE"]))
+    return found
+
+
+def uv_options(settings: Mapping[str, str]) -> list[str]:
+    """uv's options for pip's settings."""
+    options: list[str] = []
+    for name, option, several in _OPTIONS:
+        value = settings.get(name, "")
+        for part in value.split() if several else [value.strip()]:
+            options += [option, part]
+    return options
+
+
+def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables for uv: the certificates pip was told to trust. What the user set for uv stays."""
+    variables = dict(environ)
+    if settings.get("cert") and "SSL_CERT_FILE" not in environ:
+        variables["SSL_CERT_FILE"] = settings["cert"]
+    return variables
+
+
+def _name(key: str) -> str:
+    return key.lower().replace("_", "-")

@@ -1,0 +1,238 @@
+"""Experiment: a named group of runs, and the one call that starts them."""
+
+from __future__ import annotations
+
+import builtins
+import getpass
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import UserErrorException
+from trainmaster.job import dump_spec
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import ExperimentRecord, RunRecord, Status
+
+if TYPE_CHECKING:
+    from trainmaster.job import JobSpec
+    from trainmaster.run import Run
+    from trainmaster.workspace import Workspace
+
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,254}", re.ASCII)
+
+
+class Experiment:
+    """A named group of runs in a workspace, made when it does not exist yet.
+
+    >>> run = Experiment(ws, "mnist").submit(estimator)     # doctest: +SKIP
+    >>> run.wait_for_completion(show_output=True)           # doctest: +SKIP
+    """
+
+    def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
+        check_experiment_name(name)
+        self._workspace = workspace
+        self._record: ExperimentRecord = kwargs.get("_record") or from_plain(
+            ExperimentRecord, workspace._call("experiments.ensure", name=name)
+        )
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace it belongs to."""
+        return self._workspace
+
+    workspace_object = workspace
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._record.id
+
+    @property
+    def archived_time(self) -> float | None:
+        """When it was archived, if it is."""
+        return self._record.archived_at
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """Its labels."""
+        return dict(self._record.tags)
+
+    def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+        """Takes a snapshot of the folder and queues the run; returns as soon as it is safely queued.
+
+        `config` is an estimator or a ScriptRunConfig. The run goes on when this program ends.
+        """
+        from trainmaster.run import ScriptRun
+
+        spec = compiled(config, kwargs)
+        return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
+
+    def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
+        """Snapshot and queue a compiled job."""
+        from trainmaster.snapshots import start_git_properties, take_snapshot
+
+        source = Path(spec.source_directory)
+        git = start_git_properties(source)
+        snapshot = take_snapshot(source, self._workspace.path)
+        spec = replace(spec, snapshot_id=snapshot.id)
+        record = RunRecord(
+            id=f"{self.name[:200]}_{int(time.time())}_{secrets.token_hex(4)}",
+            experiment=self.name,
+            status=Status.NOT_STARTED,
+            created_at=time.time(),
+            type=run_type,
+            parent_id=parent_id,
+            target=spec.target,
+            spec=dump_spec(spec),
+            snapshot_id=snapshot.id,
+            warnings=snapshot.warnings,
+            submitted_by=_user(),
+            tags=checked_tags(tags),
+            properties={"ContentSnapshotId": snapshot.id, **git.result()},
+        )
+        answer = self._workspace._call("runs.submit", run=to_plain(record))
+        return from_plain(RunRecord, answer)
+
+    def start_logging(self, *args: Any, **kwargs: Any) -> Run:
+        """A run without a job, for notebooks: log to it, then `complete()` it; or use it in a `with` block.
+
+        `outputs` names a folder to collect at the end; `snapshot_directory` a folder to take a snapshot of ('.' by
+        default, None for none); `display_name` and `tags` as they say.
+        """
+        from trainmaster.interactive import start_logging
+
+        return start_logging(self, *args, **kwargs)
+
+    def get_runs(
+        self,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        include_children: bool = False,
+    ) -> Iterator[Run]:
+        """The runs, newest first; `tags` and `properties` are a name or a dict of names and values."""
+        from trainmaster.run import Run
+
+        return Run.list(self, type=type, tags=tags, properties=properties, include_children=include_children)
+
+    @staticmethod
+    def list(
+        workspace: Workspace,
+        experiment_name: str | None = None,
+        view_type: str = "ActiveOnly",
+        tags: str | Mapping[str, Any] | None = None,
+    ) -> builtins.list[Experiment]:
+        """The experiments of a workspace; `view_type` is ActiveOnly, ArchivedOnly or All."""
+        views = {"ActiveOnly": "active", "ArchivedOnly": "archived", "All": "all"}
+        if view_type not in views:
+            raise UserErrorException(f"view_type must be one of {', '.join(views)}, not {view_type!r}")
+        found = workspace._call(
+            "experiments.list", name=experiment_name, view=views[view_type], tags=as_filter(tags) or None
+        )
+        records = [from_plain(ExperimentRecord, each) for each in found]
+        return [Experiment(workspace, record.name, _record=record) for record in records]
+
+    def tag(self, key: str, value: Any = None) -> None:
+        """Sets one label."""
+        self.set_tags({key: value})
+
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
+        """Sets labels."""
+        self._update(tags={**self._fresh().tags, **checked_tags(tags)})
+
+    def remove_tags(self, tags: builtins.list[str]) -> None:
+        """Drops labels."""
+        self._update(tags={key: value for key, value in self._fresh().tags.items() if key not in tags})
+
+    def archive(self) -> None:
+        """Hides it from lists; its runs stay."""
+        self._update(archived_at=time.time())
+
+    def reactivate(self, new_name: str | None = None) -> None:
+        """Undoes `archive`."""
+        if new_name is not None:
+            raise UserErrorException("an experiment cannot be renamed", hint="Leave new_name out.")
+        self._update(archived_at=None)
+
+    @staticmethod
+    def delete(workspace: Workspace, experiment_id: str) -> None:
+        """Deletes an experiment that has no runs, by its id or name."""
+        every = Experiment.list(workspace, view_type="All")
+        name = next((each.name for each in every if experiment_id in (each.id, each.name)), experiment_id)
+        workspace._call("experiments.delete", name=name)
+
+    def refresh(self) -> None:
+        """Reads it anew."""
+        self._fresh()
+
+    def get_portal_url(self) -> str:
+        """Where its runs can be seen."""
+        return (self._workspace.path / "runs").as_uri()
+
+    def _fresh(self) -> ExperimentRecord:
+        answer = self._workspace._call("experiments.ensure", name=self.name)
+        self._record = from_plain(ExperimentRecord, answer)
+        return self._record
+
+    def _update(self, **changes: Any) -> None:
+        self._workspace._call("experiments.update", name=self.name, **changes)
+        self._fresh()
+
+    def __repr__(self) -> str:
+        return f"Experiment(Name: {self.name}, Workspace: {self._workspace.name})"
+
+
+def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec:
+    """The job a configuration describes."""
+    if not hasattr(config, "compile"):
+        raise UserErrorException(
+            f"a {type(config).__name__} cannot be submitted",
+            hint="Submit an Estimator, PyTorch, TensorFlow, SKLearn or ScriptRunConfig.",
+        )
+    spec: JobSpec = config.compile(overrides)
+    return spec
+
+
+def check_experiment_name(name: Any) -> None:
+    """Refuses what cannot be an experiment's name: it becomes part of folder names."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UserErrorException(
+            f"{str(name)[:60]!r} cannot be the name of an experiment",
+            hint="Use 1 to 255 letters, digits, dashes or underscores, a letter or digit first.",
+        )
+
+
+def checked_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
+    """Labels as they are stored: names and values are texts, a value may be None."""
+    if not isinstance(tags, Mapping):
+        raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
+    for key in tags:
+        if not isinstance(key, str) or not key or len(key) > 255:
+            raise UserErrorException(f"{str(key)[:60]!r} cannot be the name of a tag", hint="Use 1 to 255 characters.")
+    return {key: None if value is None else str(value) for key, value in tags.items()}
+
+
+def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A name, or names and values, as a filter; the value None asks only that the name is there."""
+    if wanted is None:
+        return {}
+    if isinstance(wanted, str):
+        return {wanted: None}
+    return {str(key): None if value is None else str(value) for key, value in wanted.items()}
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())

@@ -1,0 +1,56 @@
+"""Being told when files in a folder grow: inotify through ctypes. Where there is none, the caller has to look."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+from pathlib import Path
+
+_IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100
+_IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class FileEvents:
+    """Readable (for select) whenever something in one of the watched folders changed."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._watched: set[Path] = set()
+        try:
+            self._handle: int = self._libc.inotify_init1(_IN_NONBLOCK_CLOEXEC)
+        except AttributeError:
+            self._handle = -1
+
+    @property
+    def works(self) -> bool:
+        """Whether this system tells of changes in at least one folder."""
+        return self._handle >= 0 and bool(self._watched)
+
+    def watch(self, folder: Path) -> None:
+        """Watches one more folder, if it is there."""
+        if self._handle < 0 or folder in self._watched or not folder.is_dir():
+            return
+        mask = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE
+        if self._libc.inotify_add_watch(self._handle, os.fsencode(folder), mask) >= 0:
+            self._watched.add(folder)
+
+    def fileno(self) -> int:
+        return self._handle
+
+    def clear(self) -> None:
+        """Takes note of all that happened so far."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self._handle, 65536):
+                pass
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
+
+    def __enter__(self) -> FileEvents:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

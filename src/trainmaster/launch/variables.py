@@ -1,0 +1,49 @@
+"""The environment variables of a process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmaster.job import JobSpec
+from trainmaster.launch.plan import Launch
+
+
+def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gpus: Sequence[str]) -> dict[str, str]:
+    """All of them: the shell's few, the environment's, the user's, the run's; the later win."""
+    variables = {
+        **spec.inherited_variables,
+        # Lines appear in the log when they are printed, not when a buffer is full.
+        "PYTHONUNBUFFERED": "1",
+        **launch.environment_variables,
+        **spec.environment_variables,
+        **launch.run_variables,
+        "TRAINMASTER_RANK": str(rank),
+        "TRAINMASTER_NODE": str(node),
+    }
+    variables["PYTHONPATH"] = _joined(
+        launch.run_variables.get("PYTHONPATH", ""), spec.environment_variables.get("PYTHONPATH", "")
+    )
+    if gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return variables
+
+
+def share_of_gpus(gpus: Sequence[str], local_rank: int, processes: int) -> tuple[str, ...]:
+    """The GPUs of one process among `processes` on a node: equal runs of them; shared in turn when there are too few.
+
+    >>> share_of_gpus(["0", "1", "2", "3"], 1, 2)
+    ('2', '3')
+    >>> share_of_gpus(["0", "1"], 2, 4)
+    ('0',)
+    """
+    if not gpus:
+        return ()
+    if processes >= len(gpus):
+        return (gpus[local_rank % len(gpus)],)
+    first = local_rank * len(gpus) // processes
+    last = (local_rank + 1) * len(gpus) // processes
+    return tuple(gpus[first:last])
+
+
+def _joined(*paths: str) -> str:
+    return ":".join(path for path in paths if path)

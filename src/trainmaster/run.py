@@ -1,0 +1,491 @@
+"""Run: one execution with its state, logs, metrics and files, as seen from outside the job."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import secrets
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster import run_files
+from trainmaster.details import run_details
+from trainmaster.errors import UserErrorException
+from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.metrics import metric_value
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import MetricSeries, RunError, RunQuery, RunRecord, Status
+from trainmaster.runtime.journal import Journal
+from trainmaster.runtime.recorder import Recorder
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+_PAGE = 100
+_MOST_CHILDREN = 100
+_CHILD_TYPE = "azureml.scriptrun"
+
+
+class Run(Recorder):
+    """A run of an experiment, by its id.
+
+    >>> run.get_status()                            # doctest: +SKIP
+    'Running'
+    >>> run.get_metrics()                           # doctest: +SKIP
+    {'loss': [0.9, 0.5, 0.3]}
+    """
+
+    def __init__(
+        self, experiment: Experiment, run_id: str | None = None, outputs: str | None = None, **kwargs: Any
+    ) -> None:
+        self._experiment = experiment
+        record = kwargs.get("_record")
+        if record is None:
+            record = _fetch(experiment.workspace, str(run_id))
+        self._record: RunRecord = record
+        self._outputs = outputs
+        self._own_journal: Journal | None = None
+
+    # Finding runs
+
+    @classmethod
+    def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any) -> Any:
+        """The run of the job this program is; outside a job a stub that prints (unless `allow_offline=False`)."""
+        from trainmaster.runtime import Run as JobRun
+
+        return JobRun.get_context(allow_offline=allow_offline)
+
+    @classmethod
+    def get_submitted_run(cls, **kwargs: Any) -> Any:
+        """The old name of `get_context`, without the stub."""
+        return cls.get_context(allow_offline=False)
+
+    @staticmethod
+    def get(workspace: Workspace, run_id: str) -> Run:
+        """The run with this id."""
+        record = _fetch(workspace, run_id)
+        return _as_run(Experiment(workspace, record.experiment), record)
+
+    @staticmethod
+    def list(
+        experiment: Experiment,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        status: str | Sequence[str] | None = None,
+        include_children: bool = False,
+    ) -> Iterator[Run]:
+        """The runs of an experiment, newest first."""
+        query = RunQuery(
+            experiment=experiment.name,
+            type=type,
+            tags=as_filter(tags),
+            properties=as_filter(properties),
+            statuses=_statuses(status),
+            include_children=include_children,
+            limit=_PAGE,
+        )
+        return _pages(experiment, query)
+
+    # What it is
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment it belongs to."""
+        return self._experiment
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._record.id
+
+    @property
+    def number(self) -> int:
+        """Its ordinal within the experiment."""
+        return self._record.number
+
+    @property
+    def type(self) -> str:
+        """What kind of run it is."""
+        return self._record.type
+
+    @property
+    def parent(self) -> Run | None:
+        """The run it is a child of."""
+        parent = self._record.parent_id
+        return Run.get(self._experiment.workspace, parent) if parent else None
+
+    @property
+    def status(self) -> str:
+        """The last state seen; `get_status` asks anew."""
+        return str(self._record.status)
+
+    @property
+    def name(self) -> str:
+        """The display name."""
+        return self.display_name
+
+    @property
+    def display_name(self) -> str:
+        """A name for people, which can be changed."""
+        return self._record.display_name or self.id
+
+    @display_name.setter
+    def display_name(self, name: str) -> None:
+        self._call("runs.update", display_name=str(name))
+        self._refresh()
+
+    @property
+    def description(self) -> str:
+        """A text for people, which can be changed."""
+        return self._record.description
+
+    @description.setter
+    def description(self, text: str) -> None:
+        self._call("runs.update", description=str(text))
+        self._refresh()
+
+    # Its state
+
+    def get_status(self) -> str:
+        """The state it is in now."""
+        return str(self._refresh().status)
+
+    def get_detailed_status(self) -> dict[str, Any]:
+        """The state and, while it waits, for what."""
+        record = self._refresh()
+        return {"status": str(record.status), "details": record.waiting_for}
+
+    def get_details(self) -> dict[str, Any]:
+        """Definition, state, error and logs as a dict with v1's keys."""
+        return run_details(self._refresh(), self._folder)
+
+    def get_details_with_logs(self) -> dict[str, Any]:
+        """`get_details`, with the text of each log in place of its address."""
+        details = self.get_details()
+        logs = {name: run_files.read_text(self._folder, name) for name in details["logFiles"]}
+        return {**details, "logFiles": logs}
+
+    def wait_for_completion(
+        self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
+    ) -> dict[str, Any]:
+        """Returns `get_details()` when the run has ended; with `show_output` its logs are printed as they grow.
+
+        A failed run raises ActivityFailedException, unless `raise_on_error=False`. Ctrl-C ends only the waiting.
+        """
+        from trainmaster.waiting import wait_for
+
+        return wait_for(self, show_output=show_output, raise_on_error=raise_on_error)
+
+    def cancel(self) -> None:
+        """Ends the run and all its processes; it is Canceled when they are gone."""
+        self._record = from_plain(RunRecord, self._call("runs.cancel"))
+
+    def start(self) -> None:
+        """Marks a run without a job as started; ours are from the beginning."""
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Marks a run without a job as Completed. A submitted run ends with its script."""
+        self._close_journal()
+        if self._record.spec:
+            self._call("runs.ingest")
+            return
+        self._finish(Status.COMPLETED)
+
+    def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
+        """Marks a run without a job as Failed."""
+        self._close_journal()
+        if self._record.spec:
+            self._call("runs.ingest")
+            return
+        self._finish(Status.FAILED, RunError(error_code or "UserError", str(error_details or "the run was failed")))
+
+    def _finish(self, status: Status, error: RunError | None = None) -> None:
+        answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
+        self._record = from_plain(RunRecord, answer)
+
+    def clean(self) -> None:
+        """Removes the working folder of an ended run; its files, logs and metrics stay."""
+        from trainmaster.records import TERMINAL
+
+        if self._refresh().status not in TERMINAL:
+            raise UserErrorException(f"run {self.id} has not ended", hint="Wait for it, or cancel() it first.")
+        shutil.rmtree(self._folder.code, ignore_errors=True)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is None or (isinstance(error, SystemExit) and error.code in (0, None)):
+            self.complete()
+            return error is not None
+        self.fail(error_details=f"{type(error).__name__}: {error}", error_code=type(error).__name__)
+        return False
+
+    # Children
+
+    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
+        """A child without a job, already running."""
+        record = self._child(run_id or str(uuid.uuid4()), name or "", {})
+        return Run(self._experiment, outputs=outputs, _record=self._create([record])[0])
+
+    def create_children(
+        self, count: int | None = None, tag_key: str | None = None, tag_values: Sequence[Any] | None = None
+    ) -> builtins.list[Run]:
+        """Several children at once: `count` of them, or one for each of `tag_values` with the tag `tag_key`."""
+        if (count is None) == (tag_key is None or tag_values is None):
+            raise UserErrorException("give either count, or both tag_key and tag_values")
+        tags = [{tag_key: value} for value in tag_values or ()] if count is None else [{}] * count
+        if not 1 <= len(tags) <= _MOST_CHILDREN:
+            raise UserErrorException(f"create_children makes 1 to {_MOST_CHILDREN} children, not {len(tags)}")
+        records = [self._child(str(uuid.uuid4()), "", {str(k): v for k, v in each.items()}) for each in tags]
+        return [Run(self._experiment, _record=record) for record in self._create(records)]
+
+    def submit_child(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+        """Submits a configuration as a child of this run."""
+        spec = compiled(config, kwargs)
+        return ScriptRun(
+            self._experiment, _record=self._experiment.send(spec, tags or {}, _CHILD_TYPE, parent_id=self.id)
+        )
+
+    def get_children(
+        self,
+        recursive: bool = False,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        type: str | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> Iterator[Run]:
+        """The children, newest first."""
+        self._call("runs.ingest")
+        query = RunQuery(
+            parent_id=self.id,
+            recursive=recursive,
+            include_children=True,
+            type=type,
+            tags=as_filter(tags),
+            properties=as_filter(properties),
+            statuses=_statuses(status),
+            limit=_PAGE,
+        )
+        return _pages(self._experiment, query)
+
+    def _child(self, run_id: str, name: str, tags: Mapping[str, Any]) -> RunRecord:
+        now = time.time()
+        return RunRecord(
+            id=run_id,
+            experiment=self._experiment.name,
+            status=Status.RUNNING,
+            created_at=now,
+            started_at=now,
+            type=_CHILD_TYPE,
+            parent_id=self.id,
+            display_name=name,
+            submitted_by=self._record.submitted_by,
+            tags=checked_tags(tags),
+        )
+
+    def _create(self, records: builtins.list[RunRecord]) -> builtins.list[RunRecord]:
+        answer = self._workspace_call("runs.create", runs=[to_plain(record) for record in records])
+        return [from_plain(RunRecord, each) for each in answer]
+
+    # Labels
+
+    def tag(self, key: str, value: Any = None) -> None:
+        """Sets one label."""
+        self.set_tags({key: value})
+
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
+        """Sets labels."""
+        self._call("runs.tags.set", tags=checked_tags(tags))
+        self._refresh()
+
+    def remove_tags(self, tags: builtins.list[str]) -> None:
+        """Drops labels."""
+        self._call("runs.tags.remove", names=list(tags))
+        self._refresh()
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """The labels last seen."""
+        return dict(self._record.tags)
+
+    def get_tags(self) -> dict[str, Any]:
+        """The labels as they are now."""
+        self._call("runs.ingest")
+        return dict(self._refresh().tags)
+
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
+        """Adds pairs that can never change."""
+        self._call("runs.properties.add", properties={str(k): str(v) for k, v in properties.items()})
+        self._refresh()
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties last seen."""
+        return dict(self._record.properties)
+
+    def get_properties(self) -> dict[str, str]:
+        """The properties as they are now."""
+        self._call("runs.ingest")
+        return dict(self._refresh().properties)
+
+    # Metrics
+
+    def get_metrics(
+        self,
+        name: str | None = None,
+        recursive: bool = False,
+        run_type: str | None = None,
+        populate: bool = False,
+    ) -> dict[str, Any]:
+        """Metric name to its value, list of values or table; with `recursive` run id to that."""
+        if recursive:
+            runs = [self, *self.get_children(recursive=True, type=run_type)]
+            return {run.id: run.get_metrics(name, populate=populate) for run in runs}
+        found = [from_plain(MetricSeries, each) for each in self._call("runs.series", name=name)]
+        return {series.name: self._metric(series, populate) for series in found}
+
+    def _metric(self, series: MetricSeries, populate: bool) -> Any:
+        if populate and series.kind == "json":
+            import json
+
+            return json.loads(run_files.read_text(self._folder, str(series.values[-1])))
+        return metric_value(series)
+
+    def flush(self, timeout_seconds: float = 300) -> None:
+        """Returns when all that was logged can be read by others."""
+        self._call("runs.ingest")
+
+    # Files
+
+    def get_file_names(self) -> builtins.list[str]:
+        """The names of all files of the run."""
+        return run_files.names(self._folder)
+
+    def download_file(self, name: str, output_file_path: str | os.PathLike[str] | None = None) -> None:
+        """Copies one file; by default to its own name here. A folder as `output_file_path` receives it."""
+        run_files.download(self._folder, name, output_file_path)
+
+    def download_files(
+        self,
+        prefix: str | None = None,
+        output_directory: str | os.PathLike[str] | None = None,
+        output_paths: Sequence[str] | None = None,
+        batch_size: int = 100,
+        append_prefix: bool = True,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """Copies all files whose names begin with `prefix`."""
+        run_files.download_all(self._folder, prefix, output_directory, output_paths, append_prefix)
+
+    def get_all_logs(self, destination: str | os.PathLike[str] | None = None) -> builtins.list[str]:
+        """Copies all logs to `destination` (default: here) and returns their paths."""
+        return run_files.download_logs(self._folder, Path(destination or "."))
+
+    # Snapshot and environment
+
+    def get_snapshot_id(self) -> str:
+        """The id of the snapshot it was made from."""
+        return self._record.snapshot_id
+
+    def restore_snapshot(self, snapshot_id: str | None = None, path: str | os.PathLike[str] | None = None) -> str:
+        """Writes the snapshot as a zip to `path` (default: here) and returns the zip's path."""
+        from trainmaster.snapshots import write_archive
+
+        wanted = snapshot_id or self._record.snapshot_id
+        if not wanted:
+            raise UserErrorException(f"run {self.id} has no snapshot")
+        return str(write_archive(self._experiment.workspace.path, wanted, Path(path or ".")))
+
+    def take_snapshot(self, file_or_folder_path: str | os.PathLike[str]) -> str:
+        """Takes a snapshot of a folder for this run and returns its id."""
+        from trainmaster.snapshots import take_snapshot
+
+        snapshot = take_snapshot(Path(file_or_folder_path), self._experiment.workspace.path)
+        self._call("runs.update", snapshot_id=snapshot.id)
+        self._refresh()
+        return snapshot.id
+
+    def get_environment(self) -> Any:
+        """What its Python had."""
+        from trainmaster.job import load_spec
+
+        return load_spec(self._refresh().spec).environment if self._record.spec else None
+
+    def get_portal_url(self) -> str:
+        """Where the run can be seen."""
+        return self._folder.path.as_uri()
+
+    # For the recorder, and within
+
+    def _journal(self) -> Journal:
+        if self._own_journal is None:
+            name = f"client-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+            self._own_journal = Journal(str(self._folder.journals / name))
+        return self._own_journal
+
+    def _close_journal(self) -> None:
+        if self._own_journal is not None:
+            self._own_journal.close()
+            self._own_journal = None
+
+    def _files_folder(self) -> str:
+        return str(self._folder.files)
+
+    @property
+    def _folder(self) -> RunFolder:
+        return WorkspaceFolder(self._experiment.workspace.path).run(self.id)
+
+    def _workspace_call(self, op: str, **args: Any) -> Any:
+        return self._experiment.workspace._call(op, **args)
+
+    def _call(self, op: str, **args: Any) -> Any:
+        return self._workspace_call(op, run_id=self.id, **args)
+
+    def _refresh(self) -> RunRecord:
+        self._record = _fetch(self._experiment.workspace, self.id)
+        return self._record
+
+    def __str__(self) -> str:
+        return f"Run(Experiment: {self._experiment.name}, Id: {self.id}, Type: {self.type}, Status: {self.status})"
+
+    __repr__ = __str__
+
+
+class ScriptRun(Run):
+    """A run of a script."""
+
+
+def _fetch(workspace: Workspace, run_id: str) -> RunRecord:
+    return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
+
+
+def _as_run(experiment: Experiment, record: RunRecord) -> Run:
+    kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
+    return kind(experiment, _record=record)
+
+
+def _pages(experiment: Experiment, query: RunQuery) -> Iterator[Run]:
+    """All runs of a query, a page at a time."""
+    from dataclasses import replace
+
+    while True:
+        found = experiment.workspace._call("runs.list", query=to_plain(query))
+        records = [from_plain(RunRecord, each) for each in found]
+        for record in records:
+            yield _as_run(experiment, record)
+        if len(records) < query.limit:
+            return
+        query = replace(query, before_seq=records[-1].seq)
+
+
+def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...]:
+    if status is None:
+        return ()
+    return (status,) if isinstance(status, str) else tuple(status)

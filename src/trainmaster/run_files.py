@@ -1,0 +1,105 @@
+"""The files of a run: names, reading, copying out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainmaster.errors import UserErrorException
+from trainmaster.folders import RunFolder
+
+# While a run goes, these lie in its working folder and the run's files link to them.
+_LIVE = ("outputs", "logs")
+
+
+def names(folder: RunFolder) -> list[str]:
+    """The names of all files, sorted. Links that lead out of the run's folder are left out."""
+    found: list[str] = []
+    root = folder.path.resolve()
+    tops = [folder.files, *(folder.files / name for name in _LIVE if (folder.files / name).is_symlink())]
+    for top in tops:
+        for parent, _, files in os.walk(top):
+            paths = (Path(parent, file) for file in files)
+            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, root)]
+    return sorted(found)
+
+
+def _shown(path: Path, root: Path) -> bool:
+    if path.name.startswith(".partial-"):
+        return False
+    return not path.is_symlink() or path.resolve().is_relative_to(root)
+
+
+def find(folder: RunFolder, name: str) -> Path:
+    """The path of one file; an error that says what there is instead."""
+    path = folder.files / name
+    inside = path.resolve().is_relative_to(folder.path.resolve())
+    if not inside or not path.is_file():
+        known = names(folder)
+        shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+        raise UserErrorException(
+            f"run {folder.path.name} has no file '{name[:300]}'", hint=f"It has: {shown or 'no files'}."
+        )
+    return path
+
+
+def read_text(folder: RunFolder, name: str) -> str:
+    """The text of one file; bytes that are not UTF-8 are shown as such."""
+    return find(folder, name).read_text(encoding="utf-8", errors="replace")
+
+
+def download(folder: RunFolder, name: str, output: str | os.PathLike[str] | None) -> Path:
+    """Copies one file to `output`: a file's path, or a folder that receives it."""
+    source = find(folder, name)
+    target = Path(output) if output is not None else Path(source.name)
+    if target.is_dir() or (output is not None and os.fspath(output).endswith(os.sep)):
+        target = target / source.name
+    return _copy(source, target)
+
+
+def download_all(
+    folder: RunFolder,
+    prefix: str | None,
+    output: str | os.PathLike[str] | None,
+    paths: Sequence[str] | None,
+    append_prefix: bool,
+) -> list[Path]:
+    """Copies all files whose names begin with `prefix`, below `output`."""
+    wanted = [name for name in names(folder) if name.startswith(prefix or "")]
+    if paths is not None:
+        if len(paths) != len(wanted):
+            raise UserErrorException(
+                f"output_paths has {len(paths)} paths for {len(wanted)} files",
+                hint="Give one path for each file.",
+            )
+        targets = [Path(output or ".") / path for path in paths]
+    else:
+        shorten = not append_prefix and bool(prefix)
+        targets = [Path(output or ".") / (_without(name, str(prefix)) if shorten else name) for name in wanted]
+    return [_copy(find(folder, name), target) for name, target in zip(wanted, targets, strict=True)]
+
+
+def _without(name: str, prefix: str) -> str:
+    return name[len(prefix) :].lstrip("/") or Path(name).name
+
+
+def download_logs(folder: RunFolder, destination: Path) -> list[str]:
+    """Copies what the system and the script logged."""
+    return [
+        str(_copy(find(folder, name), destination / name))
+        for name in names(folder)
+        if name.startswith(("azureml-logs/", "logs/"))
+    ]
+
+
+def log_names(folder: RunFolder) -> list[str]:
+    """The logs that people follow, in v1's order."""
+    return [name for name in names(folder) if name.startswith("azureml-logs/")]
+
+
+def _copy(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+    return target

@@ -1,0 +1,136 @@
+"""Waiting for a run, with its logs as they grow."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import select
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import ActivityFailedException
+from trainmaster.file_events import FileEvents
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.records import Status
+
+if TYPE_CHECKING:
+    from trainmaster.run import Run
+
+Print = Callable[[str], None]
+
+# Where nothing tells us that a log has grown, we look this often.
+_LOOK_SECONDS = 0.2
+_SYSTEM_LOG = re.compile(r"(?:20|55|60|65|75|80)_.*\.txt")
+_DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
+_BLOCK = 1 << 20
+
+
+def wait_for(run: Run, *, show_output: bool, raise_on_error: bool) -> dict[str, Any]:
+    """The details of the run when it has ended."""
+    try:
+        if show_output:
+            _stream(run, _print)
+        else:
+            _wait(run)
+    except KeyboardInterrupt:
+        print(f"\nStopped waiting; run {run.id} goes on. 'trainmaster logs -f {run.id}' follows it again.")
+        return run.get_details()
+    details = run.get_details()
+    if details["status"] == Status.FAILED and raise_on_error:
+        raise ActivityFailedException(
+            f"run {run.id} failed",
+            cause=str(details.get("error", {}).get("message", "")),
+            hint="run.get_details()['error'] and run.get_all_logs() tell more.",
+        )
+    return details
+
+
+def _wait(run: Run) -> None:
+    with run.experiment.workspace._client.watch(run.id) as watch:
+        while not watch.next()["ended"]:
+            pass
+
+
+def _stream(run: Run, show: Print) -> None:
+    show(f"RunId: {run.id}\nWeb View: {run.get_portal_url()}\n")
+    workspace = WorkspaceFolder(run.experiment.workspace.path)
+    follow(workspace, run.id, show)
+    show(f"\nExecution Summary\n=================\nRunId: {run.id}\nWeb View: {run.get_portal_url()}\n\n")
+
+
+def follow(workspace: WorkspaceFolder, run_id: str, show: Print, rank: int = 0, headings: bool = True) -> str:
+    """Shows the logs of a run as they grow, until it has ended; returns the state it ended in."""
+    from trainmaster.client import Watch
+
+    reader = LogReader(workspace.run(run_id), rank, headings)
+    with Watch(workspace, run_id) as watch, FileEvents() as events:
+        while True:
+            news = _next_news(watch, events, reader, show)
+            if news["ended"]:
+                reader.show(show)
+                return str(news["status"])
+
+
+def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -> dict[str, Any]:
+    """The next change of state; meanwhile what the logs gain is shown."""
+    while True:
+        events.watch(reader.folder.logs)
+        reader.show(show)
+        waits = [watch, events] if events.works else [watch]
+        ready, _, _ = select.select(waits, [], [], None if events.works else _LOOK_SECONDS)
+        if events in ready:
+            events.clear()
+        if watch in ready:
+            news: dict[str, Any] = watch.next()
+            return news
+
+
+class LogReader:
+    """Reads on in the logs of a run, in the order of their names: what prepared it, then what rank `rank` printed."""
+
+    def __init__(self, folder: RunFolder, rank: int = 0, headings: bool = True) -> None:
+        self.folder = folder
+        self._rank = rank
+        self._headings = headings
+        self._offsets: dict[str, int] = {}
+        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+
+    def show(self, show: Print) -> None:
+        """Shows what is new."""
+        for path in self._followed():
+            for text in self._new_text(path):
+                show(text)
+
+    def _followed(self) -> list[Path]:
+        try:
+            found = sorted(self.folder.logs.iterdir())
+        except FileNotFoundError:
+            return []
+        return [path for path in found if self._wanted(path.name)]
+
+    def _wanted(self, name: str) -> bool:
+        driver = _DRIVER_LOG.fullmatch(name)
+        if driver is not None:
+            return int(driver[1] or 0) == self._rank
+        return self._headings and _SYSTEM_LOG.fullmatch(name) is not None
+
+    def _new_text(self, path: Path) -> Iterator[str]:
+        offset = self._offsets.get(path.name)
+        if path.stat().st_size <= (offset or 0):
+            return
+        if offset is None and self._headings:
+            heading = f"Streaming azureml-logs/{path.name}"
+            yield f"\n{heading}\n{'=' * len(heading)}\n\n"
+        decoder = self._decoders.setdefault(path.name, codecs.getincrementaldecoder("utf-8")("replace"))
+        with open(path, "rb") as file:
+            file.seek(offset or 0)
+            while block := file.read(_BLOCK):
+                self._offsets[path.name] = file.tell()
+                yield decoder.decode(block)
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
