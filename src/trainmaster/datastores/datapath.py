@@ -29,9 +29,7 @@ class DataPath:
     @staticmethod
     def create_from_data_reference(data_reference: DataReference) -> DataPath:
         """The path that `data_reference` reaches."""
-        return DataPath(
-            data_reference.datastore, data_reference.path_on_datastore, data_reference.data_reference_name
-        )
+        return DataPath(data_reference.datastore, data_reference.path_on_datastore, data_reference.data_reference_name)
 
     @property
     def datastore_name(self) -> str | None:
@@ -68,14 +66,10 @@ class DataPathComputeBinding:
     @staticmethod
     def create_from_data_reference(data_reference: DataReference) -> DataPathComputeBinding:
         """The way in which `data_reference` is reached."""
-        return DataPathComputeBinding(
-            data_reference.mode, data_reference.path_on_compute, data_reference.overwrite
-        )
+        return DataPathComputeBinding(data_reference.mode, data_reference.path_on_compute, data_reference.overwrite)
 
     def create_data_reference(
         self, data_reference_name: str | None = None, datapath: DataPath | None = None
     ) -> DataReference:
         """A reference to `datapath`, reached in this way."""
-        return DataReference.create(
-            data_reference_name or (datapath.name if datapath else None), datapath, self
-        )
+        return DataReference.create(data_reference_name or (datapath.name if datapath else None), datapath, self)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -121,7 +122,8 @@ class Datastore:
     ) -> DataReference:
         """Copy the files of a folder to `target_path`; files that are there stay, unless `overwrite`."""
         storage = self._storage()
-        sources = sources_in(Path(src_dir), except_for=_inside(storage.local_path(), Path(src_dir)))
+        # Uploading '.' must not take the store itself along, which may lie in there.
+        sources = sources_in(Path(src_dir), except_for=storage.local_path())
         return self._upload(storage, sources, target_path, overwrite, show_progress)
 
     def upload_files(
@@ -133,9 +135,7 @@ class Datastore:
         show_progress: bool = True,
     ) -> DataReference:
         """Copy the listed files to `target_path`, by their paths from `relative_root` or common folder."""
-        return self._upload(
-            self._storage(), sources_of(files, relative_root), target_path, overwrite, show_progress
-        )
+        return self._upload(self._storage(), sources_of(files, relative_root), target_path, overwrite, show_progress)
 
     def download(
         self,
@@ -222,17 +222,15 @@ def _say(show_progress: bool) -> Say:
     return say_aloud if show_progress else say_nothing
 
 
-def _inside(store: Path | None, folder: Path) -> Path | None:
-    """`store` when it lies in `folder`: uploading '.' must not take the workspace's own store along."""
-    return store if store and store.is_relative_to(folder.absolute()) and store != folder.absolute() else None
-
-
 def _checked_url(url: PathText) -> str:
     text = os.fspath(url)
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise UserErrorException(
             f"{text!r} is not an address", hint="Give a folder, or an address such as s3://bucket."
         )
+    if re.match(r"[a-z][a-z0-9+.-]+:(?!//|:)", text):
+        # Else a slip such as s3:/bucket would be taken for a folder of that name.
+        raise UserErrorException(f"{text!r} is not an address", hint="After the colon there have to be two slashes.")
     folder = local_folder(text)
     if folder is None:
         from trainmaster.datastores.remote import check_driver

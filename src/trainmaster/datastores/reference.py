@@ -37,7 +37,7 @@ class DataReference:
         path_on_compute: PathText | None = None,
         overwrite: bool = False,
     ) -> None:
-        if not hasattr(datastore, "name"):
+        if not hasattr(datastore, "as_mount"):
             raise UserErrorException(f"A data reference needs a datastore, not {type(datastore).__name__}")
         self.datastore = datastore
         self.path_on_datastore = store_path(path_on_datastore)

@@ -12,9 +12,9 @@ import fsspec
 from fsspec.core import url_to_fs
 
 from trainmaster.datastores.folder import part_of
-from trainmaster.datastores.paths import join, shown, store_path
+from trainmaster.datastores.paths import join, shown
 from trainmaster.datastores.storage import StoredFile, protocol_of, shown_url
-from trainmaster.errors import AzureMLException, DatastoreException, UserErrorException
+from trainmaster.errors import AzureMLException, DatastoreException
 
 _PACKAGES = {
     "s3": "s3fs",
@@ -80,8 +80,12 @@ class RemoteStorage:
         """Copy the file `local` to `path`."""
         with self._explained("written", path):
             target = self._at(path)
-            self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
-            self._filesystem.put_file(str(local), target)
+            try:
+                self._filesystem.put_file(str(local), target)
+            except FileNotFoundError:
+                # Only some kinds of store have folders; asking the others to make one may need more rights.
+                self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
+                self._filesystem.put_file(str(local), target)
 
     def local_path(self) -> Path | None:
         """None: it lies elsewhere."""
@@ -94,14 +98,11 @@ class RemoteStorage:
         root = self._root.strip("/")
         path = name.strip("/")
         path = path[len(root) :] if path.startswith(root) else path
+        path = path.strip("/")
         # An archive or a bucket may have any text for a name; one that climbs would be written outside.
-        try:
-            inside = store_path(path)
-        except UserErrorException as error:
-            raise DatastoreException(
-                f"{shown_url(self._url)} has a file whose name leaves the store: {shown(name)}"
-            ) from error
-        return inside
+        if ".." in path.split("/"):
+            raise DatastoreException(f"{shown_url(self._url)} has a file whose name leaves the store: {shown(name)}")
+        return path
 
     @contextmanager
     def _explained(self, done: str, path: str) -> Iterator[None]:

@@ -36,24 +36,23 @@ def sources_in(folder: Path, except_for: Path | None = None) -> Sources:
     real = Path(os.path.realpath(folder))
     files: list[Source] = []
     left_out: list[str] = []
-    for entry, path in _entries(folder, ""):
+    not_into = os.path.realpath(except_for) if except_for else None
+    for entry, path in _entries(folder, "", str(real), not_into):
         reason = _reason_against(entry, real)
         if reason:
             left_out.append(f"Left out {shown(entry.path)}: {reason}")
-        elif except_for is None or not _is_below(entry.path, except_for):
+        else:
             files.append(Source(Path(entry.path), path))
     return Sources(tuple(files), tuple(left_out))
 
 
-def sources_of(
-    files: Sequence[str | os.PathLike[str]], relative_root: str | os.PathLike[str] | None
-) -> Sources:
+def sources_of(files: Sequence[str | os.PathLike[str]], relative_root: str | os.PathLike[str] | None) -> Sources:
     """The listed `files`, by their paths from `relative_root` (none: from the folder they have in common)."""
     if isinstance(files, (str, bytes, os.PathLike)) or not isinstance(files, Iterable):
         raise UserErrorException("upload_files takes a list of files", hint=f"Write [{files!r}].")
     # By their written place, not the place a link leads to: that is the name the user knows.
-    places = list(dict.fromkeys(os.path.abspath(file) for file in files))  # noqa: PTH100
-    wrong = [place for place in places if not os.path.isfile(place)]  # noqa: PTH113
+    places = list(dict.fromkeys(os.path.abspath(file) for file in files))
+    wrong = [place for place in places if not os.path.isfile(place)]
     if wrong:
         raise UserErrorException(
             f"Nothing was uploaded: no such file: {', '.join(map(shown, wrong[:5]))}",
@@ -61,14 +60,17 @@ def sources_of(
         )
     if not places:
         return Sources(())
-    root = os.path.abspath(relative_root) if relative_root else _common_folder(places)  # noqa: PTH100
+    root = os.path.abspath(relative_root) if relative_root else _common_folder(places)
     outside = [place for place in places if not _is_below(place, Path(root))]
     if outside:
         raise UserErrorException(f"{shown(outside[0])} does not lie below relative_root, {shown(root)}")
     return Sources(tuple(Source(Path(place), os.path.relpath(place, root)) for place in places))
 
 
-def _entries(folder: Path | str, path: str) -> Iterator[tuple[os.DirEntry[str], str]]:
+def _entries(folder: Path | str, path: str, root: str, not_into: str | None) -> Iterator[tuple[os.DirEntry[str], str]]:
+    """What is no folder below `folder`, with its path from `root`."""
+    if path and not_into == join(root, path):
+        return
     try:
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -81,7 +83,7 @@ def _entries(folder: Path | str, path: str) -> Iterator[tuple[os.DirEntry[str], 
     for entry in entries:
         inner = join(path, entry.name)
         if entry.is_dir(follow_symlinks=False):
-            yield from _entries(entry.path, inner)
+            yield from _entries(entry.path, inner, root, not_into)
         else:
             yield entry, inner
 
@@ -105,4 +107,4 @@ def _is_below(place: str, folder: Path) -> bool:
 
 
 def _common_folder(places: Sequence[str]) -> str:
-    return os.path.commonpath([os.path.dirname(place) for place in places])  # noqa: PTH120
+    return os.path.commonpath([os.path.dirname(place) for place in places])

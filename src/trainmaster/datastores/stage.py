@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from trainmaster.datastores.dataplan import DataPlan, Link, Transfer, read_plan
 from trainmaster.datastores.paths import shown
 from trainmaster.datastores.progress import Say, say_aloud
 from trainmaster.datastores.sources import Source, Sources, sources_in
-from trainmaster.datastores.staging import DataPlan, Link, Transfer, read_plan
 from trainmaster.datastores.storage import Storage, StoredFile, open_storage
 from trainmaster.datastores.transfer import download, upload
 from trainmaster.errors import AzureMLException, DatastoreException
@@ -28,9 +28,7 @@ from trainmaster.errors import AzureMLException, DatastoreException
 def main(arguments: list[str]) -> int:
     """Do one half of a plan; the exit code."""
     if len(arguments) != 2 or arguments[1] not in ("before", "after"):
-        return _failed(
-            AzureMLException("Usage: python -m trainmaster.datastores.stage <plan.json> before|after")
-        )
+        return _failed(AzureMLException("Usage: python -m trainmaster.datastores.stage <plan.json> before|after"))
     # Unwinds the stack, so that no half-written file stays behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
@@ -114,7 +112,7 @@ def _link(link: Link, say: Say) -> None:
         say(f"Linked {shown(path)} to {shown(link.target)}")
     except FileExistsError:
         # A link stays after its run, since another run may look through it; the next one finds it.
-        if not path.is_symlink() or os.readlink(path) != link.target:  # noqa: PTH115 - the text, not a Path of it
+        if not path.is_symlink() or os.readlink(path) != link.target:
             raise DatastoreException(
                 f"There is something else at path_on_compute, {shown(path)}",
                 hint="Remove it, or choose another path_on_compute.",

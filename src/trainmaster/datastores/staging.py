@@ -13,72 +13,23 @@ before the store was asked whether it is a file or a folder. The working folder 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
-from trainmaster.datastores.folder import part_of
+from trainmaster.datastores.dataplan import DataPlan, Link, Transfer, read_plan, write_plan
 from trainmaster.datastores.modes import checked_mode
 from trainmaster.datastores.paths import checked_name, compute_path, shown, store_path
 from trainmaster.datastores.storage import local_folder
 from trainmaster.errors import DatastoreException, UserErrorException
 from trainmaster.job import DataBinding
-from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import DatastoreRecord
 
-PLAN_VERSION = 1
+__all__ = ["DataPlan", "Link", "Transfer", "plan_data", "read_plan", "write_plan"]
 
 # The run collects these folders of the working folder as its own files: they have to stay real folders.
 _COLLECTED = ("outputs", "logs")
-
-
-@dataclass(frozen=True)
-class Link:
-    """A link to make at `path`, leading to `target`; both absolute."""
-
-    path: str
-    target: str
-
-
-@dataclass(frozen=True)
-class Transfer:
-    """A file or folder to copy between `path` of the datastore `store` and the place `local`."""
-
-    store: str
-    path: str
-    local: str
-    overwrite: bool = False
-
-
-@dataclass(frozen=True)
-class DataPlan:
-    """Everything to do for the data of one run. Holds options of datastores, maybe keys: see `write_plan`."""
-
-    version: int = PLAN_VERSION
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """`AZUREML_DATAREFERENCE_<name>` to the path the script sees."""
-    links: tuple[Link, ...] = ()
-    """In the working folder: for the agent to make, after it laid out the code."""
-    outer_links: tuple[Link, ...] = ()
-    """At absolute places: made by the stage before the job."""
-    folders: tuple[str, ...] = ()
-    """To make before the job, if they are missing."""
-    downloads: tuple[Transfer, ...] = ()
-    uploads: tuple[Transfer, ...] = ()
-    stores: Mapping[str, DatastoreRecord] = field(default_factory=dict)
-    """The datastores of the transfers, by name."""
-
-    @property
-    def before(self) -> bool:
-        """Whether the stage has something to do before the job."""
-        return bool(self.downloads or self.folders or self.outer_links)
-
-    @property
-    def after(self) -> bool:
-        """Whether the stage has something to do after the job."""
-        return bool(self.uploads)
 
 
 @dataclass(frozen=True)
@@ -108,21 +59,6 @@ def plan_data(
     return merged
 
 
-def write_plan(plan: DataPlan, path: Path) -> None:
-    """Keep `plan` in a file that only its owner can read."""
-    with part_of(path) as part:
-        part.touch(0o600)
-        part.write_text(json.dumps(to_plain(plan), indent=1), encoding="utf-8")
-
-
-def read_plan(path: Path) -> DataPlan:
-    """The plan in the file `path`; DatastoreException for anything else."""
-    try:
-        return from_plain(DataPlan, json.loads(path.read_text(encoding="utf-8")), "the data plan")
-    except (OSError, ValueError, PlainDataError) as error:
-        raise DatastoreException(f"{shown(path)} is not a data plan", cause=str(error)) from None
-
-
 def _plan(binding: DataBinding, store: DatastoreRecord, places: _Places) -> DataPlan:
     mode = checked_mode(binding.mode)
     if mode == "upload":
@@ -148,34 +84,42 @@ def _plan_download(binding: DataBinding, store: DatastoreRecord, places: _Places
     path = store_path(binding.path)
     wanted = _place_on_compute(binding, places)
     is_outside = wanted is not None and not wanted.is_relative_to(places.code)
-    local = (
-        wanted
-        if wanted is not None and is_outside
-        else _own_place(binding, places) / PurePosixPath(path).name
-    )
-    plan = DataPlan(
-        downloads=(Transfer(store.name, path, str(local), binding.overwrite),), stores={store.name: store}
-    )
+    own = _own_place(binding, places) / PurePosixPath(path).name
+    local = wanted if wanted is not None and is_outside else own
+    transfer = Transfer(store.name, path, str(local), binding.overwrite)
+    plan = DataPlan(downloads=(transfer,), stores={store.name: store})
     return _variable(binding, local, plan) if is_outside else _seen_at(binding, local, places, plan)
 
 
 def _plan_upload(binding: DataBinding, store: DatastoreRecord, places: _Places) -> DataPlan:
     wanted = _place_on_compute(binding, places)
-    local = wanted or _own_place(binding, places)
-    inner = local.relative_to(places.code) if local.is_relative_to(places.code) else None
-    # A name with an ending is taken for a file that the script writes: a folder there would be in its way.
-    is_folder = wanted is None or not wanted.suffix
-    if inner and is_folder and inner.parts[0] not in _COLLECTED:
-        local = _own_place(binding, places)
-        inner = None
-    plan = DataPlan(
-        folders=(str(local if is_folder else local.parent),) if inner is None else (),
-        uploads=(Transfer(store.name, store_path(binding.path), str(local), binding.overwrite),),
-        stores={store.name: store},
-    )
-    if wanted in (None, local):
-        return _variable(binding, local, plan)
-    return _seen_at(binding, local, places, plan)
+    local = _own_place(binding, places)
+    folders: tuple[str, ...] = (str(local),)
+    if wanted is not None and not _can_be_linked(wanted, places):
+        local = wanted
+        folders = _folder_for(wanted, places)
+    transfer = Transfer(store.name, store_path(binding.path), str(local), binding.overwrite)
+    plan = DataPlan(folders=folders, uploads=(transfer,), stores={store.name: store})
+    return _variable(binding, local, plan) if local == wanted else _seen_at(binding, local, places, plan)
+
+
+def _can_be_linked(wanted: Path, places: _Places) -> bool:
+    """Whether what the script writes at `wanted` can go to a folder outside of the working folder."""
+    if not wanted.is_relative_to(places.code) or _looks_like_a_file(wanted):
+        return False
+    return wanted.relative_to(places.code).parts[0] not in _COLLECTED
+
+
+def _folder_for(wanted: Path, places: _Places) -> tuple[str, ...]:
+    """The folder to make so that the script can write at `wanted`; none before the code is laid out."""
+    if wanted.is_relative_to(places.code):
+        return ()
+    return (str(wanted.parent if _looks_like_a_file(wanted) else wanted),)
+
+
+def _looks_like_a_file(path: Path) -> bool:
+    # A folder made there would be in the script's way.
+    return bool(path.suffix)
 
 
 def _seen_at(binding: DataBinding, target: Path, places: _Places, plan: DataPlan) -> DataPlan:
@@ -212,9 +156,7 @@ def _store_of(binding: DataBinding, stores: Mapping[str, DatastoreRecord]) -> Da
         raise DatastoreException(
             f"The workspace has no datastore {binding.datastore!r}",
             cause=f"Data reference {binding.name!r} needs it.",
-            hint=f"It has: {', '.join(sorted(stores))}."
-            if stores
-            else "Register it with Datastore.register.",
+            hint=f"It has: {', '.join(sorted(stores))}." if stores else "Register it with Datastore.register.",
         )
     return store
 

@@ -23,7 +23,7 @@ class Storage(Protocol):
     """A place that keeps files by path. Its methods raise DatastoreException for what goes wrong there."""
 
     def list(self, prefix: str) -> list[StoredFile]:
-        """The files at and below `prefix`, sorted; the path of a file gives that file, a missing one nothing."""
+        """The files at and below `prefix`, sorted; the path of a file gives that file, a missing one none."""
 
     def exists(self, path: str) -> bool:
         """Whether a file (not a folder) lies at `path`."""

@@ -33,9 +33,7 @@ def upload(storage: Storage, sources: Sources, target: str, overwrite: bool, say
     return _run(storage, copies, overwrite, say, "Uploaded", f"to {where}")
 
 
-def download(
-    storage: Storage, files: Sequence[tuple[StoredFile, Path]], overwrite: bool, say: Say, where: str
-) -> int:
+def download(storage: Storage, files: Sequence[tuple[StoredFile, Path]], overwrite: bool, say: Say, where: str) -> int:
     """Get each file to its local place; how many were copied, not counting those that were there already."""
     copies = [_download_of(storage, file, local) for file, local in files]
     return _run(storage, copies, overwrite, say, "Downloaded", f"from {where}")
@@ -52,9 +50,7 @@ def files_by_prefix(storage: Storage, prefix: str) -> list[StoredFile]:
 
 
 def _upload_of(storage: Storage, local: Path, path: str) -> _Copy:
-    return _Copy(
-        path, lambda: local.stat().st_size, lambda: storage.exists(path), lambda: storage.put(local, path)
-    )
+    return _Copy(path, lambda: local.stat().st_size, lambda: storage.exists(path), lambda: storage.put(local, path))
 
 
 def _download_of(storage: Storage, file: StoredFile, local: Path) -> _Copy:

@@ -85,8 +85,6 @@ def contents():
     """A folder as {'a/b.txt': b'text'}."""
 
     def read(root):
-        return {
-            p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()
-        }
+        return {p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if p.is_file()}
 
     return read

@@ -1,4 +1,5 @@
 import re
+from pathlib import Path
 
 import pytest
 
@@ -58,8 +59,9 @@ def test_names_that_no_variable_can_have(store, name):
 
 
 def test_what_is_no_datastore():
-    with pytest.raises(UserErrorException, match="needs a datastore"):
-        DataReference("workspaceblobstore")
+    for other in ("workspaceblobstore", Path("x"), None):
+        with pytest.raises(UserErrorException, match="needs a datastore"):
+            DataReference(other)
 
 
 def test_a_bare_datastore_is_mounted_whole(store):

@@ -1,10 +1,11 @@
+import doctest
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from trainmaster.datastores import Datastore
+from trainmaster.datastores import Datastore, paths, storage
 from trainmaster.errors import DatastoreException, UserErrorException
 
 
@@ -48,7 +49,7 @@ def test_names(workspace, name):
         Datastore.get(workspace, name)
 
 
-@pytest.mark.parametrize("url", ["", "  ", "/a\nb", "/a\0b"])
+@pytest.mark.parametrize("url", ["", "  ", "/a\nb", "/a\0b", "s3:/bucket", "file:/x"])
 def test_what_is_no_address(workspace, url):
     with pytest.raises(UserErrorException, match="is not an address"):
         Datastore.register(workspace, "x", url)
@@ -83,12 +84,15 @@ def test_options_are_plain(workspace):
 
 
 def test_secrets_are_not_shown(workspace):
-    store = Datastore.register(
-        workspace, "x", "memory://user:topsecret@host/x", options={"key": "alsosecret"}
-    )
+    store = Datastore.register(workspace, "x", "memory://user:topsecret@host/x", options={"key": "alsosecret"})
     assert "secret" not in repr(store)
     assert store.container_name == "host"
     assert store.datastore_type == "memory"
+
+
+@pytest.mark.parametrize("module", [paths, storage])
+def test_examples(module):
+    assert doctest.testmod(module).failed == 0
 
 
 def test_importing_does_not_load_fsspec():

@@ -88,7 +88,7 @@ def test_a_missing_archive(workspace, tmp_path):
 
 
 def test_broken_options(workspace, tmp_path, archive):
-    store = Datastore.register(workspace, "packed", f"zip://::{archive(['a'])}", options={"mode": "?"})
+    store = Datastore.register(workspace, "packed", f"zip://::{archive(['a'])}", options={"zip": {"mode": "?"}})
     with pytest.raises(DatastoreException, match="cannot be opened"):
         store.download(tmp_path / "back")
 

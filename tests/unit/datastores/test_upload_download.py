@@ -178,10 +178,10 @@ def test_a_full_error_from_a_remote_store(memory, tree, monkeypatch):
 
 def test_the_store_inside_the_source_is_left_out(store, folder, tmp_path, contents):
     (tmp_path / "train.py").write_bytes(b"x")
-    store.upload(folder, target_path="copy")
+    (tmp_path / "other").symlink_to(tmp_path)
     store.upload(tmp_path)
-    store.upload(tmp_path)
-    assert contents(folder) == {"train.py": b"x"}
+    store.upload(tmp_path / "other", target_path="again")
+    assert contents(folder) == {"train.py": b"x", "again/train.py": b"x"}
 
 
 def test_upload_of_the_store_to_itself(store, folder, contents):

@@ -1,0 +1,78 @@
+"""DataPlan: everything to do for the data of one run, as it is kept in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmaster.datastores.folder import part_of
+from trainmaster.datastores.paths import shown
+from trainmaster.errors import DatastoreException
+from trainmaster.plain import PlainDataError, from_plain, to_plain
+from trainmaster.records import DatastoreRecord
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to make at `path`, leading to `target`; both absolute."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A file or folder to copy between `path` of the datastore `store` and the place `local`."""
+
+    store: str
+    path: str
+    local: str
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class DataPlan:
+    """Everything to do for the data of one run. Holds options of datastores, maybe keys: see `write_plan`."""
+
+    version: int = PLAN_VERSION
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """`AZUREML_DATAREFERENCE_<name>` to the path the script sees."""
+    links: tuple[Link, ...] = ()
+    """In the working folder: for the agent to make, after it laid out the code."""
+    outer_links: tuple[Link, ...] = ()
+    """At absolute places: made by the stage before the job."""
+    folders: tuple[str, ...] = ()
+    """To make before the job, if they are missing."""
+    downloads: tuple[Transfer, ...] = ()
+    uploads: tuple[Transfer, ...] = ()
+    stores: Mapping[str, DatastoreRecord] = field(default_factory=dict)
+    """The datastores of the transfers, by name."""
+
+    @property
+    def before(self) -> bool:
+        """Whether the stage has something to do before the job."""
+        return bool(self.downloads or self.folders or self.outer_links)
+
+    @property
+    def after(self) -> bool:
+        """Whether the stage has something to do after the job."""
+        return bool(self.uploads)
+
+
+def write_plan(plan: DataPlan, path: Path) -> None:
+    """Keep `plan` in a file that only its owner can read."""
+    with part_of(path) as part:
+        part.touch(0o600)
+        part.write_text(json.dumps(to_plain(plan), indent=1), encoding="utf-8")
+
+
+def read_plan(path: Path) -> DataPlan:
+    """The plan in the file `path`; DatastoreException for anything else."""
+    try:
+        return from_plain(DataPlan, json.loads(path.read_text(encoding="utf-8")), "the data plan")
+    except (OSError, ValueError, PlainDataError) as error:
+        raise DatastoreException(f"{shown(path)} is not a data plan", cause=str(error)) from None
