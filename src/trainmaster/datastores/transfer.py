@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -81,6 +80,9 @@ def _each(one: Callable[[_Copy], None], copies: Sequence[_Copy], threads: int) -
         for copy in copies:
             one(copy)
         return
+    # Loaded here because most stores are folders, and `import trainmaster` has to stay quick.
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(threads, thread_name_prefix="datastore") as pool:
         futures = [pool.submit(one, copy) for copy in copies]
         try:
