@@ -22,6 +22,7 @@ from trainmaster.folders import WorkspaceFolder
 # Generous: a busy machine may take seconds to start a Python that imports SQLAlchemy.
 _START_LIMIT_SECONDS = 60.0
 _ATTEMPTS = 8
+_MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 
 
 class Client:
@@ -221,7 +222,8 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> None:
         os.posix_spawn(
             sys.executable,
             [*dispatcher_command(folder), "--ready-fd", str(theirs)],
-            os.environ,
+            # A job that uses the SDK must not have its marks on the dispatcher: those are ended with the job.
+            {name: value for name, value in os.environ.items() if name not in _MARKS},
             file_actions=[(os.POSIX_SPAWN_DUP2, null, n) for n in (0, 1, 2)],
             setsid=True,
         )

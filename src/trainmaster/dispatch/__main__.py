@@ -17,6 +17,7 @@ from trainmaster.client import try_line
 from trainmaster.dispatch.dispatcher import ownership, serve, start_logging
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
+from trainmaster.node import cgroup
 
 # How long to wait for the dispatcher that owns the workspace: to be reachable, or to be gone.
 _PATIENCE_SECONDS = 30.0
@@ -29,6 +30,8 @@ def main() -> int:
     parser.add_argument("--ready-fd", type=int)
     options = parser.parse_args()
     word = _Word(options.ready_fd)
+    # Started from within a job, it must not be ended with the job.
+    cgroup.leave()
     folder = WorkspaceFolder(options.folder)
     try:
         _run(folder, word)

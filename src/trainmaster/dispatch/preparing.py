@@ -79,7 +79,7 @@ def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
 
 async def _build(spec: JobSpec, yard: Yard, folder: RunFolder) -> None:
     text = json.dumps(to_plain(spec.environment))
-    command = ["trainmaster.environments.build", str(yard.folder.environments), text]
+    command = ["trainmaster.environments.build", str(yard.folder.environments), text, str(os.getpid())]
     await _module(command, folder.logs / "20_image_build_log.txt", {**os.environ, **spec.inherited_variables})
 
 
@@ -100,6 +100,7 @@ async def _module(command: list[str], log: Path, variables: Mapping[str, str]) -
             stdout=output,
             stderr=asyncio.subprocess.PIPE,
             env=variables,
+            cwd=log.parent,
             start_new_session=True,
         )
     try:

@@ -1,4 +1,4 @@
-"""Builds one environment with uv: `python -m trainmaster.environments.build <environments folder> <specification>`.
+"""Builds one environment with uv: `python -m trainmaster.environments.build <environments folder> <specification> <parent>`.
 
 A process of its own, so that it can be cancelled and killed: what it prints is the run's build log, and the finished
 folder appears by one rename. Two builders of the same digest wait for one another.
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from pathlib import Path
 
 from trainmaster.environments.prefix import digest, python_version
@@ -20,12 +21,16 @@ from trainmaster.environments.pythons import find_python
 from trainmaster.environments.sources import pip_settings, uv_options, uv_variables
 from trainmaster.errors import AzureMLException, EnvironmentException
 from trainmaster.job import EnvironmentSpec
+from trainmaster.orphans import die_with
 from trainmaster.plain import from_plain, to_plain
+
+_SHOWN_LINES = 15
 
 
 def main(argv: list[str]) -> int:
     """Builds; on failure the last line of standard error is the error as JSON."""
-    folder, text = Path(argv[0]), argv[1]
+    folder, text, parent = Path(argv[0]), argv[1], argv[2]
+    die_with(int(parent))
     try:
         build(folder, from_plain(EnvironmentSpec, json.loads(text)))
     except AzureMLException as error:
@@ -71,10 +76,16 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec) -> None:
     settings = pip_settings(os.environ)
     python = find_python(python_version(spec))
     try:
-        _uv(["venv", "--relocatable", "--no-project", "--python", python, str(temporary)], settings)
+        _uv(
+            ["venv", "--relocatable", "--no-project", "--python", python, str(temporary)],
+            settings,
+            f"venv --python {python}",
+        )
         if spec.pip_packages:
-            target = ["--python", f"{temporary}/bin/python"]
-            _uv(["pip", "install", *target, *uv_options(settings), *_requirements(spec)], settings)
+            # The options are not shown: an index may have a password in its address.
+            options = ["--python", f"{temporary}/bin/python", *uv_options(settings)]
+            shown = f"pip install {' '.join(spec.pip_packages)}"
+            _uv(["pip", "install", *options, *_requirements(spec)], settings, shown)
         (temporary / "environment.json").write_text(json.dumps(to_plain(spec), indent=1))
         temporary.rename(final)
     except BaseException:
@@ -91,22 +102,31 @@ def _requirements(spec: EnvironmentSpec) -> list[str]:
     return arguments
 
 
-def _uv(arguments: list[str], settings: dict[str, str]) -> None:
+def _uv(arguments: list[str], settings: dict[str, str], shown: str) -> None:
+    """Runs uv; what it says is shown as it says it, and its last lines are the cause if it fails."""
     from uv import find_uv_bin
 
-    command = [os.fsdecode(find_uv_bin()), *arguments]
-    print("$ uv", " ".join(arguments), flush=True)
-    done = subprocess.run(
-        command,
+    print(f"$ uv {shown}", flush=True)
+    me = os.getpid()
+    process = subprocess.Popen(
+        [os.fsdecode(find_uv_bin()), *arguments],
         env={**uv_variables(settings, os.environ), "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"},
         stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        check=False,
+        text=True,
+        errors="replace",
+        preexec_fn=lambda: die_with(me),
     )
-    if done.returncode:
+    assert process.stdout is not None
+    last: deque[str] = deque(maxlen=_SHOWN_LINES)
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        last.append(line)
+    if process.wait():
         raise EnvironmentException(
-            f"the environment could not be built: 'uv {arguments[0]}' ended with {done.returncode}",
-            cause="Its own words are in azureml-logs/20_image_build_log.txt.",
+            f"the environment could not be built: 'uv {shown}' ended with {process.returncode}",
+            cause="".join(last).rstrip(),
             hint="Check the names and versions in pip_packages, and pip's configured package sources.",
         )
 

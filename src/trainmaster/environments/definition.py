@@ -91,7 +91,7 @@ class DockerSection:
     def __init__(self) -> None:
         self.enabled = False
         self.base_image_registry = ContainerRegistry()
-        self.shm_size: str | None = None
+        self.shm_size = "2g"
         self.shared_volumes = True
         self.arguments: list[str] = []
         self.gpu_support = False
@@ -127,7 +127,7 @@ class DockerSection:
 
     def requested(self) -> bool:
         """Whether a container was asked for."""
-        return bool(self.enabled or self._base[1] or self.base_image_registry.address)
+        return bool(self.enabled or self._base[1] or getattr(self.base_image_registry, "address", None))
 
     def _get(self, kind: str) -> Any:
         return self._base[1] if self._base[0] == kind else None
@@ -156,4 +156,4 @@ def _interpreter(path: Any) -> str:
     if path == "python":
         return sys.executable
     # A bare name is looked up on the PATH of the job; a path must mean the same wherever the job runs.
-    return os.path.abspath(os.path.expanduser(path)) if "/" in path else path  # noqa: PTH100, PTH111
+    return os.path.abspath(os.path.expanduser(path)) if "/" in path else path

@@ -51,9 +51,12 @@ def uv_options(settings: Mapping[str, str]) -> list[str]:
     """uv's options for pip's settings."""
     options: list[str] = []
     for name, option, several in _OPTIONS:
-        value = settings.get(name, "")
-        for part in value.split() if several else [value.strip()]:
+        parts = settings.get(name, "").split()
+        for part in parts if several else parts[:1]:
             options += [option, part]
+    if "--index" in options:
+        # pip looks at all indexes and takes the best; uv on its own would stop at the first that knows the name.
+        options += ["--index-strategy", "unsafe-best-match"]
     return options
 
 
