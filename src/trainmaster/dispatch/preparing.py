@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from trainmaster.datastores.staging import DataPlan, plan_data
+from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write_plan
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
@@ -59,8 +59,7 @@ async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> tuple[str, 
         return ()
     folder = yard.folder.run(record.id)
     try:
-        data = _plan_data(spec, yard, folder)
-        if data is not None and data.after:
+        if read_plan(folder.data_plan).after:
             await _stage(folder, "after", folder.logs / "75_job_post-0.txt")
     except AzureMLException as error:
         return (error.message,)
@@ -73,7 +72,7 @@ def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
     stores = {store.name: store for store in yard.store.list_datastores()}
     plan = plan_data(spec.data, stores, folder.path, folder.code)
     folder.path.mkdir(parents=True, exist_ok=True)
-    folder.data_plan.write_text(json.dumps(to_plain(plan)))
+    write_plan(plan, folder.data_plan)
     return plan
 
 

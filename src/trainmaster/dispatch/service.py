@@ -123,7 +123,8 @@ class Service:
         check_fits(spec, self._target(record.target))
         stores = {store.name for store in self._store.list_datastores()}
         for binding in spec.data:
-            if binding.datastore not in stores:
+            # An empty name means the default one.
+            if binding.datastore and binding.datastore not in stores:
                 raise DatastoreException(
                     f"there is no datastore '{binding.datastore}' in this workspace",
                     hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
@@ -243,18 +244,30 @@ class Service:
 
     def put_datastore(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
-        if not overwrite and self.get_datastore(store.name) is not None:
+        known = self.get_datastore(store.name)
+        if not overwrite and known is not None:
             raise UserErrorException(
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
-        self._store.put_datastore(store)
+        self._store.put_datastore(replace(store, is_default=known.is_default if known else store.is_default))
         return store
 
     def delete_datastore(self, name: str) -> None:
+        if self._datastore(name).is_default:
+            raise UserErrorException(
+                f"'{name}' is the default datastore", hint="Make another one the default first, then unregister it."
+            )
         self._store.delete_datastore(name)
 
     def set_default_datastore(self, name: str) -> None:
+        self._datastore(name)
         self._store.set_default_datastore(name)
+
+    def _datastore(self, name: str) -> DatastoreRecord:
+        found = self.get_datastore(name)
+        if found is None:
+            raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
+        return found
 
 
 def _checked(record: RunRecord) -> RunRecord:

@@ -1,4 +1,4 @@
-"""Builds one environment with uv: `python -m trainmaster.environments.build <environments folder> <specification> <parent>`.
+"""Builds one environment with uv: `python -m trainmaster.environments.build <folder> <specification> <parent>`.
 
 A process of its own, so that it can be cancelled and killed: what it prints is the run's build log, and the finished
 folder appears by one rename. Two builders of the same digest wait for one another.
