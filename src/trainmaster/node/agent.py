@@ -1,6 +1,6 @@
 """The life of one agent: claim the plan, start its processes, wait, end everything, say how it went.
 
-Exit codes: 0 the plan was carried out (or is in other hands), 2 it is broken, 3 there was no writing the result.
+Exit codes: 0 the plan was carried out (or is in other hands), 2 it is broken, 3 its result could not be kept.
 """
 
 import os
@@ -113,11 +113,10 @@ class Agent(object):
 
     def _start(self):
         self._memory_kills = ranks.memory_kills()
-        door = os.path.join(self._cgroup, "cgroup.procs") if self._cgroup else None
         started = []
         self._started_at = time.time()
         for process in self._plan.processes:
-            started.append(spawn.start(process, self._environment(process), door))
+            started.append(spawn.start(process, self._environment(process), self._cgroup))
             self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log))
         if self._plan.time_limit_seconds is not None:
             self._limit_at = time.monotonic() + self._plan.time_limit_seconds
@@ -272,15 +271,11 @@ class Agent(object):
 
         if killed:
             say("{} processes that were left behind were ended".format(killed))
-        described = [
-            {"pid": one.pid, "start_time": one.start_time, "command": one.command} for one in survivors
-        ]
+        described = [{"pid": one.pid, "start_time": one.start_time, "command": one.command} for one in survivors]
         for one in described:
             say("could not be ended: {}".format(one))
         records = [rank.end_record() for rank in self._ranks]
-        answer = _result(
-            self._reason, self._started_at, records, self._first_failure, killed, described, self._error
-        )
+        answer = _result(self._reason, self._started_at, records, self._first_failure, killed, described, self._error)
         written = result.write(self._folder, answer)
         if not written:
             say("the result could not be written: {}".format(jsonfile.dumps(answer)))

@@ -113,8 +113,7 @@ def _with_below(path):
         found.extend(
             os.path.join(folder, name)
             for name in names
-            if ("." not in name or not name.startswith(_KERNEL_FILES))
-            and os.path.isdir(os.path.join(folder, name))
+            if ("." not in name or not name.startswith(_KERNEL_FILES)) and os.path.isdir(os.path.join(folder, name))
         )
     return found
 

@@ -67,6 +67,4 @@ def _in_the_way(path):
 def _refused(path, error):
     text = path.decode("utf-8", "replace")
     hint = "Check that the disk has room and that the run's folder belongs to you."
-    return StartError(
-        "{}: {}".format(text, error.strerror.lower()), "The run's folders cannot be made.", hint
-    )
+    return StartError("{}: {}".format(text, error.strerror.lower()), "The run's folders cannot be made.", hint)

@@ -11,9 +11,7 @@ _NOBODY = (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTDIR, errno.ENOTSOCK)
 
 def tell(path, run_id, node, event):
     """Sends one line to the dispatcher. False only if it is certain that nobody listens."""
-    line = jsonfile.dumps(
-        {"id": 0, "op": "agent.notify", "args": {"run_id": run_id, "node": node, "event": event}}
-    )
+    line = jsonfile.dumps({"id": 0, "op": "agent.notify", "args": {"run_id": run_id, "node": node, "event": event}})
     try:
         connection = _connect(path)
     except OSError as error:

@@ -43,9 +43,7 @@ class Rank(object):
         """How it ended, for the agent's log."""
         if self.signal is None:
             return "ended with exit code {}".format(self.exit_code)
-        return "was ended by {}{}".format(
-            signal_name(self.signal), " (out of memory)" if self.out_of_memory else ""
-        )
+        return "was ended by {}{}".format(signal_name(self.signal), " (out of memory)" if self.out_of_memory else "")
 
     def running_record(self):
         return {"rank": self.rank, "pid": self.pid, "start_time": self.start_time}
