@@ -190,9 +190,7 @@ def _option_name(option: str) -> str:
 def _listed(name: str, values: Iterable[str] | None) -> list[str]:
     # A plain string is iterable too, and would become one package per letter.
     if isinstance(values, str) or not isinstance(values, Iterable | None):
-        raise UserErrorException(
-            f"{name} must be a list of strings, such as {name}=['numpy'], not {values!r}"
-        )
+        raise UserErrorException(f"{name} must be a list of strings, such as {name}=['numpy'], not {values!r}")
     listed = [] if values is None else list(values)
     for value in listed:
         _check_text(name, value)

@@ -25,8 +25,12 @@ def from_params(params: Mapping[Any, Any]) -> Arguments:
     >>> from_params({"--layers": [64, 32], "--verbose": "", "--seed": 0}).words
     ('--layers', '64', '32', '--verbose', '--seed', '0')
     """
-    flat = [item for item in _spread(params) if not _is_nothing(item)]
-    return _arguments("script_params", flat)
+    return _arguments("script_params", flat(params))
+
+
+def flat(params: Mapping[Any, Any]) -> list[Any]:
+    """The items of `params` in their order, still as the program gave them."""
+    return [item for item in _spread(params) if not _is_nothing(item)]
 
 
 def from_list(parameter: str, given: Iterable[Any]) -> Arguments:
@@ -59,7 +63,5 @@ def _word(parameter: str, item: Any) -> str:
     refuse_unbound(parameter, item)
     word = str(item)
     if "\0" in word:
-        raise UserErrorException(
-            f"{parameter} holds a NUL character, which no command line can have: {word!r}"
-        )
+        raise UserErrorException(f"{parameter} holds a NUL character, which no command line can have: {word!r}")
     return word

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.errors import ExperimentExecutionException, TrainingException
 from trainmaster.estimators import data, not_yet, old_names, rules, values
-from trainmaster.estimators.arguments import Arguments, from_params
+from trainmaster.estimators.arguments import Arguments, from_list, from_params
 from trainmaster.estimators.build import run_configuration
 from trainmaster.estimators.compile import Program, job_spec
 from trainmaster.estimators.run_configuration import RunConfiguration
@@ -29,6 +29,7 @@ class BaseEstimator:
     """
 
     KIND: ClassVar[rules.Kind]
+    PARAMETERS: ClassVar[frozenset[str]]
 
     def __init__(self, source_directory: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
         self._source_directory = values.path("source_directory", source_directory)
@@ -37,7 +38,7 @@ class BaseEstimator:
         old_names.warn_about(self._settings)
         self._run_config = run_configuration(self._source_directory, self._settings)
         # Asking for a container in so many words is told at submit; the default of v1 is not.
-        self._run_config.environment.docker.enabled |= bool(given.get("use_docker"))
+        self._run_config.docker.use_docker = bool(given.get("use_docker"))
 
     @property
     def source_directory(self) -> str:
@@ -94,6 +95,8 @@ class BaseEstimator:
         return Program(str(folder), script, arguments=self._arguments(params))
 
     def _arguments(self, params: Any) -> Arguments:
+        if params is None:
+            return from_list("arguments", values.items("arguments", self._run_config.arguments))
         own = values.mapping("script_params", self._settings.script_params)
         return from_params({**own, **values.mapping("script_params", params)})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from trainmaster.environments.definition import Environment
 from trainmaster.estimators import values
+from trainmaster.estimators.arguments import flat
 from trainmaster.estimators.compute_target import LOCAL, target_name
 from trainmaster.estimators.distributed_job import TensorflowConfiguration
 from trainmaster.estimators.distributed_training import Gloo, Nccl
@@ -24,9 +25,8 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
         config.target = LOCAL
     if settings.entry_script is not None:
         config.script = values.relative_path("entry_script", settings.entry_script)
-    config.max_run_duration_seconds = values.seconds(
-        "max_run_duration_seconds", settings.max_run_duration_seconds
-    )
+    config.arguments = flat(values.mapping("script_params", settings.script_params))
+    config.max_run_duration_seconds = values.seconds("max_run_duration_seconds", settings.max_run_duration_seconds)
     config.amlcompute.vm_size, config.amlcompute.vm_priority = settings.vm_size, settings.vm_priority
     config.source_directory_data_store = _name(settings.source_directory_data_store)
     _distribute(config, settings)
@@ -37,9 +37,7 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
 
 def _distribute(config: RunConfiguration, settings: Settings) -> None:
     config.node_count = values.count("node_count", settings.node_count)
-    config.mpi.process_count_per_node = values.count(
-        "process_count_per_node", settings.process_count_per_node
-    )
+    config.mpi.process_count_per_node = values.count("process_count_per_node", settings.process_count_per_node)
     if settings.distributed_training is not None:
         record(config, settings.distributed_training)
         return
@@ -71,7 +69,7 @@ def _environment(source_directory: str, settings: Settings) -> Environment:
         docker.base_image = settings.custom_docker_image
     if settings.image_registry_details is not None:
         docker.base_image_registry = settings.image_registry_details
-    docker.shm_size = settings.shm_size
+    docker.shm_size = settings.shm_size or docker.shm_size
     return environment
 
 

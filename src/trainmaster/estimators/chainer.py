@@ -20,7 +20,5 @@ class Chainer(FrameworkEstimator):
     PACKAGES = ("chainer",)
     KIND = Kind("Chainer", ("mpi",), MPI)
 
-    def __init__(
-        self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]
-    ) -> None:
+    def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]) -> None:
         super().__init__(source_directory, settings)

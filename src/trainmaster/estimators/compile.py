@@ -37,15 +37,13 @@ class Program:
     arguments: Arguments = Arguments()  # noqa: RUF009 (frozen)
 
 
-def job_spec(
-    config: RunConfiguration, program: Program, inputs: Iterable[DataBinding], resume_from: Any
-) -> JobSpec:
+def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBinding], resume_from: Any) -> JobSpec:
     """The job that `config` and `program` describe now."""
     if config.data or config.output_data:
         not_yet.dataset("data" if config.data else "output_data")
     arguments = _with_resume(program.arguments, resume_from)
     variables = _variables(config)
-    _warn_docker(config)
+    _warn_ignored(config)
     return JobSpec(
         source_directory=program.source_directory,
         target=config.target,
@@ -85,15 +83,16 @@ def _environment(config: RunConfiguration) -> Environment:
 
 def _variables(config: RunConfiguration) -> dict[str, str]:
     variables = {
-        **environment_variables(
-            "environment.environment_variables", _environment(config).environment_variables
-        ),
+        **environment_variables("environment.environment_variables", _environment(config).environment_variables),
         **environment_variables("environment_variables", config.environment_variables),
     }
     warn_reserved(variables)
     return variables
 
 
-def _warn_docker(config: RunConfiguration) -> None:
+def _warn_ignored(config: RunConfiguration) -> None:
+    python = config.environment.python
+    if python.user_managed_dependencies and any(getattr(python.conda_dependencies, "pip_packages", ())):
+        warn("the packages of conda_dependencies are ignored, because the environment is user managed")
     if getattr(config.docker, "use_docker", False) or config.environment.docker.requested():
         warn(f"the container settings are ignored: target {config.target!r} has no container engine")

@@ -29,9 +29,7 @@ def record(config: RunConfiguration, training: Any) -> None:
             config.mpi = training
             config.framework, config.communicator = "python", "Mpi"
         case ParameterServer():
-            config.tensorflow = TensorflowConfiguration(
-                training.worker_count, training.parameter_server_count
-            )
+            config.tensorflow = TensorflowConfiguration(training.worker_count, training.parameter_server_count)
             config.framework, config.communicator = "TensorFlow", "ParameterServer"
         case TensorflowConfiguration():
             config.tensorflow = training

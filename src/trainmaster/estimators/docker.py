@@ -13,7 +13,7 @@ class DockerConfiguration:
         use_docker: bool = False,
         shared_volumes: bool = True,
         arguments: Sequence[str] | None = None,
-        shm_size: str | None = None,
+        shm_size: str = "2g",
     ) -> None:
         self.use_docker = use_docker
         self.shared_volumes = shared_volumes

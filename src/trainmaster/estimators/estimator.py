@@ -21,7 +21,5 @@ class Estimator(BaseEstimator):
 
     KIND = Kind("Estimator", ("mpi",), (*MPI, *PARAMETER_SERVER, *TORCH))
 
-    def __init__(
-        self, source_directory: str | os.PathLike[str], **settings: Unpack[EstimatorSettings]
-    ) -> None:
+    def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[EstimatorSettings]) -> None:
         super().__init__(source_directory, settings)

@@ -47,6 +47,7 @@ class FrameworkEstimator(BaseEstimator):
         return spec
 
     def _check(self, settings: Settings) -> None:
+        super()._check(settings)
         version = settings.framework_version
         if version is not None and version not in self.SUPPORTED_VERSIONS:
             raise TrainingException(
@@ -54,7 +55,6 @@ class FrameworkEstimator(BaseEstimator):
                 hint=f"Supported: {', '.join(self.get_supported_versions())}. "
                 f"For another release use Estimator with pip_packages=['{self.PACKAGES[0]}==...'].",
             )
-        super()._check(settings)
 
     def _warn_without_framework(self, spec: JobSpec) -> None:
         # Packages may be added until submit, so that nothing can be said before.

@@ -10,7 +10,7 @@ _OWN = ("trainmaster", "azureml")
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warns about the line of the user's program that led here."""
-    warnings.warn(message, category, stacklevel=_depth_of_user() + 1)
+    warnings.warn(message, category, stacklevel=_depth_of_user())
 
 
 def warn_deprecated(old: str, new: str) -> None:
@@ -19,6 +19,7 @@ def warn_deprecated(old: str, new: str) -> None:
 
 
 def _depth_of_user() -> int:
+    # Depth 1 is the function that calls warnings.warn.
     depth = 1
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _OWN:

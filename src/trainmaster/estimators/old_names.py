@@ -58,9 +58,7 @@ def _warn_ignored(settings: Settings) -> None:
         warn(f"{' and '.join(ignored)}: ignored, because distributed_backend is not 'ps'")
     nodes = getattr(training, "node_count", 1)
     if nodes not in (1, settings.node_count):
-        warn(
-            f"node_count={nodes} of distributed_training is ignored: node_count={settings.node_count} counts"
-        )
+        warn(f"node_count={nodes} of distributed_training is ignored: node_count={settings.node_count} counts")
     per_node = getattr(training, "process_count_per_node", None)
     if per_node is not None and settings.process_count_per_node not in (1, per_node):
         warn(f"process_count_per_node is ignored, because distributed_training says {per_node}")

@@ -14,6 +14,7 @@ from trainmaster.estimators.settings import FrameworkSettings, with_signature
 class PyTorch(FrameworkEstimator):
     """A PyTorch script: alone, under Open MPI with Horovod, or with torch's own processes over Gloo or NCCL.
 
+    >>> from trainmaster import Gloo
     >>> two_nodes = PyTorch(".", entry_script="train.py", compute_target="local", node_count=2,
     ...                     distributed_training=Gloo(), pip_packages=["torch"])
     """
@@ -24,7 +25,5 @@ class PyTorch(FrameworkEstimator):
     PACKAGES = ("torch", "pytorch", "pytorch-cpu")
     KIND = Kind("PyTorch", ("mpi", "gloo", "nccl"), (*MPI, *TORCH))
 
-    def __init__(
-        self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]
-    ) -> None:
+    def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]) -> None:
         super().__init__(source_directory, settings)

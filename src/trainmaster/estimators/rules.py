@@ -13,6 +13,7 @@ from typing import Any
 from trainmaster.environments.definition import Environment
 from trainmaster.errors import TrainingException, UserErrorException
 from trainmaster.estimators import data, values
+from trainmaster.estimators.arguments import from_params
 from trainmaster.estimators.compute_target import target_name
 from trainmaster.estimators.distributed_job import (
     MpiConfiguration,
@@ -60,7 +61,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "vm_size": values.optional_text,
     "vm_priority": values.optional_text,
     "entry_script": lambda name, value: None if value is None else values.relative_path(name, value),
-    "script_params": values.mapping,
+    "script_params": lambda name, value: from_params(values.mapping(name, value)),
     "node_count": values.count,
     "process_count_per_node": values.count,
     "worker_count": values.count,
@@ -148,6 +149,9 @@ def _check_target(settings: Settings) -> None:
 
 
 def _check_docker(settings: Settings) -> None:
+    registry = settings.image_registry_details
+    if registry is not None and not hasattr(registry, "address"):
+        raise UserErrorException(f"image_registry_details must be a ContainerRegistry, not {type(registry).__name__}")
     if settings.custom_docker_image and not settings.use_docker:
         raise TrainingException(
             "custom_docker_image cannot be given together with use_docker=False",
@@ -159,9 +163,7 @@ def _check_packages(settings: Settings) -> None:
     environment = settings.environment_definition
     if environment is not None:
         if not isinstance(environment, Environment):
-            raise UserErrorException(
-                f"environment_definition must be an Environment, not {type(environment).__name__}"
-            )
+            raise UserErrorException(f"environment_definition must be an Environment, not {type(environment).__name__}")
         _refuse_together("environment_definition", _OF_ENVIRONMENT, settings, TrainingException)
     if settings.conda_dependencies_file:
         others = ("pip_packages", "pip_requirements_file", "conda_packages")
@@ -180,6 +182,4 @@ def _refuse_together(
 ) -> None:
     given = [name for name in others if getattr(settings, name)]
     if given:
-        raise error(
-            f"{one} cannot be given together with {', '.join(given)}", hint="Leave one or the other out."
-        )
+        raise error(f"{one} cannot be given together with {', '.join(given)}", hint="Leave one or the other out.")

@@ -54,6 +54,9 @@ class ScriptRunConfig:
         self.arguments = None if arguments is None else values.items("arguments", arguments)
         self.command = command
         _check_exclusive(self.script, self.arguments, command)
+        from_list("arguments", self.arguments or ())
+        if command:
+            _command(command)
         if resume_from is not None:
             data.check_resume_from(resume_from)
         self._resume_from = resume_from
@@ -69,6 +72,8 @@ class ScriptRunConfig:
                 "max_run_duration_seconds", max_run_duration_seconds
             )
         else:
+            limited = max_run_duration_seconds != MAX_DURATION_SECONDS_DEFAULT
+            settings["max_run_duration_seconds"] = max_run_duration_seconds if limited else None
             self.run_config = _given_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:

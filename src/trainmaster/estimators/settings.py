@@ -125,11 +125,10 @@ class Settings:
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
 
-def read(owner: type, given: Mapping[str, Any]) -> Settings:
+def read(owner: Any, given: Mapping[str, Any]) -> Settings:
     """`given` as Settings; a parameter that `owner` does not have is a TypeError, as for any function."""
-    known = inspect.signature(owner).parameters
     for name in given:
-        if name not in known:
+        if name not in owner.PARAMETERS:
             raise TypeError(f"{owner.__name__}() got an unexpected keyword argument {name!r}")
     return Settings(**given)
 
@@ -144,6 +143,7 @@ def with_signature(settings: type) -> Any:
             for name in _DEFAULTS
             if name in settings.__annotations__
         ]
+        owner.PARAMETERS = frozenset(settings.__annotations__)  # type: ignore[attr-defined]
         owner.__signature__ = inspect.Signature([first, *others])  # type: ignore[attr-defined]
         return owner
 

@@ -36,9 +36,7 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
             hint="The script must be inside source_directory, and its path relative to it.",
         )
     if not file.is_file():
-        raise ExperimentExecutionException(
-            f"{parameter} {given!r} is not a file", hint="Give a Python script."
-        )
+        raise ExperimentExecutionException(f"{parameter} {given!r} is not a file", hint="Give a Python script.")
     if file.suffix.lower() == ".ipynb":
         not_yet.notebook_script(given)
     return script

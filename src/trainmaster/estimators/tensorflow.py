@@ -23,7 +23,5 @@ class TensorFlow(FrameworkEstimator):
     PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
     KIND = Kind("TensorFlow", ("mpi", "ps"), (*MPI, *PARAMETER_SERVER))
 
-    def __init__(
-        self, source_directory: str | os.PathLike[str], **settings: Unpack[TensorFlowSettings]
-    ) -> None:
+    def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[TensorFlowSettings]) -> None:
         super().__init__(source_directory, settings)

@@ -68,9 +68,7 @@ def path(name: str, value: Any) -> str:
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
-        raise UserErrorException(
-            f"{name} must be the path of a folder, not {value!r}", hint="Use '.' for this one."
-        )
+        raise UserErrorException(f"{name} must be the path of a folder, not {value!r}", hint="Use '.' for this one.")
     return text(name, value)
 
 
@@ -94,18 +92,14 @@ def items(name: str, value: Any) -> list[Any]:
     if value is None:
         return []
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise UserErrorException(
-            f"{name} must be a list, not {type(value).__name__}", hint=f"Write {name}=[...]."
-        )
+        raise UserErrorException(f"{name} must be a list, not {type(value).__name__}", hint=f"Write {name}=[...].")
     return list(value)
 
 
 def packages(name: str, value: Any) -> list[str]:
     """`value` as a list of packages; one string is the usual mistake."""
     if isinstance(value, str):
-        raise UserErrorException(
-            f"{name} must be a list of strings, not a string", hint=f"Write {name}=[{value!r}]."
-        )
+        raise UserErrorException(f"{name} must be a list of strings, not a string", hint=f"Write {name}=[{value!r}].")
     return [text(f"each of {name}", item) for item in items(name, value)]
 
 
