@@ -57,8 +57,8 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
         inherited_variables=inherited(os.environ),
         data=data.merged((*arguments.data, *inputs, *data.configured(config.data_references))),
         max_run_duration_seconds=values.seconds("max_run_duration_seconds", config.max_run_duration_seconds),
-        framework=values.text("framework", config.framework),
-        communicator=values.text("communicator", config.communicator),
+        framework=config.framework,
+        communicator=config.communicator,
         use_gpu=bool(config.environment.docker.gpu_support),
     )
 

@@ -45,17 +45,18 @@ def record(config: RunConfiguration, training: Any) -> None:
 
 def node_count_of(config: RunConfiguration) -> int:
     """How many nodes `config` asks for."""
-    if config.batchai.node_count is not None:
-        return values.count("batchai.node_count", config.batchai.node_count)
+    older = getattr(config.batchai, "node_count", None)
+    if older is not None:
+        return values.count("batchai.node_count", older)
     return values.count("node_count", config.node_count)
 
 
 def distribution_of(config: RunConfiguration) -> Distribution:
     """The Distribution that `config` describes when it is submitted."""
-    if str(config.framework).lower() == "pyspark":
+    if values.text("framework", config.framework).lower() == "pyspark":
         not_yet.spark(config.framework)
-    communicator = str(config.communicator).lower()
-    per_node = values.count("mpi.process_count_per_node", config.mpi.process_count_per_node)
+    communicator = values.text("communicator", config.communicator).lower()
+    per_node = values.count("mpi.process_count_per_node", _of("mpi", config.mpi, "process_count_per_node"))
     if communicator == "none":
         return _single(node_count_of(config), per_node)
     if communicator in _MPI:
@@ -70,6 +71,16 @@ def distribution_of(config: RunConfiguration) -> Distribution:
     )
 
 
+def _of(section: str, value: Any, field: str) -> Any:
+    # Programs assign whole sections, so that their type is only sure here.
+    if not hasattr(value, field):
+        raise RunConfigurationException(
+            f"{section} of the run configuration has no {field}: it is a {type(value).__name__}",
+            hint="Set the fields of the section, or assign an object of its own class.",
+        )
+    return getattr(value, field)
+
+
 def _single(nodes: int, per_node: int) -> Distribution:
     if nodes > 1 or per_node > 1:
         raise RunConfigurationException(
@@ -80,15 +91,16 @@ def _single(nodes: int, per_node: int) -> Distribution:
 
 
 def _parameter_server(config: TensorflowConfiguration) -> Distribution:
+    servers = _of("tensorflow", config, "parameter_server_count")
     return Distribution(
         kind="parameter_server",
-        worker_count=values.count("worker_count", config.worker_count),
-        parameter_server_count=values.count("parameter_server_count", config.parameter_server_count),
+        worker_count=values.count("worker_count", _of("tensorflow", config, "worker_count")),
+        parameter_server_count=values.count("parameter_server_count", servers),
     )
 
 
 def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distribution:
-    total = config.pytorch.process_count
+    total = _of("pytorch", config.pytorch, "process_count")
     nodes = node_count_of(config)
     if total is not None:
         total = values.count("process_count", total)

@@ -7,6 +7,7 @@ import sys
 import pytest
 from estimator_doubles import Path, Reference, Store, Target
 
+from trainmaster.datastores import DataPath, DataReference
 from trainmaster.errors import ExperimentExecutionException, TrainingException, UserErrorException
 from trainmaster.estimators import (
     Environment,
@@ -332,3 +333,18 @@ def test_a_framework_that_is_there_is_no_word_worth(make, kind, package):
     later = make(kind)
     later.conda_dependencies.add_pip_package(package)
     later.compile({})
+
+
+def test_with_the_real_data_classes(make):
+    store = Store("blob")
+    reference = DataReference(store, "images", "mnist/train").as_download("data")
+    spec = make(
+        Estimator, script_params={"--data": reference}, inputs=[reference], resume_from=DataPath(store, "runs/1")
+    ).compile({})
+    assert spec.arguments[:2] == ("--data", "$AZUREML_DATAREFERENCE_images")
+    assert spec.data == (
+        DataBinding("images", "blob", "mnist/train", "download", "data"),
+        DataBinding("MODEL_LOCATION", "blob", "runs/1"),
+    )
+    with pytest.raises(UserErrorException, match="DataPath, which does not say how"):
+        make(Estimator, script_params={"--data": DataPath(store, "x")})
