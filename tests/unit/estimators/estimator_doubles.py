@@ -23,8 +23,11 @@ class Reference:
 class Store:
     name: str = "workspaceblobstore"
 
+    def as_mount(self):
+        return Reference(self.name, self.name, "")
+
     def to_binding(self):
-        return DataBinding(name=self.name, datastore=self.name)
+        return self.as_mount().to_binding()
 
 
 @dataclass
