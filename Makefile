@@ -1,0 +1,45 @@
+# `make demo` and `make test` each do all their own set-up on a machine that has Python 3.11, make and a compiler.
+
+PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
+    $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
+BIN := .venv/bin
+
+.PHONY: help setup demo test check unit integration chaos benchmarks clean
+
+help: ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
+
+setup: .venv/ready ## the virtual environment with everything the other targets need
+
+.venv/ready: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on PATH"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: setup ## train a small PyTorch network: snapshot, environment, live output, metrics, files
+	$(BIN)/python examples/pytorch/submit.py
+
+test: setup check unit integration chaos ## everything CI runs, the quick things first
+
+check: setup ## style, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup ## seconds
+	$(BIN)/pytest tests/unit
+	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py
+
+integration: setup ## real processes, environments, databases
+	$(BIN)/pytest tests/integration
+
+chaos: setup ## things are killed, starved and fed garbage
+	$(BIN)/pytest tests/chaos -s
+
+benchmarks: setup ## what using Trainmaster costs, against doing without it
+	$(BIN)/python -m benchmarks
+
+clean: ## removes what setup made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,121 @@
+"""A workspace of its own for every test that wants one; its dispatcher is ended with the test."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster import Estimator, Experiment, Workspace
+from trainmaster.client import try_line
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.run import Run
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """No test sees the workspaces of the person who runs it."""
+    place = tmp_path / "home"
+    monkeypatch.setenv("TRAINMASTER_HOME", str(place))
+    return place
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Iterator[Workspace]:
+    ws = Workspace.create("tested", path=tmp_path / "workspace", show_output=False)
+    yield ws
+    end_workspace(ws.path)
+
+
+def end_workspace(path: Path) -> None:
+    """Cancels what still runs and ends the dispatcher; returns when it is gone."""
+    folder = WorkspaceFolder(path)
+    if not folder.database.exists():
+        return
+    with contextlib.suppress(Exception):
+        ws = Workspace(path=path)
+        for run in ws._call("status")["active"]:
+            ws._call("runs.cancel", run_id=run["id"])
+            if run["spec"]:
+                with ws._client.watch(run["id"]) as watch:
+                    while not watch.next()["ended"]:
+                        pass
+        ws._client.close()
+    stop_dispatcher(folder)
+
+
+def stop_dispatcher(folder: WorkspaceFolder) -> None:
+    line = try_line(folder)
+    if line is None:
+        return
+    handle = dispatcher_handle(folder)
+    with contextlib.suppress(ConnectionError, EOFError):
+        line.send({"id": 1, "op": "shutdown", "args": {}})
+        line.receive()
+    line.close()
+    if handle is not None:
+        wait_gone(handle)
+
+
+def dispatcher_handle(folder: WorkspaceFolder) -> int | None:
+    """A pidfd of the living dispatcher."""
+    with contextlib.suppress(OSError, ValueError):
+        return os.pidfd_open(int(folder.lock.read_text()))
+    return None
+
+
+def wait_gone(handle: int, seconds: float = 30.0) -> None:
+    import select
+
+    try:
+        assert select.select([handle], [], [], seconds)[0], "a process did not end in time"
+    finally:
+        os.close(handle)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a source folder from file names and contents."""
+
+    def make(folder: str = "project", **files: str) -> Path:
+        place = tmp_path / folder
+        place.mkdir(exist_ok=True)
+        for name, text in files.items():
+            (place / f"{name}.py").write_text(text)
+        return place
+
+    return make
+
+
+@pytest.fixture
+def submit(workspace: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
+    """Submits a script given as text, in this Python."""
+
+    def send(script: str, *, experiment: str = "spine", **settings: Any) -> Run:
+        settings.setdefault("user_managed", True)
+        settings.setdefault("compute_target", "local")
+        tags = settings.pop("tags", None)
+        source = project(train=script)
+        return Experiment(workspace, experiment).submit(
+            Estimator(str(source), entry_script="train.py", **settings), tags=tags
+        )
+
+    return send
+
+
+def until(condition: Callable[[], Any], seconds: float = 30.0, what: str = "it") -> Any:
+    """Waits for a condition that nothing tells us about, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
+        time.sleep(0.005)
+    return found
+
+
+def ended(run: Run) -> dict[str, Any]:
+    return run.wait_for_completion(raise_on_error=False)
