@@ -71,7 +71,8 @@ class Tree(object):
     def kill(self):
         """SIGKILL for all of it. Returns what was found; more may have been born meanwhile."""
         found = self.find()
-        if self.cgroup:
+        # Not if it holds somebody who may not be killed: it makes no exceptions.
+        if self.cgroup and not self._protected.intersection(cgroups.pids(self.cgroup)):
             cgroups.kill(self.cgroup)
         for one in found:
             process.send(one, _signal.SIGKILL)
