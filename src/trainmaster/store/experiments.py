@@ -40,15 +40,11 @@ def ensure(connection: Connection, name: str, at: float) -> ExperimentRecord:
     if found is not None:
         return found
     record = ExperimentRecord(id=str(uuid.uuid4()), name=name, created_at=at)
-    connection.execute(
-        insert(experiments).values(id=record.id, name=name, created_at=at, run_count=0, tags="")
-    )
+    connection.execute(insert(experiments).values(id=record.id, name=name, created_at=at, run_count=0, tags=""))
     return record
 
 
-def find(
-    connection: Connection, name: str | None, view: View, tags: Mapping[str, Any]
-) -> list[ExperimentRecord]:
+def find(connection: Connection, name: str | None, view: View, tags: Mapping[str, Any]) -> list[ExperimentRecord]:
     """Experiments, oldest first. A tag asked for with None only has to be there."""
     rows = _ALL.rows(connection) if name is None else _BY_NAME.rows(connection, name=name)
     records = [_record(row) for row in rows]

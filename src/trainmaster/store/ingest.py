@@ -42,7 +42,7 @@ def ingest(
     end: int,
     records: Sequence[Mapping[str, Any]],
 ) -> bool:
-    """Apply `records`, which lie from `start` to `end`; False if the journal is not read exactly up to `start`."""
+    """Apply `records`, which lie from `start` to `end`; False if the journal is not read up to `start`."""
     row = _JOURNAL.row(connection, run_seq=run.seq, journal=journal)
     offset, ignored, because = row or (0, 0, "")
     if offset != start:
@@ -73,7 +73,7 @@ class _Batch:
         self.because = ""
         self._connection = connection
         self._run = run
-        # Runs that records may be about: the journal's own and its descendants. None: one they may not be about.
+        # Runs that records may be about: the journal's own and its descendants; None if they may not.
         self._known: dict[str, RunRecord | None] = {run.id: run}
         self._metrics: dict[int, dict[str, points.Batch]] = {}
         self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
@@ -111,8 +111,7 @@ class _Batch:
         for run_seq, batches in self._metrics.items():
             mixed = points.append(self._connection, run_seq, batches)
             texts = [
-                f"Metric {name!r} was logged as different kinds of metric; it stays what it was first"
-                for name in mixed
+                f"Metric {name!r} was logged as different kinds of metric; it stays what it was first" for name in mixed
             ]
             if texts:
                 runs.add_warnings(self._connection, run_seq, texts)
@@ -158,9 +157,7 @@ class _Batch:
 
     def _texts(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         texts = _mapping_of(record)
-        changes = {
-            name: texts[name] for name in ("display_name", "description") if isinstance(texts.get(name), str)
-        }
+        changes = {name: texts[name] for name in ("display_name", "description") if isinstance(texts.get(name), str)}
         if len(changes) != len(texts):
             raise Unusable("only display_name and description can be set, to texts")
         runs.change(self._connection, run.id, changes)

@@ -22,9 +22,7 @@ def read_revision(path: Path) -> str:
     """
     _check_head(path)
     with translated(path), closing(sqlite3.connect(_address(path), uri=True)) as connection:
-        tables = {
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        }
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if VERSION_TABLE not in tables:
             raise WorkspaceException(
                 f"{path} is not a Trainmaster database",

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Select, bindparam, select
 
 from trainmaster.records import ACTIVE, RunQuery, RunRecord
 from trainmaster.store.labels import PROPERTY, TAG, properties_of
-from trainmaster.store.rows import run_of, select_runs
+from trainmaster.store.rows import runs_of, select_runs
 from trainmaster.store.schema import experiments, run_labels, runs
 from trainmaster.store.statements import PreparedSelect
 from trainmaster.store.values import label_index
@@ -35,7 +35,7 @@ class _Shape(NamedTuple):
 def find(connection: Connection, query: RunQuery) -> list[RunRecord]:
     """The runs that `query` asks for."""
     statement = _statement(_shape(query))
-    return [run_of(row) for row in statement.rows(connection, **_values(query))]
+    return runs_of(statement.rows(connection, **_values(query)))
 
 
 def _shape(query: RunQuery) -> _Shape:
@@ -119,9 +119,7 @@ def _conditions(shape: _Shape) -> list[ColumnElement[bool]]:
 
 
 def _descendants() -> Select[Any]:
-    children = (
-        select(runs.c.id).where(runs.c.parent_id == bindparam("parent")).cte("descendants", recursive=True)
-    )
+    children = select(runs.c.id).where(runs.c.parent_id == bindparam("parent")).cte("descendants", recursive=True)
     younger = runs.alias("younger")
     # UNION, not UNION ALL: it ends even if a damaged table went in a circle.
     below = children.union(select(younger.c.id).where(younger.c.parent_id == children.c.id))

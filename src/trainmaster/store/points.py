@@ -17,12 +17,8 @@ BLOCK = 64
 Point = tuple[Stored, int | None, float]
 """Value, step, time."""
 
-_INSERT_POINTS = PreparedInsert(
-    metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time")
-)
-_INSERT_BLOCKS = PreparedInsert(
-    metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx")
-)
+_INSERT_POINTS = PreparedInsert(metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time"))
+_INSERT_BLOCKS = PreparedInsert(metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx"))
 _INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form"))
 _UPDATE = update(metrics).where(metrics.c.id == bindparam("metric"))
 
@@ -61,9 +57,7 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch]) -> l
         found.update(_find(connection, run_seq, [row[1] for row in new]))
     points: list[tuple[Any, ...]] = []
     blocks: list[tuple[Any, ...]] = []
-    updates = [
-        _add(found[name], batch.points, points, blocks) for name, batch in batches.items() if batch.points
-    ]
+    updates = [_add(found[name], batch.points, points, blocks) for name, batch in batches.items() if batch.points]
     _INSERT_POINTS.run(connection, points)
     _INSERT_BLOCKS.run(connection, blocks)
     if updates:
@@ -106,9 +100,7 @@ def _add(
                 metric.high, metric.high_idx = number, index
         index += 1
         if index % BLOCK == 0:
-            blocks.append(
-                (identity, index // BLOCK - 1, metric.low, metric.low_idx, metric.high, metric.high_idx)
-            )
+            blocks.append((identity, index // BLOCK - 1, metric.low, metric.low_idx, metric.high, metric.high_idx))
             _close_block(metric)
     _widen(metric)
     number, form, text = new[-1][0]

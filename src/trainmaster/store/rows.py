@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, literal_column, select
 
 from trainmaster.errors import UserErrorException
 from trainmaster.records import RunError, RunRecord, Status
@@ -16,14 +17,14 @@ from trainmaster.store.values import clean, dump, dump_collection
 
 _STATUS = {str(status): status for status in Status}
 
-_COLUMNS = (
+# `runs_of` unpacks them in this order: first what is kept as it is, then what is kept in another form.
+_PLAIN = (
     runs.c.seq,
     runs.c.id,
     experiments.c.name,
     runs.c.number,
     runs.c.parent_id,
     runs.c.type,
-    runs.c.status,
     runs.c.created_at,
     runs.c.started_at,
     runs.c.ended_at,
@@ -32,10 +33,13 @@ _COLUMNS = (
     runs.c.target,
     runs.c.snapshot_id,
     runs.c.waiting_for,
+    runs.c.submitted_by,
+)
+_ENCODED = (
+    runs.c.status,
     runs.c.nodes,
     runs.c.error,
     runs.c.warnings,
-    runs.c.submitted_by,
     runs.c.tags,
     runs.c.properties,
 )
@@ -58,49 +62,62 @@ CHANGEABLE = frozenset(
 
 
 def select_runs() -> Select[Any]:
-    """Runs without their specifications: for lists."""
-    return select(*_COLUMNS).join_from(runs, experiments)
+    """Runs with an empty specification: for lists."""
+    return select(*_PLAIN, literal_column("''").label("spec"), *_ENCODED).join_from(runs, experiments)
 
 
 def select_whole_runs() -> Select[Any]:
     """Runs with their specifications."""
     return (
-        select(*_COLUMNS, run_specs.c.spec)
+        select(*_PLAIN, func.coalesce(run_specs.c.spec, ""), *_ENCODED)
         .join_from(runs, experiments)
         .join(run_specs, run_specs.c.run_seq == runs.c.seq, isouter=True)
     )
 
 
-def run_of(row: tuple[Any, ...]) -> RunRecord:
-    """The record of a row of `select_runs` or `select_whole_runs`."""
-    record = object.__new__(RunRecord)
-    # A frozen dataclass sets its 22 fields one by one through object.__setattr__; for a page of runs that takes
-    # longer than the query. tests/unit/store checks that no field is forgotten here.
-    vars(record).update(
-        seq=row[0],
-        id=row[1],
-        experiment=row[2],
-        number=row[3],
-        parent_id=row[4],
-        type=row[5],
-        status=_STATUS[row[6]],
-        created_at=row[7],
-        started_at=row[8],
-        ended_at=row[9],
-        display_name=row[10],
-        description=row[11],
-        target=row[12],
-        snapshot_id=row[13],
-        waiting_for=row[14],
-        nodes=tuple(json.loads(row[15])) if row[15] else (),
-        error=RunError(**json.loads(row[16])) if row[16] else None,
-        warnings=tuple(json.loads(row[17])) if row[17] else (),
-        submitted_by=row[18],
-        tags=json.loads(row[19]) if row[19] else {},
-        properties=json.loads(row[20]) if row[20] else {},
-        spec=(row[21] or "") if len(row) > 21 else "",
-    )
-    return record
+def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
+    """The records of rows of `select_runs` or `select_whole_runs`.
+
+    A page of runs should not take much longer than its query, so this is not the plain way to make dataclasses:
+    a frozen one sets its 22 fields one by one through object.__setattr__, which alone takes longer.
+    """
+    rows = list(rows)
+    new, set_attribute = object.__new__, object.__setattr__
+    records: list[RunRecord] = []
+    # fmt: off
+    for (
+        (seq, id_, experiment, number, parent_id, type_, created_at, started_at, ended_at, display_name, description,
+         target, snapshot_id, waiting_for, submitted_by, spec, status, nodes, error, warnings, _, _), tags, properties
+    ) in zip(rows, _mappings([row[-2] for row in rows]), _mappings([row[-1] for row in rows]), strict=True):
+        # fmt: on
+        fields = {
+            "id": id_,
+            "experiment": experiment,
+            "status": _STATUS[status],
+            "created_at": created_at,
+            "seq": seq,
+            "number": number,
+            "type": type_,
+            "parent_id": parent_id,
+            "display_name": display_name,
+            "description": description,
+            "target": target,
+            "spec": spec,
+            "snapshot_id": snapshot_id,
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "waiting_for": waiting_for,
+            "nodes": _tuple(nodes) if nodes else (),
+            "error": RunError(**json.loads(error)) if error else None,
+            "warnings": _tuple(warnings) if warnings else (),
+            "submitted_by": submitted_by,
+            "tags": tags,
+            "properties": properties,
+        }
+        record = new(RunRecord)
+        set_attribute(record, "__dict__", fields)
+        records.append(record)
+    return records
 
 
 def columns_of(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -125,6 +142,20 @@ def insertion_of(run: RunRecord) -> dict[str, Any]:
         "tags": dump_collection(run.tags),
         "properties": dump_collection(run.properties),
     }
+
+
+@lru_cache(maxsize=1024)
+def _tuple(text: str) -> tuple[Any, ...]:
+    # Runs of one target hold the same few sets of nodes.
+    return tuple(json.loads(text))
+
+
+def _mappings(texts: Sequence[str]) -> list[dict[str, Any]]:
+    # One long JSON text is read faster than many short ones.
+    if not any(texts):
+        return [{} for _ in texts]
+    found: list[dict[str, Any]] = json.loads(f"[{','.join([text or '{}' for text in texts])}]")
+    return found
 
 
 def _column(name: str, value: Any) -> Any:

@@ -13,7 +13,7 @@ from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.records import SUCCESSORS, TERMINAL, RunRecord, Status
 from trainmaster.store import experiments as experiment_rows
 from trainmaster.store import labels
-from trainmaster.store.rows import columns_of, insertion_of, run_of, select_whole_runs
+from trainmaster.store.rows import columns_of, insertion_of, runs_of, select_whole_runs
 from trainmaster.store.schema import experiments, run_specs, runs
 from trainmaster.store.statements import PreparedSelect, chunks
 from trainmaster.store.values import clean, dump_collection
@@ -34,22 +34,21 @@ _PREDECESSORS = {
 
 def get(connection: Connection, run_id: str) -> RunRecord | None:
     """The run of this id."""
-    row = _BY_ID.row(connection, id=run_id)
-    return run_of(row) if row else None
+    return next(iter(runs_of(_BY_ID.rows(connection, id=run_id))), None)
 
 
 def get_many(connection: Connection, run_ids: Sequence[str]) -> list[RunRecord]:
     """The runs of these ids in their order; one that is not there is left out."""
     found: dict[str, RunRecord] = {}
     for part in chunks(list(dict.fromkeys(run_ids))):
-        for row in connection.execute(select_whole_runs().where(runs.c.id.in_(part))):
-            found[row[1]] = run_of(tuple(row))
+        rows = connection.execute(select_whole_runs().where(runs.c.id.in_(part))).tuples()
+        found.update((run.id, run) for run in runs_of(rows))
     return [found[run_id] for run_id in run_ids if run_id in found]
 
 
 def active(connection: Connection) -> list[RunRecord]:
     """All runs that have not ended, oldest first."""
-    return [run_of(row) for row in _ACTIVE.rows(connection)]
+    return runs_of(_ACTIVE.rows(connection))
 
 
 def seq_of(connection: Connection, run_id: str) -> int:
@@ -134,9 +133,7 @@ def _next_number(connection: Connection, run: RunRecord) -> tuple[int, int]:
     """The experiment's row number and the run's ordinal in it, counted in the experiment's row."""
     experiment_rows.ensure(connection, run.experiment, run.created_at)
     connection.execute(
-        update(experiments)
-        .where(experiments.c.name == run.experiment)
-        .values(run_count=experiments.c.run_count + 1)
+        update(experiments).where(experiments.c.name == run.experiment).values(run_count=experiments.c.run_count + 1)
     )
     row = _EXPERIMENT.row(connection, name=run.experiment)
     assert row is not None

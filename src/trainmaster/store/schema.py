@@ -148,8 +148,8 @@ metric_points = Table(
     sqlite_with_rowid=False,
 )
 
-# For every 64 points of a metric (points.BLOCK): their smallest and largest, and where those are. A chart of a
-# long series reads these instead of the points.
+# For every 64 points of a metric (points.BLOCK): their smallest and largest, and where those are. A chart of
+# a long series reads these instead of the points.
 metric_blocks = Table(
     "metric_blocks",
     metadata,

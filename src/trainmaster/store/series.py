@@ -16,7 +16,7 @@ from trainmaster.store.statements import PreparedSelect, chunks
 from trainmaster.store.values import FLOAT, decode
 
 Extremes = tuple[int, float | None, int | None, float | None, int | None]
-"""Of neighbouring points: index of the first, the smallest number and its index, the largest and its index."""
+"""Of neighbouring points: index of the first, the smallest number and its index, the largest and its."""
 
 _SUMMARIES = PreparedSelect(
     select(
@@ -42,13 +42,9 @@ _HEAD_COLUMNS = (
     metrics.c.open_high,
     metrics.c.open_high_idx,
 )
-_HEADS = PreparedSelect(
-    select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id)
-)
+_HEADS = PreparedSelect(select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id))
 _HEAD = PreparedSelect(
-    select(*_HEAD_COLUMNS).where(
-        metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name")
-    )
+    select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
 )
 _POINT_COLUMNS = (
     metric_points.c.number,
@@ -58,9 +54,7 @@ _POINT_COLUMNS = (
     metric_points.c.time,
 )
 _ALL_POINTS = PreparedSelect(
-    select(*_POINT_COLUMNS)
-    .where(metric_points.c.metric_id == bindparam("metric_id"))
-    .order_by(metric_points.c.idx)
+    select(*_POINT_COLUMNS).where(metric_points.c.metric_id == bindparam("metric_id")).order_by(metric_points.c.idx)
 )
 _NUMBERS = PreparedSelect(
     select(metric_points.c.number)
@@ -78,15 +72,11 @@ def summaries(connection: Connection, run_seq: int) -> list[MetricSummary]:
     """The run's metrics without their history, in the order they were first logged."""
     return [
         MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
-        for name, kind, count, number, form, text, minimum, maximum in _SUMMARIES.rows(
-            connection, run_seq=run_seq
-        )
+        for name, kind, count, number, form, text, minimum, maximum in _SUMMARIES.rows(connection, run_seq=run_seq)
     ]
 
 
-def read(
-    connection: Connection, run_seq: int, name: str | None, max_points: int | None
-) -> list[MetricSeries]:
+def read(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[MetricSeries]:
     """The run's series, or the one called `name`; each thinned to `max_points` values, if given."""
     if max_points is not None and max_points < 1:
         raise UserErrorException(f"max_points must be at least 1, not {max_points}")
@@ -120,9 +110,7 @@ def _choose(connection: Connection, head: tuple[Any, ...], max_points: int) -> l
     if buckets == 0:
         return [0, count - 1]
     # Blocks are as good as points when a bucket is made of several; a shorter series is read itself.
-    extremes = (
-        _from_blocks(connection, head) if count >= 2 * BLOCK * buckets else _from_points(connection, head)
-    )
+    extremes = _from_blocks(connection, head) if count >= 2 * BLOCK * buckets else _from_points(connection, head)
     return thin(extremes, count, buckets)
 
 

@@ -25,19 +25,17 @@ class PreparedSelect:
         self._statement = statement
         self._compiled: dict[str, SQLCompiler] = {}
 
-    def rows(self, connection: Connection, **values: Any) -> list[tuple[Any, ...]]:
+    def rows(self, connection: Connection, **values: Any) -> Sequence[tuple[Any, ...]]:
         """All rows for these parameter values."""
         compiled = self._compile(connection.dialect)
         parameters = compiled.construct_params(values)
+        cursor = connection.connection.cursor()
         if compiled.positional:
-            result = connection.exec_driver_sql(
-                compiled.string, tuple(parameters[name] for name in compiled.positiontup or ())
-            )
+            cursor.execute(compiled.string, tuple(parameters[name] for name in compiled.positiontup or ()))
         else:
-            result = connection.exec_driver_sql(compiled.string, dict(parameters))
-        cursor = result.cursor
-        found: list[tuple[Any, ...]] = list(cursor.fetchall()) if cursor is not None else []
-        result.close()
+            cursor.execute(compiled.string, parameters)
+        found: Sequence[tuple[Any, ...]] = cursor.fetchall()
+        cursor.close()
         return found
 
     def row(self, connection: Connection, **values: Any) -> tuple[Any, ...] | None:
@@ -72,9 +70,7 @@ class PreparedInsert:
             assert tuple(compiled.positiontup or ()) == self._columns, "columns in the order of the table"
             connection.exec_driver_sql(compiled.string, rows)
         else:
-            connection.exec_driver_sql(
-                compiled.string, [dict(zip(self._columns, row, strict=True)) for row in rows]
-            )
+            connection.exec_driver_sql(compiled.string, [dict(zip(self._columns, row, strict=True)) for row in rows])
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -51,14 +51,14 @@ class Store:
 
     def get_experiment(self, name: str) -> ExperimentRecord | None:
         """The experiment of this name."""
-        with self._database.reading() as connection:
+        with self._database.glancing() as connection:
             return experiments.get(connection, name)
 
     def list_experiments(
         self, name: str | None = None, view: View = "active", tags: Mapping[str, Any] | None = None
     ) -> list[ExperimentRecord]:
         """Experiments, oldest first. A tag asked for with None only has to be there."""
-        with self._database.reading() as connection:
+        with self._database.glancing() as connection:
             return experiments.find(connection, name, view, tags or {})
 
     def update_experiment(self, name: str, **changes: Any) -> ExperimentRecord:
@@ -77,7 +77,7 @@ class Store:
     # Runs
 
     def insert_run(self, run: RunRecord) -> RunRecord:
-        """Insert a run; the record with its seq and number. One that is there already is returned unchanged."""
+        """Insert a run; the record with its seq and number. One that is there already stays as it is."""
         with self._database.writing() as connection:
             return runs.add(connection, run)
 
@@ -88,7 +88,7 @@ class Store:
 
     def get_run(self, run_id: str) -> RunRecord | None:
         """The run of this id."""
-        with self._database.reading() as connection:
+        with self._database.glancing() as connection:
             return runs.get(connection, run_id)
 
     def get_runs(self, run_ids: Sequence[str]) -> list[RunRecord]:
@@ -97,13 +97,13 @@ class Store:
             return runs.get_many(connection, run_ids)
 
     def list_runs(self, query: RunQuery) -> list[RunRecord]:
-        """A page of runs, newest first, without `spec`. For the next page, `before_seq` is the last one's seq."""
-        with self._database.reading() as connection:
+        """A page of runs, newest first, without `spec`; `before_seq` its last one gives the next."""
+        with self._database.glancing() as connection:
             return listing.find(connection, query)
 
     def active_runs(self) -> list[RunRecord]:
         """All runs that have not ended, oldest first."""
-        with self._database.reading() as connection:
+        with self._database.glancing() as connection:
             return runs.active(connection)
 
     def move(
@@ -112,7 +112,7 @@ class Store:
         """Move a run to the state `to`, if it is in one that `to` may follow (and in `expect`, if given).
 
         The run as it is afterwards, or None when it was in another state: then nothing was changed.
-        `started_at` is set when it begins to run, `ended_at` when it ends; `changes` are fields to set with it.
+        `started_at` is set when it begins to run, `ended_at` when it ends, and the fields in `changes`.
         """
         with self._database.writing() as connection:
             return runs.move(connection, run_id, to, expect, at, changes)
@@ -155,9 +155,7 @@ class Store:
         with self._database.reading() as connection:
             return ingest.offsets(connection, runs.seq_of(connection, run_id))
 
-    def ingest(
-        self, run_id: str, journal: str, start: int, end: int, records: Sequence[Mapping[str, Any]]
-    ) -> bool:
+    def ingest(self, run_id: str, journal: str, start: int, end: int, records: Sequence[Mapping[str, Any]]) -> bool:
         """Apply the records that lie from `start` to `end` in a journal of the run, all or none.
 
         False, and nothing done, unless the journal is read exactly up to `start`. A record that cannot be
@@ -175,9 +173,7 @@ class Store:
         with self._database.reading() as connection:
             return series.summaries(connection, runs.seq_of(connection, run_id))
 
-    def series(
-        self, run_id: str, name: str | None = None, *, max_points: int | None = None
-    ) -> list[MetricSeries]:
+    def series(self, run_id: str, name: str | None = None, *, max_points: int | None = None) -> list[MetricSeries]:
         """The values of the run's metrics, or of the one called `name`.
 
         With `max_points`, a longer series is thinned to at most that many of its own points: its first and
@@ -210,7 +206,7 @@ class Store:
             return places.remove(connection, schema.targets, name)
 
     def put_datastore(self, datastore: DatastoreRecord) -> None:
-        """Add the datastore, or put it in the place of the one of its name; a new default replaces the old."""
+        """Add the datastore, or put it in the place of the one of its name; at most one is the default."""
         with self._database.writing() as connection:
             places.put_datastore(connection, datastore)
 
