@@ -1,6 +1,7 @@
 """ChildRun: a run within the run of a job, kept in the same journals."""
 
 import os
+from os import getpid
 from time import time
 
 from trainmaster.errors import UserErrorException
@@ -13,18 +14,20 @@ _LONGEST_ID = 128
 class ChildRun(JobRun):
     """A child of the job's run (or of another child). It ends by `complete`, `fail`, or a `with` block."""
 
-    type = "azureml.childrun"
-
     def __init__(self, parent, name=None, run_id=None):
+        if name is not None and not isinstance(name, str):
+            raise UserErrorException("the name of a run has to be a str, not {}".format(type(name).__name__))
         self._id = new_id() if run_id is None else _checked_id(run_id)
         self._about = self._id
         self._parent = parent
         self._experiment = parent.experiment
         self._folder = os.path.join(os.path.dirname(parent._folder), self._id)
-        self._display_name = name
+        self._first_name = self._display_name = name
         self._state = "Running"
         self._children = []
-        parent._append({"k": "child", "id": self._id, "name": name, "t": time()})
+        self._began_at = time()
+        self._announced_in = 0
+        self._journal()
 
     def __exit__(self, kind, error, trace):
         """Completed, or Failed on an exception, which goes on; `sys.exit(0)` is no failure."""
@@ -69,7 +72,12 @@ class ChildRun(JobRun):
         self._state = state
 
     def _journal(self):
-        return self._parent._journal()
+        journal = self._parent._journal()
+        # Each process has a journal of its own, and a reader must not meet the child in one that never named it.
+        if self._announced_in != getpid():
+            self._announced_in = getpid()
+            self._parent._append({"k": "child", "id": self._id, "name": self._first_name, "t": self._began_at})
+        return journal
 
     def _initial_text(self, variable):
         return ""

@@ -267,7 +267,7 @@ class JobRun(Run):
         return os.path.join(self._folder, "files")
 
     def _reference(self, file):
-        return "aml://artifactId/ExperimentRun/dcid.{}/{}".format(self.id, file)
+        return "aml://artifactId/" + file
 
     def _contents(self, kind, file):
         with open(RunFiles(self._files_folder()).existing(file), "rb") as stream:

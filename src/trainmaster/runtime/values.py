@@ -200,6 +200,6 @@ def _as_repr(name, value):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(
         "{!r} is a {}, which is no type of metric: its text is kept".format(name, type(value).__name__),
-        stacklevel=depth - 1,
+        stacklevel=depth,
     )
     return _storable(text[:_LONGEST_REPR])

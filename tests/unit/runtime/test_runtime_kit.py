@@ -1,0 +1,88 @@
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from trainmaster.environments import kit as kit_module
+from trainmaster.environments.kit import ensure_kit
+
+
+def test_a_kit_has_the_job_side_and_nothing_else(tmp_path):
+    kit = ensure_kit(tmp_path)
+    assert kit.parent == tmp_path / "kits"
+    found = {p.relative_to(kit).as_posix() for p in kit.rglob("*") if p.is_file()}
+    assert {"trainmaster/__init__.py", "trainmaster/errors.py", "trainmaster/runtime/run.py"} <= found
+    assert {"azureml/__init__.py", "azureml/core/run.py", "azureml/exceptions/__init__.py"} <= found
+    assert {name.split("/")[1] for name in found if name.startswith("trainmaster/")} <= {
+        "__init__.py",
+        "errors.py",
+        "runtime",
+        "node",
+    }
+    assert not [name for name in found if not name.endswith(".py") or "names" in name]
+
+
+def test_it_is_made_once(tmp_path):
+    kit = ensure_kit(tmp_path)
+    before = kit.stat().st_ino
+    start = time.perf_counter()
+    for _ in range(100):
+        assert ensure_kit(tmp_path) == kit
+    assert (time.perf_counter() - start) / 100 < 0.001
+    assert kit.stat().st_ino == before
+
+
+def test_other_contents_are_another_kit(tmp_path, monkeypatch):
+    kit = ensure_kit(tmp_path)
+    package = tmp_path / "changed"
+    for path in (kit / "trainmaster").rglob("*.py"):
+        target = package / path.relative_to(kit / "trainmaster")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(path.read_bytes())
+    (package / "errors.py").write_text("changed = True")
+    monkeypatch.setattr(kit_module, "_PACKAGE", package)
+    kit_module._job_side.cache_clear()
+    try:
+        other = ensure_kit(tmp_path)
+    finally:
+        kit_module._job_side.cache_clear()
+    assert other != kit and kit.is_dir()
+    assert (other / "trainmaster" / "errors.py").read_text() == "changed = True"
+
+
+def test_a_half_made_kit_is_never_used(tmp_path, monkeypatch):
+    """Whatever fails while it is made: afterwards there is no folder of that name."""
+    written = []
+
+    def write_some(path, data):
+        written.append(path)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        with open(path, "wb") as file:
+            return file.write(data)
+
+    monkeypatch.setattr(Path, "write_bytes", write_some)
+    with pytest.raises(OSError, match="No space"):
+        ensure_kit(tmp_path)
+    assert list((tmp_path / "kits").iterdir()) == []
+    monkeypatch.undo()
+    assert ensure_kit(tmp_path).is_dir()
+
+
+def test_makers_at_the_same_time(tmp_path):
+    start = threading.Barrier(6)
+    made = []
+
+    def make():
+        start.wait()
+        made.append(ensure_kit(tmp_path))
+
+    threads = [threading.Thread(target=make) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 6 and len(set(made)) == 1
+    assert os.listdir(tmp_path / "kits") == [made[0].name]
