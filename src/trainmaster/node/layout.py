@@ -57,7 +57,7 @@ def _read_manifest(path):
         files = [
             (_checked(item["path"]), item["digest"], item["size"], item["executable"]) for item in manifest["files"]
         ]
-        links = [(_checked(item["path"]), item["target"]) for item in manifest["links"]]
+        links = [(_checked(item["path"]), _encodable(item["target"])) for item in manifest["links"]]
         return files, links, [_checked(folder) for folder in manifest["folders"]]
     except OSError as error:
         raise SnapshotException(
@@ -65,7 +65,7 @@ def _read_manifest(path):
             cause=str(error),
             hint="Is the workspace's folder the same on this node? If so, submit the run again.",
         ) from None
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise SnapshotException(
             "The snapshot's manifest {} is damaged".format(path),
             cause="{}: {}".format(type(error).__name__, error),
@@ -75,10 +75,15 @@ def _read_manifest(path):
 
 def _checked(path):
     """`path`, if it stays inside the folder: a manifest edited by hand must not write anywhere else."""
-    parts = path.split("/")
-    if "\0" in path or any(part in ("", ".", "..") for part in parts):
+    if any(part in ("", ".", "..") for part in path.split("/")):
         raise ValueError("the path {!r} is not a relative path inside the snapshot".format(path))
-    return path
+    return _encodable(path)
+
+
+def _encodable(text):
+    if b"\0" in os.fsencode(text):
+        raise ValueError("{!r} cannot be in a path".format(text))
+    return text
 
 
 def _fill(root, manifest, blobs):

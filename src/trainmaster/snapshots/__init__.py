@@ -10,7 +10,6 @@ from pathlib import Path
 
 from trainmaster.snapshots.cache import drop_caches
 from trainmaster.snapshots.git import GitProperties, git_properties, start_git_properties
-from trainmaster.snapshots.manifest import verify_snapshot
 from trainmaster.snapshots.take import Snapshot, take_snapshot
 
 __all__ = [
@@ -30,7 +29,14 @@ def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
 
     Links and executable bits are kept. Gives the path of the archive.
     """
-    # Zip files are wanted rarely, and their module takes longer to load than a snapshot to take.
+    # Wanted rarely, and slower to load than a snapshot is to take; the same goes for what follows.
     from trainmaster.snapshots.archive import write_archive as write
 
     return write(workspace, snapshot_id, destination)
+
+
+def verify_snapshot(workspace: Path, snapshot_id: str) -> None:
+    """Check that the manifest and all contents of a snapshot are there; a SnapshotException names what is not."""
+    from trainmaster.snapshots.verify import verify_snapshot as verify
+
+    verify(workspace, snapshot_id)

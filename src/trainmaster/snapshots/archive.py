@@ -12,7 +12,7 @@ from blake3 import blake3
 
 from trainmaster.errors import SnapshotException
 from trainmaster.snapshots.blobs import blob_path
-from trainmaster.snapshots.manifest import ManifestFile, broken_blob, load_manifest
+from trainmaster.snapshots.verify import ManifestFile, broken_blob, load_manifest
 
 _PIECE = 1 << 20
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from blake3 import blake3
 
@@ -27,8 +28,7 @@ class SourceChangedError(Exception):
     """A file went away, or became something else, between the walk and the copy: walk again."""
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """A file as it was copied."""
 
     digest: str
@@ -56,7 +56,7 @@ def store_file(blobs: str, path: bytes) -> Stored:
     except (FileNotFoundError, NotADirectoryError):
         raise SourceChangedError from None
     except OSError as error:
-        if error.errno in (40, 6):  # ELOOP, ENXIO: it became a link or a socket
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # it became a link or a socket
             raise SourceChangedError from None
         raise unreadable(path, error) from None
     try:
@@ -147,36 +147,39 @@ def _write_all(descriptor: int, content: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-@dataclass(frozen=True)
 class _Temporary:
-    blobs: str
-    path: str
-    descriptor: int
+    def __init__(self, blobs: str, path: str, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.is_kept = False
+        self.path = path
+        self._blobs = blobs
 
     def keep(self, digest: str) -> None:
-        os.fchmod(self.descriptor, 0o444)
-        final = blob_path(self.blobs, digest)
+        final = blob_path(self._blobs, digest)
         try:
             os.rename(self.path, final)
         except FileNotFoundError:
             os.makedirs(os.path.dirname(final), exist_ok=True)
             os.rename(self.path, final)
+        self.is_kept = True
 
 
 @contextlib.contextmanager
 def _new_file(blobs: str) -> Iterator[_Temporary]:
+    # All in one folder: file systems then put them side by side on the disk, wherever they are renamed to.
     path = f"{blobs}/.partial/{os.getpid()}-{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, 0o444)
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        descriptor = os.open(path, flags, 0o600)
+        descriptor = os.open(path, flags, 0o444)
+    temporary = _Temporary(blobs, path, descriptor)
     try:
-        yield _Temporary(blobs, path, descriptor)
+        yield temporary
     finally:
         os.close(descriptor)
-        with contextlib.suppress(FileNotFoundError):
+        if not temporary.is_kept:
             os.unlink(path)
 
 

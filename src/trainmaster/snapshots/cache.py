@@ -13,8 +13,8 @@ import gc
 import marshal
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from blake3 import blake3
 
@@ -24,8 +24,7 @@ from trainmaster.snapshots.recheck import CHECKSUM_SIZE, Record
 _VERSION = 1
 
 
-@dataclass(frozen=True)
-class Cached:
+class Cached(NamedTuple):
     """The last snapshot of a source folder."""
 
     boot_id: str

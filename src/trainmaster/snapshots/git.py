@@ -13,8 +13,8 @@ import select
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DEFAULT_TIMEOUT = 1.0
@@ -46,6 +46,7 @@ def start_git_properties(source: Path, timeout: float = _DEFAULT_TIMEOUT) -> Git
     given = {key: os.environ[f"AZUREML_GIT_{key}"] for key in _PROPERTY_NAMES if f"AZUREML_GIT_{key}" in os.environ}
     question = None
     if "COMMIT" in values and "DIRTY" not in given:
+        values["DIRTY"] = UNKNOWN
         question = _ask_git(source, time.monotonic() + timeout)
     return GitProperties({**values, **given}, question)
 
@@ -90,8 +91,7 @@ def without_credentials(url: str) -> str:
     return f"{scheme}://{kept}{address}{slash}{path}"
 
 
-@dataclass(frozen=True)
-class _Checkout:
+class _Checkout(NamedTuple):
     folder: Path
     """What belongs to this working tree: HEAD."""
     common: Path
@@ -175,14 +175,14 @@ def _read(path: Path) -> str:
         return ""
 
 
-@dataclass
 class _Question:
     """`git status`, running: it says something only if the folder was changed."""
 
-    process: int
-    output: int
-    deadline: float
-    ended: bool = field(default=False)
+    def __init__(self, process: int, output: int, deadline: float) -> None:
+        self.process = process
+        self.output = output
+        self.deadline = deadline
+        self.ended = False
 
     def answer(self) -> str:
         poller = select.poll()
@@ -217,9 +217,10 @@ def _ask_git(source: Path, deadline: float) -> _Question | None:
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(source)]
     command += ["status", "--porcelain", "--", "."]
     output, writing = os.pipe2(os.O_CLOEXEC)
+    # The pipe first: in a program without standard streams it may itself be number 0 or 2.
     actions = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_DUP2, writing, 1),
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
     ]
     try:

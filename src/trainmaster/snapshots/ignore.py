@@ -1,14 +1,15 @@
 """Which names are left out: git's ignore rules, exactly as git matches them, and the folders nobody wants.
 
 Git matches bytes, so this does too. The patterns of most projects are plain names or `*.suffix`; only the others
-become regular expressions, since compiling those would cost more than the snapshot of a small project.
+become regular expressions, since compiling those would cost more than the snapshot of a small project. Data is in
+named tuples throughout the snapshots: a frozen dataclass takes four times as long to define, and submit waits for it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Set
-from dataclasses import dataclass
+from typing import NamedTuple
 
 IGNORE_FILE = b".amlignore"
 GIT_IGNORE_FILE = b".gitignore"
@@ -26,8 +27,7 @@ Matcher = Callable[[bytes, bytes], bool]
 """Answers for (path relative to the ignore file, last part of it)."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """One line of an ignore file."""
 
     matches: Matcher
@@ -37,8 +37,7 @@ class Rule:
     """False for catch-alls such as `!*/`, which are not meant to bring `.git` back."""
 
 
-@dataclass(frozen=True)
-class RuleSet:
+class RuleSet(NamedTuple):
     """The rules of one ignore file, and of those in the folders above it."""
 
     rules: tuple[Rule, ...]
@@ -57,8 +56,7 @@ class RuleSet:
         return self.parent.deciding_rule(path, is_folder) if self.parent else None
 
 
-@dataclass(frozen=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What becomes of a name."""
 
     ignored: bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from trainmaster.errors import SnapshotException
 from trainmaster.snapshots.tree import LINK, Folder
@@ -16,22 +16,21 @@ _SHOWN = 10
 _NEARLY_ALL = 0.9
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """The most a snapshot may hold; None is no limit."""
 
     max_bytes: int | None
     max_files: int | None
 
 
-@dataclass(frozen=True)
-class Amount:
+class Amount(NamedTuple):
     """What something holds."""
 
     files: int = 0
     bytes: int = 0
 
-    def __add__(self, other: Amount) -> Amount:
+    def plus(self, other: Amount) -> Amount:
+        """This and the other together."""
         return Amount(self.files + other.files, self.bytes + other.bytes)
 
 
@@ -125,7 +124,8 @@ def _heavy_folders(folders: list[Folder], by_count: bool) -> list[tuple[str, Amo
     # Parents come before their children in the walk, so backwards every folder is complete when it is added.
     for folder in reversed(folders):
         children[folder.path] = [folder.path_of(name) for name in folder.subfolders]
-        holds[folder.path] = sum((holds[child] for child in children[folder.path]), holds[folder.path])
+        for child in children[folder.path]:
+            holds[folder.path] = holds[folder.path].plus(holds[child])
 
     def weight(path: bytes) -> int:
         return holds[path].files if by_count else holds[path].bytes

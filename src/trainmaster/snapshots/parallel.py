@@ -18,10 +18,15 @@ _WORTH_A_PROCESS = 400_000
 
 def find_unchanged(root: bytes, folders: list[Record], cache_descriptor: int) -> Set[bytes]:
     """The paths of the folders that are as they were."""
-    if sum(len(record[5]) for record in folders) < _WORTH_A_PROCESS or len(os.sched_getaffinity(0)) < 2:
+    if sum(len(record[5]) for record in folders) < _WORTH_A_PROCESS or not _can_start_a_second():
         return {record[0] for record in folders if is_unchanged(root, record)}
     with _second_process(root, cache_descriptor) as answers:
         return _share(root, folders, answers)
+
+
+def _can_start_a_second() -> bool:
+    # In a program with Python inside, `sys.executable` is that program: it must not be started a second time.
+    return len(os.sched_getaffinity(0)) > 1 and Path(sys.executable or "").name.startswith("python")
 
 
 def _share(root: bytes, folders: list[Record], answers: int) -> Set[bytes]:
@@ -61,7 +66,7 @@ def _second_process(root: bytes, cache_descriptor: int) -> Iterator[int]:
     ]
     process = 0
     with contextlib.suppress(OSError):
-        process = os.posix_spawn(sys.executable or "", [sys.executable, *arguments], os.environ, file_actions=actions)
+        process = os.posix_spawn(sys.executable, [sys.executable, *arguments], os.environ, file_actions=actions)
     os.close(answering)
     try:
         yield answers

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from trainmaster.errors import SnapshotException
 from trainmaster.snapshots.blobs import (
@@ -58,8 +59,7 @@ def take_snapshot(
     )
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     source: bytes
     workspace: str
     excluded: bytes | None

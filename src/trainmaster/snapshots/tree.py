@@ -6,7 +6,7 @@ import marshal
 import os
 import stat
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from trainmaster.snapshots.blobs import SourceChangedError, unreadable
 from trainmaster.snapshots.ignore import (
@@ -40,22 +40,22 @@ PROGRAM = b"x"
 LINK = b"@"
 
 
-@dataclass
 class Folder:
     """One folder of the source while it is taken. Entries are files and links, by position in three lists."""
 
-    path: bytes
-    signature: Signature
-    ignore_file: IgnoreFile | None = None
-    subfolders: list[bytes] = field(default_factory=list)
-    names: list[bytes] = field(default_factory=list)
-    signatures: list[Signature] = field(default_factory=list)
-    contents: list[bytes] = field(default_factory=list)
-    """A kind and the digest or the link's target; empty for a file that is yet to be hashed."""
-    skipped: list[bytes] = field(default_factory=list)
-    """Names of sockets, pipes and devices."""
-    kept: bool = True
-    """False for an environment, of which nothing is taken, not even the folder."""
+    def __init__(self, path: bytes, signature: Signature) -> None:
+        self.path = path
+        self.signature = signature
+        self.ignore_file: IgnoreFile | None = None
+        self.subfolders: list[bytes] = []
+        self.names: list[bytes] = []
+        self.signatures: list[Signature] = []
+        self.contents: list[bytes] = []
+        """A kind and the digest or the link's target; empty for a file that is yet to be hashed."""
+        self.skipped: list[bytes] = []
+        """Names of sockets, pipes and devices."""
+        self.kept = True
+        """False for an environment, of which nothing is taken, not even the folder."""
 
     def path_of(self, name: bytes) -> bytes:
         """`name` in this folder, relative to the source."""
@@ -87,17 +87,15 @@ def _settled(signature: Signature, scan_start_ns: int) -> Signature:
 def from_record(record: Record) -> Folder:
     """The folder that `to_record` described."""
     path, own, ignore_file, subfolders, names, signatures, contents, skipped, kept = record
-    return Folder(
-        path,
-        own,
-        ignore_file,
-        split(subfolders),
-        split(names),
-        marshal.loads(signatures),
-        split(contents),
-        split(skipped),
-        kept,
-    )
+    folder = Folder(path, own)
+    folder.ignore_file = ignore_file
+    folder.subfolders = split(subfolders)
+    folder.names = split(names)
+    folder.signatures = marshal.loads(signatures)
+    folder.contents = split(contents)
+    folder.skipped = split(skipped)
+    folder.kept = kept
+    return folder
 
 
 class Scope:
@@ -114,9 +112,7 @@ class Scope:
     @property
     def has_own_file(self) -> bool:
         """Whether `.amlignore` rules the whole source, so that no `.gitignore` counts."""
-        if self._parent is not None:
-            return self._parent.has_own_file
-        return self._ignore_name == IGNORE_FILE
+        return self._ignore_name == IGNORE_FILE or (self._parent is not None and self._parent.has_own_file)
 
     def below(self, path: bytes, ignore_name: bytes | None) -> Scope:
         """The scope inside the folder `path`."""
@@ -144,16 +140,14 @@ class Scope:
             raise unreadable(path, error) from None
 
 
-@dataclass(frozen=True)
-class _Visit:
+class _Visit(NamedTuple):
     path: bytes
     scope: Scope
     rules_known: bool
     """Whether the rules above are those that the cache was made with."""
 
 
-@dataclass(frozen=True)
-class Walk:
+class Walk(NamedTuple):
     """One walk through the source; `known` is what the cache has."""
 
     root: bytes
