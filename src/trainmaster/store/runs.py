@@ -41,7 +41,7 @@ def get_many(connection: Connection, run_ids: Sequence[str]) -> list[RunRecord]:
     """The runs of these ids in their order; one that is not there is left out."""
     found: dict[str, RunRecord] = {}
     for part in chunks(list(dict.fromkeys(run_ids))):
-        rows = connection.execute(select_whole_runs().where(runs.c.id.in_(part))).tuples()
+        rows = connection.execute(select_whole_runs().where(runs.c.id.in_(part))).all()
         found.update((run.id, run) for run in runs_of(rows))
     return [found[run_id] for run_id in run_ids if run_id in found]
 

@@ -42,6 +42,11 @@ _Key = BigInteger().with_variant(Integer, "sqlite")
 
 _TERMINAL_LIST = ", ".join(f"'{status}'" for status in sorted(TERMINAL))
 
+
+def _partial_index(name: str, *columns: str, where: str) -> Index:
+    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
+
+
 experiments = Table(
     "experiments",
     metadata,
@@ -82,16 +87,14 @@ runs = Table(
     Column("properties", Text, nullable=False),
     # What has ended is terminal and what is terminal has ended: the index of active runs rests on it.
     CheckConstraint(f"(ended_at IS NOT NULL) = (status IN ({_TERMINAL_LIST}))", name="ended_is_terminal"),
-    Index("ix_runs_parent", "parent_id", "seq"),
+    # Lists show runs without their children first of all. Partial indexes, because SQLite takes "parent_id IS
+    # NULL" for a poor reason to choose an index that has parent_id in it.
+    _partial_index("ix_runs_top", "seq", where="parent_id IS NULL"),
+    _partial_index("ix_runs_experiment_top", "experiment_seq", "seq", where="parent_id IS NULL"),
+    _partial_index("ix_runs_parent", "parent_id", "seq", where="parent_id IS NOT NULL"),
+    _partial_index("ix_runs_active", "seq", where="ended_at IS NULL"),
     Index("ix_runs_experiment", "experiment_seq", "seq"),
-    Index("ix_runs_experiment_parent", "experiment_seq", "parent_id", "seq"),
     Index("ix_runs_target", "target", "seq"),
-    Index(
-        "ix_runs_active",
-        "seq",
-        sqlite_where=text("ended_at IS NULL"),
-        postgresql_where=text("ended_at IS NULL"),
-    ),
     sqlite_autoincrement=True,
 )
 

@@ -157,7 +157,7 @@ def _points_at(connection: Connection, metric_id: int, index: tuple[int, ...]) -
     rows: list[tuple[Any, ...]] = []
     for part in chunks(index):
         mine = (metric_points.c.metric_id == metric_id) & metric_points.c.idx.in_(part)
-        rows += connection.execute(select(*_POINT_COLUMNS).where(mine).order_by(metric_points.c.idx)).tuples()
+        rows += connection.execute(select(*_POINT_COLUMNS).where(mine).order_by(metric_points.c.idx)).all()
     return rows
 
 

@@ -69,8 +69,7 @@ def _make_runs() -> None:
         sa.Column("tags", sa.Text, nullable=False),
         sa.Column("properties", sa.Text, nullable=False),
         sa.CheckConstraint(
-            "(ended_at IS NOT NULL) = (status IN ('Canceled', 'Completed', 'Failed'))",
-            name="ck_runs_ended_is_terminal",
+            "(ended_at IS NOT NULL) = (status IN ('Canceled', 'Completed', 'Failed'))", name="ck_runs_ended_is_terminal"
         ),
         sa.ForeignKeyConstraint(["experiment_seq"], ["experiments.seq"], name="fk_runs_experiment_seq"),
         sa.ForeignKeyConstraint(["parent_id"], ["runs.id"], name="fk_runs_parent_id"),
@@ -86,9 +85,28 @@ def _make_runs() -> None:
         postgresql_where=sa.text("ended_at IS NULL"),
     )
     op.create_index("ix_runs_experiment", "runs", ["experiment_seq", "seq"])
-    op.create_index("ix_runs_experiment_parent", "runs", ["experiment_seq", "parent_id", "seq"])
-    op.create_index("ix_runs_parent", "runs", ["parent_id", "seq"])
+    op.create_index(
+        "ix_runs_experiment_top",
+        "runs",
+        ["experiment_seq", "seq"],
+        sqlite_where=sa.text("parent_id IS NULL"),
+        postgresql_where=sa.text("parent_id IS NULL"),
+    )
+    op.create_index(
+        "ix_runs_parent",
+        "runs",
+        ["parent_id", "seq"],
+        sqlite_where=sa.text("parent_id IS NOT NULL"),
+        postgresql_where=sa.text("parent_id IS NOT NULL"),
+    )
     op.create_index("ix_runs_target", "runs", ["target", "seq"])
+    op.create_index(
+        "ix_runs_top",
+        "runs",
+        ["seq"],
+        sqlite_where=sa.text("parent_id IS NULL"),
+        postgresql_where=sa.text("parent_id IS NULL"),
+    )
 
 
 def _make_details() -> None:
