@@ -53,6 +53,7 @@ def import_cost(kit):
         "azureml_ms": "from azureml.core import Run; Run.get_context()",
     }
     env = {**os.environ, "PYTHONPATH": str(kit)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
     times = {name: [] for name in programs}
     for _ in range(STARTS + 1):
         for name, program in programs.items():

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
+import time
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = Path("runtime", "names")
 _MAKING_PREFIX = ".making-"
+_ABANDONED_AFTER_SECONDS = 3600
+# The kits that this process has made or looked through.
+_whole: set[Path] = set()
 
 
 def ensure_kit(workspace: Path) -> Path:
@@ -21,8 +25,14 @@ def ensure_kit(workspace: Path) -> Path:
     """
     digest, contents = _job_side()
     kit = workspace / "kits" / digest
-    if not kit.is_dir():
+    there = kit.is_dir()
+    if there and kit in _whole:
+        return kit
+    if there:
+        _mend(kit, contents)
+    else:
         _make(kit, contents)
+    _whole.add(kit)
     return kit
 
 
@@ -49,6 +59,7 @@ def _job_side() -> tuple[str, dict[str, bytes]]:
 
 def _make(kit: Path, contents: dict[str, bytes]) -> None:
     kit.parent.mkdir(parents=True, exist_ok=True)
+    _drop_abandoned(kit.parent)
     making = Path(tempfile.mkdtemp(prefix=_MAKING_PREFIX, dir=kit.parent))
     try:
         for name, text in contents.items():
@@ -64,3 +75,27 @@ def _make(kit: Path, contents: dict[str, bytes]) -> None:
             raise
     finally:
         shutil.rmtree(making, ignore_errors=True)
+
+
+def _mend(kit: Path, contents: dict[str, bytes]) -> None:
+    """Puts right what a power failure or a person did to the files of a complete kit."""
+    for name, text in contents.items():
+        path = kit / name
+        if not path.is_file() or path.read_bytes() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, whole = tempfile.mkstemp(prefix=_MAKING_PREFIX, dir=path.parent)
+            with open(handle, "wb") as file:
+                file.write(text)
+            Path(whole).chmod(0o644)
+            Path(whole).replace(path)
+
+
+def _drop_abandoned(kits: Path) -> None:
+    """Removes what makers left behind that were killed."""
+    for path in kits.glob(_MAKING_PREFIX + "*"):
+        try:
+            abandoned = time.time() - path.stat().st_mtime > _ABANDONED_AFTER_SECONDS
+        except FileNotFoundError:
+            continue
+        if abandoned:
+            shutil.rmtree(path, ignore_errors=True)

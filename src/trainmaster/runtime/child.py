@@ -29,6 +29,9 @@ class ChildRun(JobRun):
         self._announced_in = 0
         self._journal()
 
+    def __reduce__(self):
+        return ChildRun, (self._parent, self._first_name, self._id)
+
     def __exit__(self, kind, error, trace):
         """Completed, or Failed on an exception, which goes on; `sys.exit(0)` is no failure."""
         if kind is None or (isinstance(error, SystemExit) and error.code in (None, 0)):

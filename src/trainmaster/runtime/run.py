@@ -97,6 +97,10 @@ class JobRun(Run):
 
     __repr__ = __str__
 
+    def __reduce__(self):
+        # Scripts hand their run to worker processes, or copy an object that has it: that is the same run.
+        return get_context, ()
+
     def __enter__(self):
         return self
 
@@ -285,6 +289,9 @@ class ParentRun(JobRun):
     def __init__(self, parent_id):
         super(ParentRun, self).__init__()
         self._id = parent_id
+
+    def __reduce__(self):
+        return ParentRun, (self._id,)
 
     @property
     def parent(self):

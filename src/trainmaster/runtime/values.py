@@ -131,15 +131,12 @@ def _plain(value):
 
 def _unwrapped(value):
     """The scalar within a numpy or torch scalar, or within an array of one element: what its item() gives."""
-    item = getattr(value, "item", None)
-    if item is None and hasattr(value, "__array__") and callable(getattr(value, "numpy", None)):
-        # TensorFlow's eager tensors have only numpy().
-        item = getattr(value.numpy(), "item", None)
-    if isinstance(value, type) or not callable(item):
+    if isinstance(value, type):
         return None, False
     try:
-        inner = item()
-    except (TypeError, ValueError, RuntimeError, IndexError):
+        # TensorFlow's eager tensors have only numpy().
+        inner = value.item() if hasattr(value, "item") else value.numpy().item()
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
         return None, False
     if inner is None or isinstance(inner, (bool, int, float, str)):
         return _plain(inner)

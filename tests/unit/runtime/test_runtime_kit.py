@@ -1,4 +1,5 @@
 import os
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -86,3 +87,29 @@ def test_makers_at_the_same_time(tmp_path):
         thread.join()
     assert len(made) == 6 and len(set(made)) == 1
     assert os.listdir(tmp_path / "kits") == [made[0].name]
+
+
+def test_a_damaged_kit_is_mended(tmp_path, monkeypatch):
+    kit = ensure_kit(tmp_path)
+    (kit / "trainmaster" / "errors.py").write_bytes(b"")
+    (kit / "azureml" / "core" / "run.py").unlink()
+    monkeypatch.setattr(kit_module, "_whole", set())
+    assert ensure_kit(tmp_path) == kit
+    assert (kit / "trainmaster" / "errors.py").read_bytes()
+    assert (kit / "azureml" / "core" / "run.py").read_bytes()
+    assert not list(kit.rglob(".making-*"))
+
+
+def test_a_removed_kit_is_made_again(tmp_path):
+    kit = ensure_kit(tmp_path)
+    shutil.rmtree(kit)
+    assert ensure_kit(tmp_path).is_dir()
+
+
+def test_what_killed_makers_left_is_removed(tmp_path):
+    old, new = tmp_path / "kits" / ".making-old", tmp_path / "kits" / ".making-new"
+    for path in (old, new):
+        path.mkdir(parents=True)
+    os.utime(old, (0, 0))
+    ensure_kit(tmp_path)
+    assert (old.exists(), new.exists()) == (False, True)

@@ -1,4 +1,6 @@
+import copy
 import os
+import pickle
 import subprocess
 import sys
 
@@ -195,6 +197,16 @@ def test_a_forked_process_has_the_same_run_and_its_own_journal(run, records, job
     assert sorted(r["v"] for r in records()) == [1, 2, 3]
     assert len(list((job / "journals").iterdir())) == 2
     assert run.get_metrics() == {"m": [1, 3]}
+
+
+def test_a_copied_or_pickled_run_is_the_same(run, monkeypatch):
+    assert copy.deepcopy({"run": run})["run"] is run
+    assert pickle.loads(pickle.dumps(run)) is run
+    child = run.child_run("kid")
+    copied = pickle.loads(pickle.dumps(child))
+    assert (copied.id, copied.display_name, copied.parent) == (child.id, "kid", run)
+    monkeypatch.setenv("TRAINMASTER_PARENT_RUN_ID", "sweep_1")
+    assert copy.copy(run.parent).id == "sweep_1"
 
 
 def test_importing_the_runtime_is_light():

@@ -36,6 +36,15 @@ class Tensor:
         raise TypeError("iteration over a 0-d tensor")
 
 
+class EagerTensor:
+    """As TensorFlow's: without item()."""
+
+    shape = ()
+
+    def numpy(self):
+        return numpy.float32(0.75)
+
+
 @pytest.mark.parametrize(
     ("value", "plain"),
     [
@@ -58,6 +67,7 @@ class Tensor:
         (numpy.array([7]), 7),
         (numpy.array([[1.5]]), 1.5),
         (Tensor(0.25), 0.25),
+        (EagerTensor(), 0.75),
     ],
 )
 def test_scalars(value, plain):
