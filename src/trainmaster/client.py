@@ -154,20 +154,24 @@ class _Line:
         self._reader.close()
         self._socket.close()
 
+    # Nobody closes a Workspace; its connection goes with it, silently.
+    __del__ = close
+
 
 def open_line(folder: WorkspaceFolder) -> _Line:
     """A connection to a living dispatcher of this version, started if need be."""
     deadline = time.monotonic() + _START_LIMIT_SECONDS
+    killed = 0
     while True:
         line = try_line(folder)
         if line is None:
-            start_dispatcher(folder, deadline)
+            killed += not start_dispatcher(folder, deadline)
             line = try_line(folder)
         if line is not None:
             if _greeted(line, folder):
                 return line
             line.close()
-        if time.monotonic() > deadline:
+        if killed == _ATTEMPTS or time.monotonic() > deadline:
             raise ServiceException(f"the dispatcher of {folder.path} could not be reached", hint=f"See {folder.log}.")
 
 
@@ -213,8 +217,8 @@ def dispatcher_command(folder: WorkspaceFolder) -> list[str]:
     return [sys.executable, "-P", "-m", "trainmaster.dispatch", str(folder.path)]
 
 
-def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> None:
-    """Starts a dispatcher, detached, and returns when it listens (or another one does)."""
+def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
+    """Starts a dispatcher, detached; true when it listens (or another one does), false if it was killed before."""
     ready, theirs = os.pipe()
     os.set_inheritable(theirs, True)
     null = os.open(os.devnull, os.O_RDWR)
@@ -234,10 +238,11 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> None:
         _await_word(pipe.fileno(), deadline, folder)
         word = pipe.read()
     if not word:
-        raise ServiceException(f"the dispatcher of {folder.path} ended while starting", hint=f"See {folder.log}.")
+        return False
     answer = json.loads(word)
     if "error" in answer:
         raise from_wire(answer["error"])
+    return True
 
 
 def _await_word(pipe: int, deadline: float, folder: WorkspaceFolder) -> None:

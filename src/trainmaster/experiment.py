@@ -79,6 +79,7 @@ class Experiment:
 
     def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
         """Snapshot and queue a compiled job."""
+        from trainmaster.environments.sources import source_variables
         from trainmaster.snapshots import start_git_properties, take_snapshot
 
         source = Path(spec.source_directory)
@@ -96,11 +97,11 @@ class Experiment:
             spec=dump_spec(spec),
             snapshot_id=snapshot.id,
             warnings=snapshot.warnings,
-            submitted_by=_user(),
+            submitted_by=user(),
             tags=checked_tags(tags),
             properties={"ContentSnapshotId": snapshot.id, **git.result()},
         )
-        answer = self._workspace._call("runs.submit", run=to_plain(record))
+        answer = self._workspace._call("runs.submit", run=to_plain(record), sources=source_variables(os.environ))
         return from_plain(RunRecord, answer)
 
     def start_logging(self, *args: Any, **kwargs: Any) -> Run:
@@ -231,7 +232,8 @@ def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
     return {str(key): None if value is None else str(value) for key, value in wanted.items()}
 
 
-def _user() -> str:
+def user() -> str:
+    """Who runs this program."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch import files
@@ -39,12 +39,14 @@ class _Canceled(Exception):
 class Life:
     """Drives one run. Every step can be repeated: the next dispatcher begins where the store says."""
 
-    def __init__(self, record: RunRecord, yard: Yard) -> None:
+    def __init__(self, record: RunRecord, yard: Yard, sources: Mapping[str, str] | None = None) -> None:
+        """`sources` are the submitter's variables for package sources, while they are known."""
         self.run_id = record.id
         self.doing = ""
         """A sentence for a run that is not waiting for nodes but not running either."""
         self._record = record
         self._yard = yard
+        self._sources = sources
         self._folder = yard.folder.run(record.id)
         self._cancel = asyncio.Event()
         if record.status is Status.CANCEL_REQUESTED:
@@ -80,7 +82,7 @@ class Life:
 
     async def _begin(self, spec: JobSpec) -> None:
         """Environment, data, nodes, agents."""
-        prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._say_preparing))
+        prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._sources, self._say_preparing))
         request = Request(self.run_id, self._record.target, spec.node_count)
         self.doing = ""
         with self._yard.queued(request) as turn:
@@ -109,7 +111,9 @@ class Life:
             self.seen_running()
         if None in claimed and self._record.status is Status.STARTING:
             # An agent may or may not be on its way; a second one does no harm, since the claim is made once.
-            prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._say_preparing))
+            prepared = await self._or_cancel(
+                prepare(self._record, spec, self._yard, self._sources, self._say_preparing)
+            )
             lay_down(self._folder, self._record)
             self._start(spec, prepared)
 

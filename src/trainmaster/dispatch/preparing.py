@@ -17,6 +17,7 @@ from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
+from trainmaster.environments.sources import is_source_variable
 from trainmaster.errors import AzureMLException, from_wire
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
@@ -36,14 +37,16 @@ class Preparation:
     data: DataPlan | None
 
 
-async def prepare(record: RunRecord, spec: JobSpec, yard: Yard, say: Callable[[str], None]) -> Preparation:
+async def prepare(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Preparation:
     """The environment (built if it is not there) and the data of a run."""
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     folder = yard.folder.run(record.id)
     ready = prefix.find(spec.environment, yard.folder, path)
     if ready is None:
         say(f"building environment {prefix.digest(spec.environment)}")
-        await _build(spec, yard, folder)
+        await _build(spec, yard, folder, sources)
         ready = prefix.find(spec.environment, yard.folder, path)
         assert ready is not None
     data = _plan_data(spec, yard, folder)
@@ -76,10 +79,16 @@ def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
     return plan
 
 
-async def _build(spec: JobSpec, yard: Yard, folder: RunFolder) -> None:
+async def _build(spec: JobSpec, yard: Yard, folder: RunFolder, sources: Mapping[str, str] | None) -> None:
     text = json.dumps(to_plain(spec.environment))
     command = ["trainmaster.environments.build", str(yard.folder.environments), text, str(os.getpid())]
-    await _module(command, folder.logs / "20_image_build_log.txt", {**os.environ, **spec.inherited_variables})
+    await _module(command, folder.logs / "20_image_build_log.txt", _build_variables(spec, sources))
+
+
+def _build_variables(spec: JobSpec, sources: Mapping[str, str] | None) -> dict[str, str]:
+    """The submitter's package sources; those of the dispatcher only for a run that an earlier dispatcher took."""
+    own = {name: value for name, value in os.environ.items() if sources is None or not is_source_variable(name)}
+    return {**own, **spec.inherited_variables, **(sources or {})}
 
 
 async def _stage(folder: RunFolder, when: str, log: Path) -> None:

@@ -107,14 +107,14 @@ class Service:
 
     # Runs
 
-    def submit(self, run: Mapping[str, Any]) -> RunRecord:
+    def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a run durably; the same run again is the same run."""
         record = _checked(from_plain(RunRecord, run))
         known = self._store.get_run(record.id)
         if known is None:
             self._check_can_run(record)
             known = self._store.insert_run(replace(record, status=Status.NOT_STARTED))
-        self._yard.take(known)
+        self._yard.take(known, sources)
         return known
 
     def _check_can_run(self, record: RunRecord) -> None:

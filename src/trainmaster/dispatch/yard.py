@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -55,11 +55,11 @@ class Yard:
         local = local_target()
         return {local.name: local, **{target.name: target for target in self.store.list_targets()}}
 
-    def take(self, record: RunRecord) -> None:
+    def take(self, record: RunRecord, sources: Mapping[str, str] | None = None) -> None:
         """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
         if record.id in self._lives or record.status in TERMINAL:
             return
-        life = self._lives[record.id] = Life(record, self)
+        life = self._lives[record.id] = Life(record, self, sources)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
         task = asyncio.get_running_loop().create_task(self._drive(life), name=record.id)

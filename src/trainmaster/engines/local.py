@@ -82,7 +82,8 @@ def _spawn_agent(folder: Path, kit: str) -> int:
         return os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", f"{kit}/trainmaster/node/__main__.py", str(folder / "plan.json")],
-            {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+            # Not for the script, which gets what its plan says, but for the dispatcher that an agent may have to start.
+            os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, null, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(folder / "agent.log"), append, 0o644),

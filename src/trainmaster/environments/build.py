@@ -16,7 +16,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from trainmaster.environments.prefix import digest, python_version
+from trainmaster.environments.prefix import digest, is_ready, python_version
 from trainmaster.environments.pythons import find_python
 from trainmaster.environments.sources import pip_settings, uv_options, uv_variables
 from trainmaster.errors import AzureMLException, EnvironmentException
@@ -51,7 +51,7 @@ def build(folder: Path, spec: EnvironmentSpec) -> Path:
     final = folder / digest(spec)
     with open(folder / f"{final.name}.lock", "w") as lock:
         _await_lock(lock.fileno())
-        if not final.is_dir():
+        if not is_ready(final):
             _remove_leftovers(folder, final.name)
             _build_into(folder / f".building-{final.name}-{os.getpid()}", final, spec)
     return final
@@ -66,7 +66,10 @@ def _await_lock(lock: int) -> None:
 
 
 def _remove_leftovers(folder: Path, name: str) -> None:
-    """What a killed builder left; the lock says that none lives."""
+    """What a killed builder left (the lock says that none lives), and an environment whose Python went away."""
+    if (folder / name).is_dir():
+        print(f"environment {name} has lost its Python and is built again", flush=True)
+        (folder / name).rename(folder / f".building-{name}-broken")
     for leftover in folder.glob(f".building-{name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)
 

@@ -84,6 +84,23 @@ class PythonSection:
             conda_packages=tuple(name for name in packages.conda_packages if not name.startswith("python=")),
         )
 
+    def take(self, spec: EnvironmentSpec) -> None:
+        """Becomes what `to_spec` gave: the way back from a run to its environment."""
+        self.user_managed_dependencies = spec.user_managed
+        if spec.user_managed:
+            self.interpreter_path = spec.interpreter or "python"
+        packages = CondaDependencies()
+        if spec.python_version:
+            packages.set_python_version(spec.python_version)
+        for package in spec.conda_packages:
+            packages.add_conda_package(package)
+        for package in spec.pip_packages:
+            if package.startswith("-"):
+                packages.set_pip_option(package)
+            else:
+                packages.add_pip_package(package)
+        self.conda_dependencies = packages
+
 
 class DockerSection:
     """`environment.docker`: kept, and without effect, because there is no container engine here."""

@@ -47,8 +47,12 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str) -> Prefix
     if spec.user_managed:
         return _users_own(spec)
     folder = workspace.environments / digest(spec)
-    # The folder appears by one rename when it is complete.
-    return built(folder, path) if folder.is_dir() else None
+    return built(folder, path) if is_ready(folder) else None
+
+
+def is_ready(folder: Path) -> bool:
+    """Whether a built environment can be used: it appears by one rename, but the Python it stands on may go away."""
+    return os.access(folder / "bin" / "python", os.X_OK)
 
 
 def built(folder: Path, path: str) -> Prefix:

@@ -14,6 +14,8 @@ _OPTIONS = (
     ("extra-index-url", "--index", True),
     ("find-links", "--find-links", True),
 )
+_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
+_YES = ("1", "true", "yes", "on")
 
 
 def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
@@ -49,7 +51,7 @@ def config_files(environ: Mapping[str, str]) -> list[Path]:
 
 def uv_options(settings: Mapping[str, str]) -> list[str]:
     """uv's options for pip's settings."""
-    options: list[str] = []
+    options: list[str] = ["--no-index"] if settings.get("no-index", "").lower() in _YES else []
     for name, option, several in _OPTIONS:
         parts = settings.get(name, "").split()
         for part in parts if several else parts[:1]:
@@ -58,6 +60,20 @@ def uv_options(settings: Mapping[str, str]) -> list[str]:
         # pip looks at all indexes and takes the best; uv on its own would stop at the first that knows the name.
         options += ["--index-strategy", "unsafe-best-match"]
     return options
+
+
+def source_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that say where packages come from: they travel with a submit, but are never written down."""
+    return {name: value for name, value in environ.items() if is_source_variable(name)}
+
+
+def is_source_variable(name: str) -> bool:
+    """Whether pip or uv would look at this variable for its sources.
+
+    >>> [is_source_variable(name) for name in ("PIP_INDEX_URL", "UV_INDEX", "https_proxy", "HOME")]
+    [True, True, True, False]
+    """
+    return name.startswith(("PIP_", "UV_")) or name in _CERTIFICATES or name.lower().endswith("_proxy")
 
 
 def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
