@@ -1,11 +1,11 @@
 """ChildRun: a run within the run of a job, kept in the same journals."""
 
 import os
-from os import getpid
 from time import time
 
 from trainmaster.errors import UserErrorException
 from trainmaster.runtime.identity import new_id
+from trainmaster.runtime.journal import process_id
 from trainmaster.runtime.run import JobRun
 
 _LONGEST_ID = 128
@@ -77,8 +77,8 @@ class ChildRun(JobRun):
     def _journal(self):
         journal = self._parent._journal()
         # Each process has a journal of its own, and a reader must not meet the child in one that never named it.
-        if self._announced_in != getpid():
-            self._announced_in = getpid()
+        if self._announced_in != process_id():
+            self._announced_in = process_id()
             self._parent._append({"k": "child", "id": self._id, "name": self._first_name, "t": self._began_at})
         return journal
 
