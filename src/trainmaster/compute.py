@@ -31,6 +31,10 @@ class LocalConfiguration:
 class ComputeTarget:
     """A target of a workspace, by its name; a name that is not known raises ComputeTargetException."""
 
+    def __new__(cls, workspace: Workspace, name: str, **kwargs: Any) -> ComputeTarget:
+        # As in v1, ComputeTarget(ws, name) is of the class of its kind.
+        return super().__new__(LocalCompute if cls is ComputeTarget else cls)
+
     def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
         record = kwargs.get("_record") or _find(workspace, name)
         self._workspace = workspace

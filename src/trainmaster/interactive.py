@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.errors import UserErrorException
-from trainmaster.experiment import checked_tags
+from trainmaster.experiment import checked_tags, user
+from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import RunRecord, Status
 from trainmaster.run import Run
@@ -81,8 +82,9 @@ def start_logging(
         target="sdk",
         display_name=display_name or "",
         snapshot_id=snapshot_id,
+        submitted_by=user(),
         tags=checked_tags(tags or {}),
-        properties=properties,
+        properties={**properties, **this_program()},
     )
     answer = experiment.workspace._call("runs.create", runs=[to_plain(record)])
     return InteractiveRun(experiment, outputs=outputs, _record=from_plain(RunRecord, answer[0]))

@@ -8,22 +8,24 @@ import secrets
 import shutil
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster import run_files
+from trainmaster import not_yet, run_files
 from trainmaster.details import run_details
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.metrics import metric_value
+from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import MetricSeries, RunError, RunQuery, RunRecord, Status
 from trainmaster.runtime.journal import Journal
 from trainmaster.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
+    from trainmaster.environments.definition import Environment
     from trainmaster.workspace import Workspace
 
 _PAGE = 100
@@ -47,6 +49,11 @@ class Run(Recorder):
         record = kwargs.get("_record")
         if record is None:
             record = _fetch(experiment.workspace, str(run_id))
+            if record.experiment != experiment.name:
+                raise RunNotFoundException(
+                    f"run '{record.id}' is not in experiment '{experiment.name}'",
+                    hint=f"It is in '{record.experiment}'; workspace.get_run(run_id) finds it wherever it is.",
+                )
         self._record: RunRecord = record
         self._outputs = outputs
         self._own_journal: Journal | None = None
@@ -90,7 +97,32 @@ class Run(Recorder):
             include_children=include_children,
             limit=_PAGE,
         )
-        return _pages(experiment, query)
+        return _pages(experiment.workspace, query)
+
+    @staticmethod
+    def list_by_compute(
+        compute: Any,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> Iterator[Run]:
+        """The runs on a compute target, newest first."""
+        query = RunQuery(
+            target=compute.name,
+            type=type,
+            tags=as_filter(tags),
+            properties=as_filter(properties),
+            statuses=_statuses(status),
+            include_children=True,
+            limit=_PAGE,
+        )
+        return _pages(compute.workspace, query)
+
+    @staticmethod
+    def add_type_provider(runtype: str, run_factory: Callable[..., Run]) -> None:
+        """From now on runs of the type `runtype` are made by `run_factory(experiment, run_dto, **kwargs)`."""
+        _PROVIDERS[str(runtype)] = run_factory
 
     # What it is
 
@@ -192,7 +224,7 @@ class Run(Recorder):
     def complete(self, _set_status: bool = True) -> None:
         """Marks a run without a job as Completed. A submitted run ends with its script."""
         self._close_journal()
-        if self._record.spec:
+        if self._refresh().spec:
             self._call("runs.ingest")
             return
         self._finish(Status.COMPLETED)
@@ -200,7 +232,7 @@ class Run(Recorder):
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
         """Marks a run without a job as Failed."""
         self._close_journal()
-        if self._record.spec:
+        if self._refresh().spec:
             self._call("runs.ingest")
             return
         self._finish(Status.FAILED, RunError(error_code or "UserError", str(error_details or "the run was failed")))
@@ -240,6 +272,8 @@ class Run(Recorder):
         """Several children at once: `count` of them, or one for each of `tag_values` with the tag `tag_key`."""
         if (count is None) == (tag_key is None or tag_values is None):
             raise UserErrorException("give either count, or both tag_key and tag_values")
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
+            raise UserErrorException(f"count must be a whole number, not {count!r}")
         tags = [{tag_key: value} for value in tag_values or ()] if count is None else [{}] * count
         if not 1 <= len(tags) <= _MOST_CHILDREN:
             raise UserErrorException(f"create_children makes 1 to {_MOST_CHILDREN} children, not {len(tags)}")
@@ -273,7 +307,7 @@ class Run(Recorder):
             statuses=_statuses(status),
             limit=_PAGE,
         )
-        return _pages(self._experiment, query)
+        return _pages(self._experiment.workspace, query)
 
     def _child(self, run_id: str, name: str, tags: Mapping[str, Any]) -> RunRecord:
         now = time.time()
@@ -288,6 +322,7 @@ class Run(Recorder):
             display_name=name,
             submitted_by=self._record.submitted_by,
             tags=checked_tags(tags),
+            properties=this_program(),
         )
 
     def _create(self, records: builtins.list[RunRecord]) -> builtins.list[RunRecord]:
@@ -412,11 +447,30 @@ class Run(Recorder):
         self._refresh()
         return snapshot.id
 
-    def get_environment(self) -> Any:
-        """What its Python had."""
+    def get_environment(self) -> Environment | None:
+        """What its Python had, to be used for another run; none for a run without a job."""
+        from trainmaster.environments.definition import Environment
         from trainmaster.job import load_spec
 
-        return load_spec(self._refresh().spec).environment if self._record.spec else None
+        if not self._refresh().spec:
+            return None
+        environment = Environment(f"environment of {self.id}")
+        environment.python.take(load_spec(self._record.spec).environment)
+        return environment
+
+    # Later releases
+
+    def register_model(self, model_name: str, model_path: str | None = None, **kwargs: Any) -> Any:
+        """Not in this release."""
+        not_yet.register_model()
+
+    def get_secret(self, name: str) -> str:
+        """Not in this release."""
+        not_yet.secrets("run.get_secret")
+
+    def get_secrets(self, secrets: builtins.list[str]) -> dict[str, str]:
+        """Not in this release."""
+        not_yet.secrets("run.get_secrets")
 
     def get_portal_url(self) -> str:
         """Where the run can be seen."""
@@ -466,20 +520,29 @@ def _fetch(workspace: Workspace, run_id: str) -> RunRecord:
     return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
 
 
+_PROVIDERS: dict[str, Callable[..., Run]] = {}
+
+
 def _as_run(experiment: Experiment, record: RunRecord) -> Run:
+    provider = _PROVIDERS.get(record.type)
+    if provider is not None:
+        return provider(experiment, to_plain(record), run_id=record.id)
     kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
     return kind(experiment, _record=record)
 
 
-def _pages(experiment: Experiment, query: RunQuery) -> Iterator[Run]:
+def _pages(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
     """All runs of a query, a page at a time."""
     from dataclasses import replace
 
+    experiments: dict[str, Experiment] = {}
     while True:
-        found = experiment.workspace._call("runs.list", query=to_plain(query))
+        found = workspace._call("runs.list", query=to_plain(query))
         records = [from_plain(RunRecord, each) for each in found]
         for record in records:
-            yield _as_run(experiment, record)
+            if record.experiment not in experiments:
+                experiments[record.experiment] = Experiment(workspace, record.experiment)
+            yield _as_run(experiments[record.experiment], record)
         if len(records) < query.limit:
             return
         query = replace(query, before_seq=records[-1].seq)

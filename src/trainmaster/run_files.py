@@ -17,26 +17,35 @@ _LIVE = ("outputs", "logs")
 def names(folder: RunFolder) -> list[str]:
     """The names of all files, sorted. Links that lead out of the run's folder are left out."""
     found: list[str] = []
-    root = folder.path.resolve()
+    roots = _roots(folder)
     tops = [folder.files, *(folder.files / name for name in _LIVE if (folder.files / name).is_symlink())]
     for top in tops:
         for parent, _, files in os.walk(top):
             paths = (Path(parent, file) for file in files)
-            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, root)]
+            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, roots)]
     return sorted(found)
 
 
-def _shown(path: Path, root: Path) -> bool:
+def _roots(folder: RunFolder) -> tuple[Path, ...]:
+    """Where the files of a run may lie: the rest of its folder (specification, keys of its data) is none of them."""
+    return folder.files.resolve(), folder.code.resolve()
+
+
+def _shown(path: Path, roots: Sequence[Path]) -> bool:
     if path.name.startswith(".partial-"):
         return False
-    return not path.is_symlink() or path.resolve().is_relative_to(root)
+    # Neither a pipe nor a link that leads nowhere is a file that could be had.
+    return path.is_file() and (not path.is_symlink() or _inside(path, roots))
+
+
+def _inside(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.resolve().is_relative_to(root) for root in roots)
 
 
 def find(folder: RunFolder, name: str) -> Path:
     """The path of one file; an error that says what there is instead."""
     path = folder.files / name
-    inside = path.resolve().is_relative_to(folder.path.resolve())
-    if not inside or not path.is_file():
+    if "\0" in name or ".." in path.parts or not _inside(path, _roots(folder)) or not path.is_file():
         known = names(folder)
         shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
         raise UserErrorException(
@@ -100,6 +109,9 @@ def log_names(folder: RunFolder) -> list[str]:
 
 
 def _copy(source: Path, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(source, target)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+    except (OSError, shutil.SameFileError) as error:
+        raise UserErrorException(f"{source.name} cannot be copied to {target}", cause=str(error)) from None
     return target

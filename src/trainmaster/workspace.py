@@ -10,6 +10,7 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from trainmaster import not_yet
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
@@ -230,6 +231,30 @@ class Workspace:
 
         return Named({each["name"]: Datastore(self, each["name"]) for each in self._call("datastores.list")})
 
+    @property
+    def models(self) -> Named[Any]:
+        """Name to registered model: none before the release that brings models."""
+        return Named()
+
+    @property
+    def images(self) -> Named[Any]:
+        """Name to image: there are none here."""
+        return Named()
+
+    @property
+    def webservices(self) -> Named[Any]:
+        """Name to web service: none before the release that brings services."""
+        return Named()
+
+    @property
+    def environments(self) -> Named[Any]:
+        """Name to registered environment: none before the release that brings them."""
+        return Named()
+
+    def get_mlflow_tracking_uri(self) -> str:
+        """Not in this release."""
+        not_yet.mlflow_tracking()
+
     def get_default_datastore(self) -> Datastore:
         """The datastore that is used when none is named."""
         from trainmaster.datastores import Datastore
@@ -351,9 +376,12 @@ def _configured(config: Path) -> Workspace:
     name = _name_in(data)
     if not name:
         raise UserErrorException(f"{config} names no workspace", hint="It needs the key 'workspace_name'.")
-    folder = Path(data["path"]) if data.get("path") else named_folder(name)
     facts = {key: str(data[key]) for key in ("subscription_id", "resource_group") if data.get(key)}
-    return _made_on_first_use(folder, {"name": name, **facts})
+    if data.get("path"):
+        # Written by us: a workspace that is not there any more is missed, not silently replaced by an empty one.
+        place = config.resolve().parent / str(data["path"])
+        return Workspace(facts.get("subscription_id", ""), facts.get("resource_group", ""), path=place)
+    return _made_on_first_use(named_folder(name), {"name": name, **facts})
 
 
 def _name_in(data: Any) -> str:
@@ -367,7 +395,6 @@ def _name_in(data: Any) -> str:
 def _made_on_first_use(path: Path, facts: dict[str, Any]) -> Workspace:
     folder = WorkspaceFolder(path)
     if not folder.identity.exists():
-        check_workspace_name(facts["name"])
         make_workspace(folder, {"location": "local", **facts})
         print(f"Made workspace '{facts['name']}' in {path}")
     return Workspace(path=path)

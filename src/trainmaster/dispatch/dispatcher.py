@@ -56,6 +56,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None]) -> None:
         for record in store.active_runs():
             if record.spec:
                 yard.take(record)
+            else:
+                yard.end_with_owner(record)
         ready()
         await _until_stop(server, yard)
     finally:

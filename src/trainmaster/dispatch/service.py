@@ -136,7 +136,10 @@ class Service:
         for record in records:
             self._yard.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
             self._yard.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
-        return self._store.insert_runs(records)
+        created = self._store.insert_runs(records)
+        for record in created:
+            self._yard.end_with_owner(record)
+        return created
 
     def get_run(self, run_id: str) -> RunRecord:
         return self._yard.described(self._run(run_id))

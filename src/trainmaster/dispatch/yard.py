@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from trainmaster.dispatch import owners
 from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
@@ -16,7 +17,8 @@ from trainmaster.engines import Engine
 from trainmaster.engines.local import LocalEngine
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.machine import local_target
-from trainmaster.records import TERMINAL, RunRecord, Status, TargetRecord
+from trainmaster.owner import Owner, owner_of
+from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, TargetRecord
 from trainmaster.store import Store
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -38,6 +40,7 @@ class Yard:
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
         self._reasons: dict[str, str] = {}
+        self._owners: set[Owner] = set()
         self._watchers: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
         self._ticker: asyncio.Task[None] | None = None
 
@@ -88,6 +91,22 @@ class Yard:
         """Brings all a run has written so far into the store, a chunk at a time."""
         while self.ingest.step(run_id, self.folder.run(run_id)):
             await asyncio.sleep(0)
+        # A journal may have told the end of a child.
+        for watched in [each for each in self._watchers if each not in self._lives]:
+            record = self.store.get_run(watched)
+            if record is not None and record.status in TERMINAL:
+                self.tell(record)
+
+    def end_with_owner(self, record: RunRecord) -> None:
+        """A run without a job will end with the program that logs to it."""
+        owner = owner_of(record.properties)
+        if owner is None or owner in self._owners or not owner.is_here:
+            return
+        self._owners.add(owner)
+        task = asyncio.get_running_loop().create_task(owners.end_with(owner, self))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._owners.discard(owner))
 
     def cancel(self, run_id: str) -> None:
         """Passes a cancel request on to the run."""
@@ -153,12 +172,28 @@ class Yard:
 
     def move(self, run_id: str, to: Status, **changes: Any) -> RunRecord | None:
         """One guarded change of state; tells the watchers. None if the run was not in a state that allows it."""
+        if to in TERMINAL:
+            self._end_children(run_id, to)
         at = changes.pop("at", None) or time.time()
         record = self.store.move(run_id, to, at=at, **changes)
         if record is not None:
             log.info("run %s is %s", run_id, to)
             self.tell(record)
         return record
+
+    def _end_children(self, run_id: str, to: Status) -> None:
+        """Children without a job end with their parent, and before it: then a killed dispatcher leaves none behind."""
+        query = RunQuery(
+            parent_id=run_id, recursive=True, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000
+        )
+        error = None
+        if to is Status.FAILED:
+            error = RunError("ParentFailed", f"run {run_id}, of which this is a part, failed before this was completed")
+        for child in self.store.list_runs(query):
+            if child.id not in self._lives:
+                ended = self.store.move(child.id, to, at=time.time(), error=error)
+                if ended is not None:
+                    self.tell(ended)
 
     def tell(self, record: RunRecord) -> None:
         """Tells those who watch this run."""

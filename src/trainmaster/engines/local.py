@@ -39,11 +39,11 @@ class LocalEngine:
     async def _agent_ended(self, folder: Path) -> None:
         spawned = self._spawned.pop(folder, None)
         if spawned is not None:
-            await _pid_ended(spawned)
+            await pid_ended(spawned)
         # Another agent may have won the claim: one that an earlier dispatcher started.
         claim = read_claim(folder)
         if claim is not None and claim["pid"] != spawned and _lives(claim):
-            await _pid_ended(claim["pid"])
+            await pid_ended(claim["pid"])
 
     def stop(self, nodes: Nodes) -> None:
         for number in range(nodes.count):
@@ -95,7 +95,7 @@ def _spawn_agent(folder: Path, kit: str) -> int:
         raise ServiceException("the node agent could not be started", cause=str(error)) from None
 
 
-async def _pid_ended(pid: int) -> None:
+async def pid_ended(pid: int) -> None:
     """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
     try:
         handle = os.pidfd_open(pid)
