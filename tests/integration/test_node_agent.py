@@ -219,13 +219,51 @@ def test_what_others_started_for_the_run_ends_with_it(make: Make) -> None:
 
 
 def test_two_nodes_on_one_machine_keep_apart(make: Make) -> None:
-    first, second = make(node=0).shell("true"), make(node=1).shell("echo $$ > $FIFO; sleep 1000")
+    first, second = make(node=0).shell("read line < $GATE"), make(node=1).shell("echo $$ > $FIFO; sleep 1000")
+    gate = first.gate()
+    first.start()
     second.start()
     (pid,) = second.heard()
-    assert first.carry_out()["killed"] == 0
+    gate.write_text("go\n")
+    assert first.end()["killed"] == 0
     assert is_there(int(pid))
     terminate(second.agents[0])
     assert second.end()["reason"] == "cancelled"
+
+
+def test_other_nodes_wait_for_the_code_of_the_first(make: Make) -> None:
+    first, second = make(node=0), make(node=1).shell("cat train.py")
+    manifest = first.folder / "snapshot.json"
+    second.start()
+    _until((second.node / "agent.json").exists)
+    # An empty snapshot would do, but then nothing would show that it was waited for.
+    blobs, digest = first.folder / "blobs", "ab" * 32
+    (blobs / "ab").mkdir(parents=True)
+    (blobs / "ab" / digest).write_text("print(1)\n")
+    file = {"path": "train.py", "digest": digest, "size": 9, "executable": False}
+    manifest.write_text(json.dumps({"version": 1, "files": [file], "links": [], "folders": []}))
+    first.plan["layout"] = {"manifest": str(manifest), "blobs": str(blobs)}
+    assert first.carry_out()["error"] is None
+    assert second.end()["error"] is None
+    assert second.log.read_text() == "print(1)\n"
+
+
+def test_other_nodes_do_not_wait_for_a_first_that_failed(make: Make) -> None:
+    first, second = make(node=0), make(node=1).shell("true")
+    second.start()
+    first.plan["layout"] = {"manifest": "/nowhere.json", "blobs": "/nowhere"}
+    assert first.carry_out()["reason"] == "error"
+    assert second.end()["error"]["headline"] == "there is no code to run"
+
+
+def test_cancel_before_anything_was_started(make: Make) -> None:
+    run = make(node=1).shell("echo never")
+    agent = run.start()
+    _until((run.node / "agent.json").exists)
+    terminate(agent)
+    result = run.end()
+    assert (result["reason"], result["processes"], result["started_at"]) == ("cancelled", [], None)
+    assert not run.log.exists()
 
 
 def test_cancel_asks_each_process_once(make: Make) -> None:
@@ -290,17 +328,18 @@ def test_a_hang_up_does_not_matter(make: Make) -> None:
 
 
 COMET = """
-import os, signal
+import os, signal, time
+until = time.monotonic() + 20
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.write(os.open(os.environ['FIFO'], os.O_WRONLY), b'up\\n')
-while os.fork() == 0:
+while os.fork() == 0 and time.monotonic() < until:
     os.setsid()
 """
 BOMB = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 os.write(os.open(os.environ['FIFO'], os.O_WRONLY), b'up\\n')
-until = time.monotonic() + 60
+until = time.monotonic() + 20
 while time.monotonic() < until:
     if os.fork() == 0:
         os.setsid()

@@ -29,8 +29,12 @@ def main(arguments):
         return _refuse_plan(path, folder, str(error))
     interrupts = Interrupts()
     place = cgroups.place(plan.run_id, plan.node)
-    if not _claimed(folder, place):
-        return 0
+    try:
+        if not _claimed(folder, place):
+            return 0
+    except OSError as error:
+        say("the claim cannot be written: {}".format(error))
+        return 3
     return Agent(plan, folder, place, interrupts).carry_out()
 
 
@@ -92,13 +96,12 @@ class Agent(object):
             with self._interrupts.raised():
                 folders.prepare(self._plan)
             self._start()
+            self._report_start()
+            self._wait_for_ranks()
         except Interrupted:
             self._reason = "cancelled"
         except Exception as error:  # noqa: BLE001 - whatever it is, processes must not stay and the run must hear of it
             self._refuse(error)
-        else:
-            self._report_start()
-            self._wait_for_ranks()
         killed, survivors = self._clear_up()
         return self._finish(killed, survivors)
 
@@ -131,7 +134,7 @@ class Agent(object):
         return environment
 
     def _refuse(self, error):
-        """The plan cannot be started: remembers why."""
+        """The plan cannot be carried out: remembers why."""
         self._reason = "error"
         headline = getattr(error, "headline", None)
         if headline is None:
@@ -144,7 +147,7 @@ class Agent(object):
             "cause": getattr(error, "cause", type(error).__name__),
             "hint": getattr(error, "hint", "See agent.log beside the plan."),
         }
-        say("not started: {}".format(" | ".join(text for text in self._error.values() if text)))
+        say("given up: {}".format(" | ".join(text for text in self._error.values() if text)))
 
     def _report_start(self):
         from trainmaster.node import result
@@ -240,7 +243,7 @@ class Agent(object):
             survivors = tree.end(
                 lambda: 0.0 if self._is_hurried() else until,
                 wait=lambda found, seconds: self._interrupts.wait(seconds, found),
-                is_clear=lambda: not self._reap(),
+                reap=self._reap,
             )
             self._reap()
         if self._cgroup is not None:

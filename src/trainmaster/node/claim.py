@@ -23,10 +23,10 @@ def make(folder, cgroup):
     place = os.path.join(folder, NAME)
     if os.path.lexists(place):
         return False
-    # The host's id is in the name because the folder may be shared by machines with the same process ids.
+    # The host is in the name because the folder may be shared by machines with the same process ids.
     temporary = "{}.{}.{}.part".format(place, os.uname().nodename, own)
-    jsonfile.write_new(temporary, text)
     try:
+        jsonfile.write_new(temporary, text)
         os.link(temporary, place)
     except OSError as error:
         if error.errno == errno.EEXIST:
@@ -35,7 +35,8 @@ def make(folder, cgroup):
             raise
         return _make_without_links(place, text)
     finally:
-        os.unlink(temporary)
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
     return True
 
 

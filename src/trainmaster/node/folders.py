@@ -2,6 +2,7 @@
 
 import errno
 import os
+import time
 
 from trainmaster.node.spawn import StartError, encode
 
@@ -16,6 +17,8 @@ def prepare(plan):
 
         manifest, blobs = plan.layout
         lay_out(manifest, blobs, os.path.join(plan.folder, "code"))
+    elif plan.node != 0:
+        _wait_for_first_node(folder, code)
     make(code)
     make(files)
     for name in (b"outputs", b"logs"):
@@ -27,6 +30,20 @@ def prepare(plan):
         link(place, encode(target))
     for process in plan.processes:
         make(os.path.dirname(encode(process.log)))
+
+
+def _wait_for_first_node(folder, code):
+    """Node 0 lays the code out for all of them, and the folder appears when it is complete.
+
+    There is nothing to wait on across machines, so this looks now and then. It ends at the latest when somebody
+    stops the run, which the end of node 0's agent leads to.
+    """
+    result = os.path.join(folder, b"nodes", b"0", b"result.json")
+    while not os.path.isdir(code):
+        if os.path.exists(result) and not os.path.isdir(code):
+            cause = "Node 0 ended without laying out the code."
+            raise StartError("there is no code to run", cause, "See the error of node 0.")
+        time.sleep(0.01)
 
 
 def make(path):

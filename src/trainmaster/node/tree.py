@@ -17,6 +17,8 @@ from trainmaster.node import process
 RUN_VARIABLE = "TRAINMASTER_RUN_ID"
 # The agents of two nodes may share a machine: this one tells their processes apart.
 NODE_VARIABLE = "TRAINMASTER_AGENT"
+# Stands among those met for all that were too quick to be named.
+_UNSEEN = (0, 0)
 _AGENT = b"/trainmaster/node/__main__.py"
 
 
@@ -76,67 +78,65 @@ class Tree(object):
             cgroups.kill(self.cgroup)
         for one in found:
             process.send(one, _signal.SIGKILL)
-        if self._root is not None:
-            self._kill_children()
+        self._kill_children()
         return found
 
     def _kill_children(self):
-        """Catches what forks and exits faster than /proc can be read: its children become the root's.
+        """Catches what forks and exits faster than /proc can be read: as orphans its children become the root's.
 
         Only the root itself reaps them, so their ids cannot have passed to somebody else.
         """
-        if self._root != os.getpid():
-            return
-        path = "/proc/{0}/task/{0}/children".format(self._root)
-        for _ in range(50):
-            for pid in (process.read(path) or b"").split():
-                if int(pid) not in self._protected:
-                    os.kill(int(pid), _signal.SIGKILL)
+        for _ in range(200):
+            left = self._children()
+            if not left:
+                return
+            for pid in left:
+                os.kill(pid, _signal.SIGKILL)
 
-    def end(self, term_until, give_up_after=10.0, wait=None, is_clear=None):
+    def _children(self):
+        """The root's children that may be ended, dead ones too: the kernel lists them all at one moment."""
+        if self._root != os.getpid():
+            return []
+        listed = process.read("/proc/{0}/task/{0}/children".format(self._root)) or b""
+        return [pid for pid in map(int, listed.split()) if pid not in self._protected]
+
+    def end(self, term_until, give_up_after=10.0, wait=None, reap=None):
         """Ends every process of the tree: asks until the time `term_until()`, then kills until none is left.
 
         Times are of the monotonic clock. `wait(processes, seconds)` passes the time between two looks and may
-        return early; `is_clear()` says whether an empty look can be believed. Returns those that even SIGKILL
-        did not end.
+        return early; `reap()` takes away ended children. Returns those that even SIGKILL did not end.
         """
-        wait = wait or wait_for_any
-        is_done = _Doubt(is_clear or self._is_clear).is_done
+        wait, reap = wait or wait_for_any, reap or _nothing
         found = self._noted(self.ask_to_end())
-        while not is_done(found):
+        pause = 0.005
+        while found or not self._is_clear(reap):
             left = term_until() - time.monotonic()
             if left <= 0:
                 break
-            wait(found, left if found else min(left, 0.005))
-            found = [one for one in found if _lives(one)] or self._noted(self.ask_to_end())
+            # Nothing found though something is there: it hides by forking, and only killing catches it.
+            wait(found, left if found else min(left, pause))
+            pause = min(2 * pause, 0.2)
+            found = _living(found) or self._noted(self.ask_to_end())
         give_up = time.monotonic() + give_up_after
-        while not is_done(found) and time.monotonic() < give_up:
+        while (found or not self._is_clear(reap)) and time.monotonic() < give_up:
+            if not found:
+                self.met.add(_UNSEEN)
             found = self._noted(self.kill())
             wait(found, 0.01)
-            found = [one for one in found if _lives(one)] or self._noted(self.find())
-        return found
+            found = _living(found) or self._noted(self.find())
+        return found or [one for one in map(process.look, self._children()) if one is not None and not one.gone]
 
-    def _is_clear(self):
-        return self.cgroup is None or not cgroups.is_populated(self.cgroup)
+    def _is_clear(self, reap):
+        """Whether an empty look can be believed: it misses what is born behind its back, these two do not."""
+        reap()
+        return not self._children() and not (self.cgroup and self._is_populated())
+
+    def _is_populated(self):
+        return cgroups.is_populated(self.cgroup) and not self._protected.intersection(cgroups.pids(self.cgroup))
 
     def _noted(self, found):
         self.met.update(one.name for one in found)
         return found
-
-
-class _Doubt(object):
-    """An empty look may be wrong (what forks and exits at once is hard to see), but not for ever."""
-
-    def __init__(self, is_clear):
-        self._is_clear = is_clear
-        self._empty_looks = 0
-
-    def is_done(self, found):
-        if found:
-            self._empty_looks = 0
-            return False
-        self._empty_looks += 1
-        return self._is_clear() or self._empty_looks > 20
 
 
 def sweep(run_id, cgroup=None, exclude_pids=(), node=None, grace_seconds=2.0, give_up_after=10.0):
@@ -246,9 +246,13 @@ def _ancestors(pid, table):
     return found
 
 
-def _lives(one):
-    now = process.look(one.pid)
-    return now is not None and now.start_time == one.start_time and not now.gone
+def _living(processes):
+    seen = [(one, process.look(one.pid)) for one in processes]
+    return [one for one, now in seen if now is not None and now.name == one.name and not now.gone]
+
+
+def _nothing():
+    return None
 
 
 def _described(one):
