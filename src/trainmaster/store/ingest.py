@@ -12,7 +12,7 @@ from trainmaster.records import TERMINAL, RunError, RunRecord, Status
 from trainmaster.store import labels, points, runs
 from trainmaster.store.schema import journals
 from trainmaster.store.statements import PreparedSelect
-from trainmaster.store.values import Stored, clean, encode
+from trainmaster.store.values import clean, encode
 
 _OFFSETS = PreparedSelect(
     select(journals.c.journal, journals.c.offset).where(journals.c.run_seq == bindparam("run_seq"))
@@ -103,8 +103,14 @@ class _Batch:
             about = record.get("r")
             handler(self._run if about is None else self._descendant(about), record)
         except Unusable as reason:
-            self.ignored += 1
-            self.because = self.because or clean(str(reason))[:300]
+            self._pass_over(str(reason))
+        except (ValueError, OverflowError, RecursionError) as error:
+            # A number of thousands of digits, a list nested a thousand deep.
+            self._pass_over(f"its value cannot be kept: {error}")
+
+    def _pass_over(self, reason: str) -> None:
+        self.ignored += 1
+        self.because = self.because or clean(reason)[:300]
 
     def finish(self) -> None:
         """Write the collected metrics."""
@@ -136,7 +142,7 @@ class _Batch:
 
     def _append(self, run: RunRecord, record: Mapping[str, Any], kind: str, values: Sequence[Any]) -> None:
         name, step, time = clean(_text_of(record, "n")), _step_of(record), _time_of(record)
-        encoded = [_encoded(value) for value in values]
+        encoded = [encode(value) for value in values]
         metrics = self._metrics.setdefault(run.seq, {})
         batch = metrics.get(name)
         if batch is None:
@@ -257,13 +263,6 @@ def _step_of(record: Mapping[str, Any]) -> int | None:
     if isinstance(step, bool) or not isinstance(step, int) or abs(step) > _LARGEST_STEP:
         return None
     return step
-
-
-def _encoded(value: Any) -> Stored:
-    try:
-        return encode(value)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise Unusable(f"its value cannot be kept: {error}") from None
 
 
 def _error_of(record: Mapping[str, Any]) -> RunError:

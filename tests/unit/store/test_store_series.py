@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.store.points import BLOCK
+from trainmaster.store.series import thin
+from trainmaster.store.values import decode, encode
+
+
+@pytest.fixture
+def log(store, add):
+    add()
+
+    def ingest(values, name="m", batch=1000):
+        for start in range(0, len(values), batch):
+            offset = store.journal_offsets("run").get("j", 0)
+            part = [
+                {"k": "metric", "n": name, "v": value, "t": 10.0 + start + n, "s": start + n}
+                for n, value in enumerate(values[start : start + batch])
+            ]
+            assert store.ingest("run", "j", offset, offset + 1, part)
+        return store
+
+    return ingest
+
+
+VALUES = [
+    0.1,
+    -0.0,
+    5,
+    2**53,
+    2**53 + 1,
+    -(2**70),
+    10**400,
+    True,
+    False,
+    "text",
+    "",
+    None,
+    math.inf,
+    -math.inf,
+    [1],
+    {},
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+def test_values_come_back_with_their_type(log, value):
+    store = log([value])
+    (series,), (summary,) = store.series("run"), store.metrics("run")
+    for found in (series.values[0], summary.last):
+        assert found == value and type(found) is type(value)
+
+
+def test_nan_comes_back_and_is_no_extreme(log):
+    store = log([math.nan, 1.0, math.nan, -2])
+    (series,), (summary,) = store.series("run"), store.metrics("run")
+    assert math.isnan(series.values[0]) and math.isnan(series.values[2])
+    assert (summary.minimum, summary.maximum, summary.count) == (-2.0, 1.0, 4)
+
+
+@given(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(codec="utf-8", exclude_characters="\0"))
+)
+def test_encoding_loses_nothing(value):
+    found = decode(*encode(value))
+    assert type(found) is type(value) and (found == value or value != value)
+
+
+def test_a_series_is_whole_without_a_limit(log):
+    values = [float(n % 7) for n in range(2500)]
+    (series,) = log(values).series("run", "m")
+    assert (series.name, series.kind, series.count) == ("m", "scalar", 2500)
+    assert series.values == tuple(values)
+    assert series.steps == series.index == tuple(range(2500))
+    assert series.times == tuple(10.0 + n for n in range(2500))
+
+
+def test_only_the_metric_asked_for(log):
+    log([1], "a")
+    store = log([2], "b")
+    assert [series.name for series in store.series("run")] == ["a", "b"]
+    assert [series.name for series in store.series("run", "b")] == ["b"]
+    assert store.series("run", "nothing") == []
+
+
+@pytest.mark.parametrize("count", [11, 64, 65, 1000, 12_345])
+def test_a_thinned_series_keeps_ends_and_extremes(log, count):
+    random.seed(count)
+    values = [random.gauss(0, 1) for _ in range(count)]
+    store = log(values, batch=777)
+    for most in (1, 2, 3, 4, 10, 99, 100):
+        (series,) = store.series("run", "m", max_points=most)
+        check_thinned(series, values, most)
+
+
+def check_thinned(series, values, most):
+    count = len(values)
+    assert series.count == count and len(series.values) <= most
+    assert series.index == tuple(sorted(set(series.index)))
+    assert series.values == tuple(values[n] for n in series.index) and series.steps == series.index
+    assert series.index[-1] == count - 1
+    if most > 1:
+        assert series.index[0] == 0
+    if most > 3:
+        assert {min(values), max(values)} <= set(series.values)
+
+
+def test_a_peak_survives_in_every_part(log):
+    count, parts = 40 * BLOCK * 10, 10
+    values = [0.0] * count
+    peaks = [part * count // parts + 123 for part in range(parts)]
+    for peak in peaks:
+        values[peak] = 1.0
+    (series,) = log(values, batch=10_000).series("run", "m", max_points=2 * parts + 2)
+    assert [n for n, value in zip(series.index, series.values, strict=True) if value] == peaks
+
+
+def test_a_thinned_series_of_texts_and_nan(log):
+    (series,) = log(["x", math.nan] * 3000).series("run", "m", max_points=50)
+    assert 20 < len(series.values) <= 50 and "x" in series.values
+
+
+def test_batches_of_any_size_make_the_same_blocks(log):
+    values = [math.sin(n) for n in range(1000)]
+    log(values, "few", batch=7)
+    log(values, "some", batch=37)
+    store = log(values, "at once", batch=1000)
+    a, b, c = (series.index for series in store.series("run", max_points=6))
+    assert a == b == c
+    a, b, c = ((one.minimum, one.maximum, one.last) for one in store.metrics("run"))
+    assert a == b == c == (min(values), max(values), values[-1])
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_limit_is_positive(store, add, most):
+    add()
+    with pytest.raises(UserErrorException, match="max_points"):
+        store.series("run", max_points=most)
+
+
+def test_nobody_has_no_metrics(store):
+    for ask in (store.metrics, store.series, store.journal_offsets):
+        with pytest.raises(RunNotFoundException):
+            ask("nobody")
+
+
+def test_thinning_is_a_plain_function():
+    numbers = [3.0, 1.0, None, 2.0, 9.0, None, None, None, 4.0]
+    extremes = [
+        (n, number, None if number is None else n, number, None if number is None else n)
+        for n, number in enumerate(numbers)
+    ]
+    # In the third part 4.0 is the only number; the second has two.
+    assert thin(extremes, 9, 3) == [0, 1, 3, 4, 8]
