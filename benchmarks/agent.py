@@ -16,9 +16,8 @@ import time
 from pathlib import Path
 
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "trainmaster"
-SCRIPT = "import os, time\nos.write(1, b'%d' % time.monotonic_ns())\n"
-# time.monotonic_ns came with Python 3.7.
-SCRIPT_3_6 = "import os, time\nos.write(1, b'%d' % int(time.monotonic() * 1e9))\n"
+# Not monotonic_ns, which came with Python 3.7.
+SCRIPT = "import os, time\nos.write(1, b'%d' % int(time.monotonic() * 1e9))\n"
 
 
 def measure(rounds: int = 40, python: str = sys.executable) -> dict[str, float]:
@@ -27,7 +26,7 @@ def measure(rounds: int = 40, python: str = sys.executable) -> dict[str, float]:
         folder = Path(name)
         kit = _make_kit(folder / "kit")
         script = folder / "first_line.py"
-        script.write_text(SCRIPT if hasattr(time, "monotonic_ns") and "3.6" not in python else SCRIPT_3_6)
+        script.write_text(SCRIPT)
         bare, through_agent, ending = [], [], []
         for number in range(rounds + 2):
             one = _bare(folder, python, script)
@@ -70,6 +69,9 @@ def _through_agent(folder: Path, kit: Path, python: str, script: Path, number: i
     begun = time.monotonic_ns()
     _wait(_spawn([python, "-I", "-S", "-E", agent, str(node / "plan.json")], node / "agent.log"))
     ended = time.monotonic_ns()
+    result = json.loads((node / "result.json").read_text())
+    if result["reason"] != "exited" or result["first_failure"]:
+        raise SystemExit(f"the measured run failed: {result}")
     first_line = int(log.read_text())
     return (first_line - begun) / 1e6, (ended - first_line) / 1e6
 
@@ -109,7 +111,7 @@ def main() -> None:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    found = measure(options.rounds, options.python)
+    found = measure(options.rounds, os.path.abspath(options.python))
     if options.json:
         print(json.dumps(found))
         return
