@@ -291,7 +291,7 @@ def test_cancel_ends_what_does_not_listen(make: Make, any_kit: Path) -> None:
 
 def test_asking_twice_hastens(make: Make) -> None:
     run = make().shell(IGNORES_TERM)
-    run.plan["grace_seconds"] = 1000.0
+    run.plan["grace_seconds"], run.plan["time_limit_seconds"] = 1e12, 1e12
     agent = run.start()
     run.heard()
     terminate(agent)

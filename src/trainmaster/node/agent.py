@@ -172,10 +172,8 @@ class Agent(object):
             self._decide()
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 return
-            times = [at for at in (self._kill_at, self._limit_at) if at is not None]
-            if self._kill_at is not None:
-                times = [self._kill_at]
-            self._interrupts.wait(max(0.0, min(times) - time.monotonic()) if times else None)
+            at = self._limit_at if self._kill_at is None else self._kill_at
+            self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
 
     def _decide(self):
         if self._kill_at is not None:

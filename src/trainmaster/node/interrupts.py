@@ -38,7 +38,8 @@ class Interrupts(object):
         else:
             import select
 
-            select.select([self._reading], [], [], seconds)
+            # Longer times overflow; whoever waits looks at the clock again anyway.
+            select.select([self._reading], [], [], None if seconds is None else min(seconds, 3600.0))
         try:
             os.read(self._reading, 4096)
         except BlockingIOError:

@@ -172,7 +172,7 @@ def node_marker(run_id, node):
 
 def wait_for_any(processes, seconds, wake=()):
     """Returns when a process has ended or one of `wake` can be read, at the latest after `seconds`."""
-    seconds = max(0.0, seconds)
+    seconds = min(max(0.0, seconds), 3600.0)
     handles = _handles(processes)
     if len(handles) < len(processes):
         # Without handles on all of them (Python before 3.9), looking again now and then is all there is.
