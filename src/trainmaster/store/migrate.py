@@ -7,9 +7,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from alembic.util.exc import CommandError
 from sqlalchemy import create_engine
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from trainmaster.errors import WorkspaceException
@@ -37,7 +35,7 @@ def upgrade(path: Path, hint: str = "") -> None:
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             connection.commit()
-    except (DBAPIError, CommandError) as error:
+    except Exception as error:  # whatever a migration stumbles over, the person gets one clear error
         raise WorkspaceException(
             f"{path} cannot be migrated; it was left as it is", cause=str(error), hint=hint
         ) from error

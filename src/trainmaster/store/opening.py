@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +24,7 @@ def create_database(path: Path) -> Database:
         unfinished.touch(mode=0o600)
         _migrate(unfinished)
         unfinished.rename(path)
+        _sync_folder(path.parent)
     except OSError as error:
         raise WorkspaceException(
             f"{path} cannot be made",
@@ -76,6 +78,15 @@ def _migrate(path: Path, hint: str = "") -> None:
 
     with translated(path):
         upgrade(path, hint)
+
+
+def _sync_folder(folder: Path) -> None:
+    # The file is durable by now; its name is only once the folder is.
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _discard(path: Path) -> None:

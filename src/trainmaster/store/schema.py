@@ -55,8 +55,8 @@ experiments = Table(
     Column("name", String(255), nullable=False, unique=True),
     Column("created_at", Float(53), nullable=False),
     Column("archived_at", Float(53)),
-    Column("run_count", Integer, nullable=False, server_default="0"),
-    Column("tags", Text, nullable=False, server_default=""),
+    Column("run_count", Integer, nullable=False),
+    Column("tags", Text, nullable=False),
 )
 
 # Tags and properties lie in the run's row as JSON, so that a page of runs is one query; run_labels is their

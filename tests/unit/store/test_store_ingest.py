@@ -278,7 +278,7 @@ _RECORDS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_RECORDS | _JSON, max_size=6))
 def test_no_record_whatever_stops_a_journal(store, log_any, records):
     log_any(records)

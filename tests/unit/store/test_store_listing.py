@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.records import RunQuery, Status
+from trainmaster.records import RunQuery, RunRecord, Status
 from trainmaster.store import Store
 
 
@@ -78,8 +78,7 @@ def test_pages_join_without_gap_while_runs_arrive(store, add):
 
 def test_deep_families_are_listed(store, add):
     add("r0")
-    for n in range(1, 300):
-        add(f"r{n}", parent_id=f"r{n - 1}")
+    store.insert_runs(RunRecord(f"r{n}", "exp", Status.RUNNING, 1.0, parent_id=f"r{n - 1}") for n in range(1, 300))
     assert len(ids(store, parent_id="r0", recursive=True, limit=1000)) == 299
 
 

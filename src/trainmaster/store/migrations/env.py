@@ -1,4 +1,8 @@
-"""Alembic's entry: runs the migrations on the connection that `store.migrate` hands over."""
+"""Alembic's entry: runs the migrations on the connection that `store.migrate` hands over.
+
+A migration that makes the table `runs` anew (batch mode does, for most changes) has to make its trigger
+`runs_stay_ended` anew too: SQLite drops it with the old table.
+"""
 
 from alembic import context
 

@@ -39,8 +39,8 @@ def _make_runs() -> None:
         sa.Column("name", sa.String(255), nullable=False),
         sa.Column("created_at", sa.Float(53), nullable=False),
         sa.Column("archived_at", sa.Float(53)),
-        sa.Column("run_count", sa.Integer, server_default="0", nullable=False),
-        sa.Column("tags", sa.Text, server_default="", nullable=False),
+        sa.Column("run_count", sa.Integer, nullable=False),
+        sa.Column("tags", sa.Text, nullable=False),
         sa.PrimaryKeyConstraint("seq", name="pk_experiments"),
         sa.UniqueConstraint("id", name="uq_experiments_id"),
         sa.UniqueConstraint("name", name="uq_experiments_name"),
@@ -69,7 +69,8 @@ def _make_runs() -> None:
         sa.Column("tags", sa.Text, nullable=False),
         sa.Column("properties", sa.Text, nullable=False),
         sa.CheckConstraint(
-            "(ended_at IS NOT NULL) = (status IN ('Canceled', 'Completed', 'Failed'))", name="ck_runs_ended_is_terminal"
+            "(ended_at IS NOT NULL) = (status IN ('Canceled', 'Completed', 'Failed'))",
+            name=op.f("ck_runs_ended_is_terminal"),
         ),
         sa.ForeignKeyConstraint(["experiment_seq"], ["experiments.seq"], name="fk_runs_experiment_seq"),
         sa.ForeignKeyConstraint(["parent_id"], ["runs.id"], name="fk_runs_parent_id"),

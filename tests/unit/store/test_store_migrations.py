@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+
+from trainmaster.errors import WorkspaceException
+from trainmaster.records import RunRecord, Status
+from trainmaster.store import Store, migrate, schema
+
+NEXT = """
+from alembic import op
+import sqlalchemy as sa
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade():
+    with op.batch_alter_table("runs") as table:
+        table.add_column(sa.Column("mood", sa.Text, nullable=False, server_default="fine"))
+    {more}
+"""
+
+
+@pytest.fixture
+def next_release(tmp_path, monkeypatch):
+    """As if the next release had one more migration."""
+
+    def release(more="pass"):
+        location = tmp_path / "migrations"
+        shutil.copytree(migrate.LOCATION, location, ignore=shutil.ignore_patterns("__pycache__"))
+        (location / "versions" / "0002_next.py").write_text(NEXT.format(more=more))
+        monkeypatch.setattr(migrate, "LOCATION", location)
+        monkeypatch.setattr(schema, "REVISION", "0002")
+
+    return release
+
+
+def ask(path, query):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+def definitions(path):
+    query = "SELECT type, name, sql FROM sqlite_master WHERE tbl_name != 'alembic_version' ORDER BY type, name"
+    return [(kind, name, " ".join((sql or "").split())) for kind, name, sql in ask(path, query)]
+
+
+def test_the_migrations_make_the_schema(database):
+    with closing(sqlite3.connect(database)) as driver:
+        engine = create_engine("sqlite://", creator=lambda: driver)
+        with engine.connect() as connection:
+            context = MigrationContext.configure(
+                connection, opts={"compare_type": True, "compare_server_default": True}
+            )
+            assert compare_metadata(context, schema.metadata) == []
+        engine.dispose()
+
+
+def test_they_make_it_to_the_letter(database, tmp_path):
+    """Also what Alembic does not compare: checks, partial indexes, AUTOINCREMENT, WITHOUT ROWID."""
+    engine = create_engine(f"sqlite:///{tmp_path / 'direct.db'}")
+    schema.metadata.create_all(engine)
+    engine.dispose()
+
+    def normal(definition):
+        return sorted(definition.replace("(", "( ").replace(")", " )").replace(",", " , ").split())
+
+    migrated = {name: normal(sql) for kind, name, sql in definitions(database) if kind != "trigger"}
+    direct = {name: normal(sql) for kind, name, sql in definitions(tmp_path / "direct.db")}
+    assert migrated == direct
+
+
+def test_the_revision_is_the_newest_migration():
+    scripts = ScriptDirectory.from_config(migrate.configuration())
+    assert scripts.get_current_head() == schema.REVISION
+    assert all(script.revision.isdecimal() for script in scripts.walk_revisions())
+
+
+def test_an_older_store_is_copied_and_migrated(database, next_release):
+    store = Store.open(database)
+    kept = store.insert_run(RunRecord("run", "exp", Status.RUNNING, 1.0, tags={"a": 1}))
+    store.ingest("run", "j", 0, 1, [{"k": "metric", "n": "m", "v": 1, "t": 1.0}])
+    store.close()
+    next_release()
+    migrated = Store.open(database)
+    assert migrated.get_run("run") == kept and migrated.series("run")[0].values == (1,)
+    migrated.close()
+    assert ask(database, "SELECT mood FROM runs") == [("fine",)]
+    assert ask(database, "SELECT version_num FROM alembic_version") == [("0002",)]
+    copy = database.with_name("trainmaster.db.before-0002")
+    assert ask(copy, "SELECT id FROM runs") == [("run",)]
+    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0001",)]
+    files = {path.name for path in database.parent.iterdir() if path.is_file()}
+    assert files == {database.name, copy.name}
+
+
+def test_what_a_crashed_older_dispatcher_left_is_migrated_too(store, add, tmp_path, database, next_release):
+    add()
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(f"{database}{suffix}", crashed)
+    next_release()
+    migrated = Store.open(crashed / database.name)
+    assert migrated.get_run("run") is not None
+    migrated.close()
+    assert ask(crashed / "trainmaster.db.before-0002", "SELECT id FROM runs") == [("run",)]
+
+
+@pytest.mark.parametrize("more", ['op.execute("SELECT * FROM nothing")', "raise ValueError('on purpose')"])
+def test_a_failing_migration_changes_nothing(database, next_release, more):
+    before, content = definitions(database), ask(database, "SELECT version_num FROM alembic_version")
+    next_release(more)
+    with pytest.raises(WorkspaceException, match="cannot be migrated") as caught:
+        Store.open(database)
+    assert "before-0002" in caught.value.hint
+    assert definitions(database) == before
+    assert ask(database, "SELECT version_num FROM alembic_version") == content
+
+
+def test_a_database_that_was_never_migrated_is(database):
+    with closing(sqlite3.connect(database)) as connection:
+        for kind, name, _ in reversed(definitions(database)):
+            if kind == "table" and not name.startswith("sqlite_"):
+                connection.execute(f"DROP TABLE {name}")
+        connection.execute("DELETE FROM alembic_version")
+        connection.commit()
+    store = Store.open(database)
+    store.put_fact("a", 1)
+    store.close()
