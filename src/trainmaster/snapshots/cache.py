@@ -19,9 +19,10 @@ from typing import NamedTuple
 from blake3 import blake3
 
 from trainmaster.snapshots.blobs import write_atomically
-from trainmaster.snapshots.recheck import CHECKSUM_SIZE, Record
+from trainmaster.snapshots.recheck import Record
 
 _VERSION = 1
+_CHECKSUM_SIZE = 32
 
 
 class Cached(NamedTuple):
@@ -40,12 +41,16 @@ def cache_path(workspace: str, source: bytes) -> str:
     return f"{workspace}/snapshots/.cache/{blake3(source).hexdigest(16)}"
 
 
-def read_cache(descriptor: int, source: bytes) -> Cached | None:
-    """The cache in an open file; None if it is damaged, of another version, or of another folder."""
-    content = os.pread(descriptor, os.fstat(descriptor).st_size, 0)
-    payload = memoryview(content)[CHECKSUM_SIZE:]
+def read_cache(path: str, source: bytes) -> Cached | None:
+    """The cache at `path`; None if it is missing, damaged, of another version, or of another folder."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            content = file.read()
+    except OSError:
+        return None
+    payload = memoryview(content)[_CHECKSUM_SIZE:]
     # Marshal trusts what it reads, so only bytes that were written here are given to it.
-    if blake3(payload).digest() != content[:CHECKSUM_SIZE]:
+    if blake3(payload).digest() != content[:_CHECKSUM_SIZE]:
         return None
     with _no_garbage_collection():
         version, known_source, boot_id, snapshot_id, counts, folders, warnings = marshal.loads(payload)

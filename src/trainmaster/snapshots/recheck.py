@@ -1,26 +1,28 @@
 """Whether folders are still as they were when last taken: the hot loop of an unchanged snapshot.
 
-It is also a program of its own: for large trees a second process checks folders from the end while the first one does
-so from the front (threads would only wait for each other: most of the time goes into one short system call per file).
-So this module imports next to nothing, and works on the plain tuples that the cache holds.
+It works on the plain tuples that the cache holds, and compares all signatures of a folder at once, as bytes.
 """
 
-import marshal
 import os
+import sys
+from array import array
+from collections.abc import Callable
+from itertools import repeat
 from operator import attrgetter
 
 Signature = tuple[int, int, int, int]
 IgnoreFile = tuple[bytes, Signature]
 # path, own signature, ignore file, subfolders, names, signatures, contents, skipped, kept: see `tree.Folder`.
 Record = tuple[bytes, Signature, IgnoreFile | None, bytes, bytes, bytes, bytes, bytes, bool]
+PackNames = Callable[[int, list[bytes]], bytes]
+"""The packed signatures of names in an open folder."""
 
 # The change time cannot be set by a program, so a content change behind a restored modification time shows too.
 sign = attrgetter("st_mtime_ns", "st_ctime_ns", "st_ino", "st_size")
 
-CHECKSUM_SIZE = 32
-_FOLDERS = 5
-"""Where the folders are in the cache's tuple."""
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_SECOND_NS = 1_000_000_000
+_WORD = (1 << 64) - 1
 
 
 def open_folder(root: bytes, path: bytes) -> int:
@@ -28,23 +30,73 @@ def open_folder(root: bytes, path: bytes) -> int:
     return os.open(root + b"/" + path if path else root, _OPEN_FOLDER)
 
 
-def sign_all(descriptor: int, names: list[bytes]) -> list[Signature]:
-    """The signatures of `names` in an open folder; links are not followed."""
-    stat = os.stat
-    return [sign(stat(name, dir_fd=descriptor, follow_symlinks=False)) for name in names]
-
-
-def pack(signatures: list[Signature]) -> bytes:
-    """Signatures as bytes that are equal if they are. Marshal version 2: later ones depend on reference counts."""
-    return marshal.dumps(signatures, 2)
-
-
 def split(joined: bytes) -> list[bytes]:
     """The names that were joined with NUL, the one byte that is in no name."""
     return joined.split(b"\0") if joined else []
 
 
-def is_unchanged(root: bytes, record: Record) -> bool:
+def pack(signatures: list[Signature]) -> bytes:
+    """Signatures as bytes, equal if they are: six columns of 64-bit words, as the kernel's statx has them."""
+    modified, changed, inodes, sizes = zip(*signatures, strict=True) if signatures else ((), (), (), ())
+    words = [word & _WORD for word in inodes + sizes]
+    for times in (changed, modified):
+        words += [time // _SECOND_NS & _WORD for time in times]
+        words += [time % _SECOND_NS for time in times]
+    return array("Q", words).tobytes()
+
+
+def unpack(packed: bytes) -> list[Signature]:
+    """The signatures that `pack` packed."""
+    words = array("q", packed).tolist()
+    count = len(words) // 6
+    inodes, sizes, changed, changed_ns, modified, modified_ns = (
+        words[column * count : (column + 1) * count] for column in range(6)
+    )
+    return [
+        (second * _SECOND_NS + part, changed_second * _SECOND_NS + changed_part, inode, size)
+        for second, part, changed_second, changed_part, inode, size in zip(
+            modified, modified_ns, changed, changed_ns, inodes, sizes, strict=True
+        )
+    ]
+
+
+def pack_names(descriptor: int, names: list[bytes]) -> bytes:
+    """The packed signatures of `names` in an open folder; links are not followed."""
+    stat = os.stat
+    return pack([sign(stat(name, dir_fd=descriptor, follow_symlinks=False)) for name in names])
+
+
+def fast_pack_names() -> PackNames:
+    """`pack_names` by way of the C library, for many files: `os.stat` makes some twenty objects for each of them.
+
+    Loading ctypes takes a few milliseconds. Where the C library or the kernel has no statx, this is `pack_names`.
+    """
+    try:
+        import ctypes
+
+        statx = ctypes.PyDLL(None).statx
+    except (ImportError, AttributeError, OSError):
+        return pack_names
+    at_once, size, words = 1024, 256, 256 // 8
+    no_follow, basic = 0x100, 0x7FF
+    buffer = ctypes.create_string_buffer(at_once * size)
+    # Objects made once, and no declared argument types: those would make an object for each argument of each call.
+    slots = [ctypes.c_void_p(ctypes.addressof(buffer) + number * size) for number in range(at_once)]
+    view = memoryview(buffer).cast("B").cast("Q")
+    columns = (4, 5, 12, 13, 14, 15)  # inode, size, changed, its nanoseconds, modified, its nanoseconds
+
+    def pack_some(descriptor: int, names: list[bytes]) -> bytes:
+        if len(names) > at_once:
+            return pack_names(descriptor, names)
+        if any(map(statx, repeat(descriptor), names, repeat(no_follow), repeat(basic), slots)):
+            raise FileNotFoundError("a name went away")
+        return b"".join([view[column : len(names) * words : words].tobytes() for column in columns])
+
+    works = sys.byteorder == "little" and statx(-1, b"/", no_follow, basic, slots[0]) == 0
+    return pack_some if works else pack_names
+
+
+def is_unchanged(root: bytes, record: Record, pack_some: PackNames = pack_names) -> bool:
     """Whether the folder has the same names, and each the same signature, as when `record` was made."""
     path, own, ignore_file, _, names, signatures = record[:6]
     try:
@@ -54,18 +106,10 @@ def is_unchanged(root: bytes, record: Record) -> bool:
     try:
         if sign(os.fstat(descriptor)) != own:
             return False
-        if ignore_file and sign_all(descriptor, [ignore_file[0]]) != [ignore_file[1]]:
+        if ignore_file and pack_some(descriptor, [ignore_file[0]]) != pack([ignore_file[1]]):
             return False
-        return pack(sign_all(descriptor, split(names))) == signatures
+        return pack_some(descriptor, split(names)) == signatures
     except OSError:
         return False
     finally:
         os.close(descriptor)
-
-
-def main(root: bytes) -> None:
-    """Check the folders of the cache on standard input from the last to the first; one byte of answer for each."""
-    cached = os.pread(0, os.fstat(0).st_size, 0)
-    folders = marshal.loads(memoryview(cached)[CHECKSUM_SIZE:])[_FOLDERS]
-    for record in reversed(folders):
-        os.write(1, b"1" if is_unchanged(root, record) else b"0")

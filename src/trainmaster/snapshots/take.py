@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -93,9 +92,8 @@ def _place(source: Path, workspace: Path) -> _Place:
 
 def _take(place: _Place, limits: Limits) -> Snapshot:
     scan_start_ns = time.time_ns()
-    with _open_cache(place) as descriptor:
-        cached = _read_cache(place, descriptor)
-        unchanged = find_unchanged(place.source, cached.folders, descriptor) if cached else frozenset()
+    cached = read_cache(place.cache, place.source)
+    unchanged = find_unchanged(place.source, cached.folders) if cached else frozenset()
     if cached and len(unchanged) == len(cached.folders) and _blobs_are_sure(place, cached):
         amount = Amount(cached.file_count, cached.byte_count)
         if is_within(amount, limits):
@@ -109,24 +107,6 @@ def _take(place: _Place, limits: Limits) -> Snapshot:
         _forget_missing(place.blobs, folders)
     _store_new(place, folders)
     return _finish(place, folders, scan_start_ns)
-
-
-@contextlib.contextmanager
-def _open_cache(place: _Place) -> Iterator[int]:
-    """The cache's file; held open, so that the second process reads the same one as this. -1 if there is none."""
-    try:
-        descriptor = os.open(place.cache, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        yield -1
-        return
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _read_cache(place: _Place, descriptor: int) -> Cached | None:
-    return read_cache(descriptor, place.source) if descriptor >= 0 else None
 
 
 def _blobs_are_sure(place: _Place, cached: Cached) -> bool:

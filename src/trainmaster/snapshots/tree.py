@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import marshal
 import os
 import stat
 from collections.abc import Mapping, Set
@@ -26,6 +25,7 @@ from trainmaster.snapshots.recheck import (
     pack,
     sign,
     split,
+    unpack,
 )
 
 # Timestamps come from a clock that ticks every few milliseconds: a second change within the tick leaves no trace. What
@@ -91,7 +91,7 @@ def from_record(record: Record) -> Folder:
     folder.ignore_file = ignore_file
     folder.subfolders = split(subfolders)
     folder.names = split(names)
-    folder.signatures = marshal.loads(signatures)
+    folder.signatures = unpack(signatures)
     folder.contents = split(contents)
     folder.skipped = split(skipped)
     folder.kept = kept

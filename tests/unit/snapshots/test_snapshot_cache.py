@@ -6,18 +6,20 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from snapshot_folders import contents, fill, laid_out, let_it_settle, taken
 
 from trainmaster.errors import SnapshotException
-from trainmaster.snapshots import drop_caches, take, take_snapshot, verify_snapshot
+from trainmaster.snapshots import drop_caches, parallel, take, take_snapshot, verify_snapshot
 from trainmaster.snapshots.blobs import store_file
+from trainmaster.snapshots.recheck import fast_pack_names, open_folder, pack, pack_names, sign, unpack
 
 
 @pytest.fixture
@@ -217,8 +219,8 @@ def test_a_second_process_gives_the_same_answers(source, workspace, monkeypatch,
     fill(source, {f"d{n:02}/f{m}": f"{n} {m}" for n in range(30) for m in range(5)})
     let_it_settle(source)
     first = take_snapshot(source, workspace)
-    monkeypatch.setattr("trainmaster.snapshots.parallel._WORTH_A_PROCESS", 0)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    monkeypatch.setattr(parallel, "_MANY_FILES", 0)
+    monkeypatch.setattr(parallel, "_may_fork", lambda: True)
     hashed.clear()
     assert take_snapshot(source, workspace) == first
     assert hashed == []
@@ -228,13 +230,60 @@ def test_a_second_process_gives_the_same_answers(source, workspace, monkeypatch,
     assert sorted(hashed) == ["f0", "f0"]
 
 
-@pytest.mark.parametrize("executable", ["", "/nowhere/python", "/bin/false", "/usr/bin/python-of-mine"])
-def test_a_second_process_that_does_not_work_is_not_missed(source, workspace, settled, monkeypatch, hashed, executable):
-    monkeypatch.setattr("trainmaster.snapshots.parallel._WORTH_A_PROCESS", 0)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr(sys, "executable", executable)
+@pytest.mark.parametrize("fault", ["cannot be started", "dies at once", "has threads"])
+def test_a_second_process_that_does_not_work_is_not_missed(source, workspace, settled, monkeypatch, hashed, fault):
+    monkeypatch.setattr(parallel, "_MANY_FILES", 0)
+    monkeypatch.setattr(parallel, "_may_fork", lambda: fault != "has threads")
+    if fault == "cannot be started":
+        monkeypatch.setattr(os, "fork", refuse_to_fork)
+    if fault == "dies at once":
+        monkeypatch.setattr(parallel, "_answer", lambda *_: os._exit(1))
     assert take_snapshot(source, workspace) == settled
     assert hashed == []
+
+
+def refuse_to_fork():
+    raise BlockingIOError("Resource temporarily unavailable")
+
+
+def test_a_process_with_threads_is_not_forked(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert not parallel._may_fork()
+    finally:
+        done.set()
+        thread.join()
+
+
+stamps = st.integers(-(10**18), 10**19)
+signatures = st.tuples(stamps, stamps, st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+
+
+@given(st.lists(signatures, max_size=5))
+def test_signatures_survive_packing(some):
+    assert unpack(pack(some)) == some
+
+
+def test_both_ways_of_packing_agree(source):
+    fill(source, {f"f{n}": "x" * n for n in range(30)} | {"é": ""})
+    (source / "link").symlink_to("/nowhere")
+    (source / "folder").mkdir()
+    os.utime(source / "f1", ns=(0, -1_500_000_000))
+    os.utime(source / "f2", ns=(0, 5_000_000_000_000_000_001))
+    names = [os.fsencode(path.name) for path in source.iterdir()]
+    descriptor = open_folder(os.fsencode(source), b"")
+    try:
+        fast = fast_pack_names()
+        for some in (names, [], names[:1], names * 50):
+            assert fast(descriptor, some) == pack_names(descriptor, some)
+        assert unpack(fast(descriptor, names))[0] == sign(os.lstat(source / os.fsdecode(names[0])))
+        with pytest.raises(FileNotFoundError):
+            fast(descriptor, [b"missing"])
+    finally:
+        os.close(descriptor)
 
 
 TAKER = "import sys; from trainmaster.snapshots import *; print(take_snapshot(*sys.argv[1:]).id)"
