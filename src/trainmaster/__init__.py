@@ -28,6 +28,8 @@ _HOMES = {
     "MpiConfiguration": "trainmaster.estimators",
     "TensorflowConfiguration": "trainmaster.estimators",
     "PyTorchConfiguration": "trainmaster.estimators",
+    "Environment": "trainmaster.environments.definition",
+    "CondaDependencies": "trainmaster.environments.conda_dependencies",
     "ComputeTarget": "trainmaster.compute",
     "LocalCompute": "trainmaster.compute",
     "Datastore": "trainmaster.datastores",

@@ -1,0 +1,74 @@
+"""What the tests with a real dispatcher share: one workspace per file for those that do not disturb it, and gates."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import end_workspace
+from trainmaster import Estimator, Experiment, Workspace
+from trainmaster.run import Run
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
+    """One workspace for all tests of a file: starting a dispatcher is the costly part."""
+    ws = Workspace.create("shared", path=tmp_path_factory.mktemp("shared") / "workspace", show_output=False)
+    yield ws
+    end_workspace(ws.path)
+
+
+@pytest.fixture
+def launch(shared: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
+    """`submit`, to the shared workspace."""
+
+    def send(script: str, *, experiment: str = "spine", workspace: Workspace = shared, **settings: Any) -> Run:
+        settings.setdefault("user_managed", True)
+        settings.setdefault("compute_target", "local")
+        tags = settings.pop("tags", None)
+        source = project(train=script)
+        return Experiment(workspace, experiment).submit(
+            Estimator(str(source), entry_script="train.py", **settings), tags=tags
+        )
+
+    return send
+
+
+class Gate:
+    """Where a script waits until the test lets it through: no clock decides."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._arrived = path.with_suffix(".arrived")
+        os.mkfifo(path)
+        os.mkfifo(self._arrived)
+
+    @property
+    def wait(self) -> str:
+        """The line for the script: says that it has come, then waits."""
+        return f"open({str(self._arrived)!r}, 'w').close(); open({str(self.path)!r}).read()"
+
+    def await_arrival(self, seconds: float = 30.0) -> None:
+        """Returns when the script is at the gate."""
+        handle = os.open(self._arrived, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            poll = select.poll()
+            poll.register(handle, select.POLLIN | select.POLLHUP)
+            assert poll.poll(seconds * 1000), "the script did not come to the gate"
+        finally:
+            os.close(handle)
+
+    def open(self) -> None:
+        """Lets the script through."""
+        os.close(os.open(self.path, os.O_WRONLY))
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Callable[[str], Gate]:
+    """Makes gates."""
+    return lambda name="gate": Gate(tmp_path / name)
