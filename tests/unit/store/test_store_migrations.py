@@ -9,10 +9,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from trainmaster.errors import WorkspaceException
-from trainmaster.records import RunRecord, Status
-from trainmaster.store import Store, migrate, schema
+from trainmaster.records import RunQuery, RunRecord, Status
+from trainmaster.store import Store, listing, migrate, schema
 
 NEXT = """
 from alembic import op
@@ -136,3 +138,16 @@ def test_a_database_that_was_never_migrated_is(database):
     store = Store.open(database)
     store.put_fact("a", 1)
     store.close()
+
+
+def test_the_schema_and_the_lists_can_be_said_to_postgresql():
+    dialect = postgresql.dialect()
+    for table in schema.metadata.sorted_tables:
+        assert "CREATE TABLE" in str(CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            assert "CREATE INDEX" in str(CreateIndex(index).compile(dialect=dialect))
+    query = RunQuery(
+        "exp", "a", True, tags={"a": 1, "b": None}, properties={"p": 1}, statuses=("Queued",), before_seq=5
+    )
+    statement = listing._statement(listing._shape(query))
+    assert "WITH RECURSIVE" in statement._compile(dialect).string
