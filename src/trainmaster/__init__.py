@@ -6,7 +6,6 @@ on Python 3.6 and with nothing else installed: there only `Run` and the errors c
 
 import os
 import sys
-import types
 
 __version__ = "0.1.0"
 
@@ -39,6 +38,32 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
+# Type checkers take this for true; nobody imports `typing` for it.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from trainmaster.compute import ComputeTarget as ComputeTarget
+    from trainmaster.compute import LocalCompute as LocalCompute
+    from trainmaster.datastores import DataPath as DataPath
+    from trainmaster.datastores import DataReference as DataReference
+    from trainmaster.datastores import Datastore as Datastore
+    from trainmaster.estimators import Estimator as Estimator
+    from trainmaster.estimators import Gloo as Gloo
+    from trainmaster.estimators import Mpi as Mpi
+    from trainmaster.estimators import MpiConfiguration as MpiConfiguration
+    from trainmaster.estimators import Nccl as Nccl
+    from trainmaster.estimators import ParameterServer as ParameterServer
+    from trainmaster.estimators import PyTorch as PyTorch
+    from trainmaster.estimators import PyTorchConfiguration as PyTorchConfiguration
+    from trainmaster.estimators import RunConfiguration as RunConfiguration
+    from trainmaster.estimators import ScriptRunConfig as ScriptRunConfig
+    from trainmaster.estimators import SKLearn as SKLearn
+    from trainmaster.estimators import TensorFlow as TensorFlow
+    from trainmaster.estimators import TensorflowConfiguration as TensorflowConfiguration
+    from trainmaster.experiment import Experiment as Experiment
+    from trainmaster.run import Run as Run
+    from trainmaster.run import ScriptRun as ScriptRun
+    from trainmaster.workspace import Workspace as Workspace
+
 
 def _load(name):
     home = _HOMES.get(name)
@@ -62,7 +87,7 @@ def _find_full_package():
     module.__path__ = pkgutil.extend_path(module.__path__, __name__)
 
 
-class _LazyPackage(types.ModuleType):
+class _LazyPackage(type(sys)):
     # Python 3.6 has no module-level __getattr__.
     def __getattr__(self, name):
         value = _load(name)

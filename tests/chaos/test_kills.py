@@ -182,7 +182,7 @@ def storm(workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.timeout(1500)
 def test_every_run_ends_rightly_whatever_is_killed(storm: Storm) -> None:
     storm.rage(KILLS)
-    runs = [run for run in storm.workspace.experiments["storm"].get_runs()]
+    runs = list(storm.workspace.experiments["storm"].get_runs())
     for run in runs:
         run.wait_for_completion(raise_on_error=False)
     print(f"{sum(storm.kills.values())} kills, {len(runs)} runs")

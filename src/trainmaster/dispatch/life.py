@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch import files
@@ -29,6 +30,8 @@ log = logging.getLogger("trainmaster.dispatch")
 # Beyond the grace the agent has itself for its processes; an agent that takes longer is killed.
 _AGENT_PATIENCE_SECONDS = 30.0
 
+_LITTLE_ROOM = 1024 * 1024
+
 _NOT_BEGUN = frozenset({Status.NOT_STARTED, Status.PREPARING, Status.QUEUED})
 
 
@@ -49,6 +52,7 @@ class Life:
         self._sources = sources
         self._folder = yard.folder.run(record.id)
         self._cancel = asyncio.Event()
+        self._disk_full = False
         if record.status is Status.CANCEL_REQUESTED:
             self._cancel.set()
 
@@ -165,6 +169,8 @@ class Life:
     async def _end(self, spec: JobSpec) -> None:
         """Everything the run left is brought in; only then does it get its terminal state."""
         nodes = self._nodes(spec)
+        # Asked now: a script that could not write its own last words for lack of room is explained by this.
+        self._disk_full = self._disk_full or is_full(self._folder.path)
         results = [read_json(self._folder.node(number) / "result.json") for number in range(nodes.count)]
         if None in results:
             await asyncio.to_thread(self._engine.sweep, nodes)
@@ -175,8 +181,15 @@ class Life:
         warnings = await after_job(self._record, spec, self._yard)
         files.collect(self._folder)
         await self._yard.bring_in(self.run_id)
-        end = outcome(results, cancel_requested=self._cancel.is_set(), time_limit=spec.max_run_duration_seconds)
-        self._move(end.status, error=end.error, warnings=(*self._record.warnings, *end.warnings, *warnings))
+        end = outcome(
+            results,
+            cancel_requested=self._cancel.is_set(),
+            time_limit=spec.max_run_duration_seconds,
+            disk_full=self._disk_full,
+        )
+        noted = self._yard.store.get_run(self.run_id)
+        before = noted.warnings if noted else ()
+        self._move(end.status, error=end.error, warnings=(*before, *end.warnings, *warnings))
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""
@@ -229,6 +242,12 @@ class Life:
                 self.doing = f"waiting to write the end of the run: {error}"
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 30.0)
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk has hardly any room left."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize < _LITTLE_ROOM
 
 
 def run_error(error: AzureMLException | OSError) -> RunError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.records import RunError, Status
@@ -19,13 +19,19 @@ class Outcome:
     warnings: tuple[str, ...] = ()
 
 
-def outcome(results: Sequence[Mapping[str, Any] | None], *, cancel_requested: bool, time_limit: int | None) -> Outcome:
+def outcome(
+    results: Sequence[Mapping[str, Any] | None],
+    *,
+    cancel_requested: bool,
+    time_limit: int | None,
+    disk_full: bool = False,
+) -> Outcome:
     """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one)."""
     warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
     for number, result in enumerate(results):
         found = _failure(number, result, cancel_requested, time_limit)
         if found is not None:
-            return Outcome(found.status, found.error, warnings)
+            return Outcome(found.status, _with_disk(found.error) if disk_full else found.error, warnings)
     return Outcome(Status.COMPLETED, None, warnings)
 
 
@@ -51,6 +57,12 @@ def _failure(
     if failure:
         return Outcome(Status.FAILED, script_error(node, failure))
     return None
+
+
+def _with_disk(error: RunError | None) -> RunError | None:
+    if error is None:
+        return None
+    return replace(error, message=f"{error.message}\nThe disk of the workspace was full (no space left on device).")
 
 
 def _agent_lost(node: int, cancel_requested: bool) -> Outcome:
