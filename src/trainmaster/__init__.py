@@ -87,7 +87,7 @@ def _find_full_package():
     module.__path__ = pkgutil.extend_path(module.__path__, __name__)
 
 
-class _LazyPackage(type(sys)):
+class _LazyPackage(type(sys)):  # type: ignore[misc]
     # Python 3.6 has no module-level __getattr__.
     def __getattr__(self, name):
         value = _load(name)
