@@ -3,7 +3,7 @@
 - A second snapshot of 50,000 unchanged files, against `git status` in the same folder.
 - The first and the second snapshot of 20 files, and laying them out as a working folder.
 
-Run `python benchmarks/snapshot.py [--json] [--files N] [--rounds N]`, or call `run()`.
+Run `python benchmarks/snapshot.py [--json] [--files N] [--rounds N]`, or call `measure()`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FILES_PER_FOLDER = 100
 SETTLE_SECONDS = 0.3
 
 
-def run(files: int = 50_000, rounds: int = 11) -> dict[str, Any]:
+def measure(files: int = 50_000, rounds: int = 11) -> dict[str, Any]:
     """Measure everything; seconds, medians of rounds in which the candidates take turns."""
     with tempfile.TemporaryDirectory(prefix="snapshot-benchmark-") as folder:
         large = _large_tree(Path(folder), files, rounds)
@@ -133,7 +133,7 @@ def main() -> None:
     options = parser.parse_args()
     if not shutil.which("git"):
         parser.error("git is needed to compare with")
-    results = run(options.files, options.rounds)
+    results = measure(options.files, options.rounds)
     print(json.dumps(results, indent=1) if options.json else _table(results))
 
 

@@ -107,7 +107,7 @@ def _store_whole(blobs: str, descriptor: int, size: int) -> str | None:
     if not has_blob(blobs, digest, size):
         with _new_file(blobs) as temporary:
             _write_all(temporary.descriptor, content)
-            temporary.keep(digest)
+            temporary.move_to(blob_path(blobs, digest))
     return digest
 
 
@@ -127,7 +127,7 @@ def _store_in_pieces(blobs: str, descriptor: int, size: int) -> str | None:
             copied += len(piece)
         if copied != size:
             return None
-        temporary.keep(hasher.hexdigest())
+        temporary.move_to(blob_path(blobs, hasher.hexdigest()))
     return hasher.hexdigest()
 
 
@@ -148,19 +148,17 @@ def _write_all(descriptor: int, content: bytes) -> None:
 
 
 class _Temporary:
-    def __init__(self, blobs: str, path: str, descriptor: int) -> None:
+    def __init__(self, path: str, descriptor: int) -> None:
         self.descriptor = descriptor
         self.is_kept = False
-        self.path = path
-        self._blobs = blobs
+        self._path = path
 
-    def keep(self, digest: str) -> None:
-        final = blob_path(self._blobs, digest)
+    def move_to(self, path: str) -> None:
         try:
-            os.rename(self.path, final)
+            os.rename(self._path, path)
         except FileNotFoundError:
-            os.makedirs(os.path.dirname(final), exist_ok=True)
-            os.rename(self.path, final)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.rename(self._path, path)
         self.is_kept = True
 
 
@@ -174,7 +172,7 @@ def _new_file(blobs: str) -> Iterator[_Temporary]:
     except FileNotFoundError:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, flags, 0o444)
-    temporary = _Temporary(blobs, path, descriptor)
+    temporary = _Temporary(path, descriptor)
     try:
         yield temporary
     finally:
@@ -183,23 +181,17 @@ def _new_file(blobs: str) -> Iterator[_Temporary]:
             os.unlink(path)
 
 
-def write_atomically(path: str, content: bytes) -> None:
-    """Put `content` at `path` such that a reader sees all of it or none."""
-    temporary = f"{path}.partial-{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
+def write_atomically(blobs: str, path: str, content: bytes) -> None:
+    """Put `content` at `path`, in the workspace of `blobs`, such that a reader sees all of it or none."""
+    with _new_file(blobs) as temporary:
+        _write_all(temporary.descriptor, content)
+        temporary.move_to(path)
 
 
-def sweep_forgotten(folder: str, mark: str = "") -> None:
-    """Remove what killed processes left half-written in `folder`; the age is far beyond any copy that still goes."""
+def sweep_forgotten(blobs: str) -> None:
+    """Remove what killed processes left half-written; the age is far beyond any copy that still goes on."""
     limit = time.time() - _FORGOTTEN_SECONDS
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+    with contextlib.suppress(OSError), os.scandir(f"{blobs}/.partial") as entries:
         for entry in entries:
-            if mark in entry.name and entry.stat(follow_symlinks=False).st_mtime < limit:
+            if entry.stat(follow_symlinks=False).st_mtime < limit:
                 os.unlink(entry.path)

@@ -11,17 +11,18 @@ from __future__ import annotations
 import contextlib
 import gc
 import marshal
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from blake3 import blake3
 
+from trainmaster import __version__
 from trainmaster.snapshots.blobs import write_atomically
 from trainmaster.snapshots.recheck import Record
 
-_VERSION = 1
+# With the package's own version: another one may leave out other names.
+_VERSION = f"1 {__version__}"
 _CHECKSUM_SIZE = 32
 
 
@@ -59,14 +60,13 @@ def read_cache(path: str, source: bytes) -> Cached | None:
     return Cached(boot_id, snapshot_id, counts[0], counts[1], warnings, folders)
 
 
-def write_cache(path: str, source: bytes, cached: Cached) -> None:
+def write_cache(blobs: str, path: str, source: bytes, cached: Cached) -> None:
     """Keep `cached` for next time. A cache that cannot be written only costs time, so that is no error."""
     counts = (cached.file_count, cached.byte_count)
     fields = (_VERSION, source, cached.boot_id, cached.snapshot_id, counts, cached.folders, cached.warnings)
     payload = marshal.dumps(fields)
     with contextlib.suppress(OSError):
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomically(path, blake3(payload).digest() + payload)
+        write_atomically(blobs, path, blake3(payload).digest() + payload)
 
 
 def drop_caches(workspace: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 from array import array
 from collections.abc import Callable
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter
 
 Signature = tuple[int, int, int, int]
@@ -86,11 +86,14 @@ def fast_pack_names() -> PackNames:
     columns = (4, 5, 12, 13, 14, 15)  # inode, size, changed, its nanoseconds, modified, its nanoseconds
 
     def pack_some(descriptor: int, names: list[bytes]) -> bytes:
-        if len(names) > at_once:
-            return pack_names(descriptor, names)
-        if any(map(statx, repeat(descriptor), names, repeat(no_follow), repeat(basic), slots)):
-            raise FileNotFoundError("a name went away")
-        return b"".join([view[column : len(names) * words : words].tobytes() for column in columns])
+        packed: list[list[bytes]] = [[] for _ in columns]
+        for start in range(0, len(names), at_once):
+            some = names[start : start + at_once]
+            if any(map(statx, repeat(descriptor), some, repeat(no_follow), repeat(basic), slots)):
+                raise FileNotFoundError("a name went away")
+            for column, parts in zip(columns, packed, strict=True):
+                parts.append(view[column : len(some) * words : words].tobytes())
+        return b"".join(chain.from_iterable(packed))
 
     works = sys.byteorder == "little" and statx(-1, b"/", no_follow, basic, slots[0]) == 0
     return pack_some if works else pack_names

@@ -119,6 +119,7 @@ def _forget_missing(blobs: str, folders: list[Folder]) -> None:
             is_file = content and not content.startswith(LINK)
             if is_file and not has_blob(blobs, content[1:].decode(), folder.signatures[position][3]):
                 folder.contents[position] = b""
+                folder.record = None
 
 
 def _store_new(place: _Place, folders: list[Folder]) -> None:
@@ -128,7 +129,7 @@ def _store_new(place: _Place, folders: list[Folder]) -> None:
             if content:
                 continue
             if not swept:
-                sweep_forgotten(f"{place.blobs}/.partial")
+                sweep_forgotten(place.blobs)
                 swept = True
             stored = store_file(place.blobs, place.source + b"/" + folder.path_of(folder.names[position]))
             folder.contents[position] = (PROGRAM if stored.executable else FILE) + stored.digest.encode()
@@ -140,9 +141,9 @@ def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapsho
     snapshot_id = manifest_id(text)
     path = manifest_path(place.workspace, snapshot_id)
     try:
-        if not os.path.exists(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            write_atomically(path, text)
+        # A power cut may leave an empty file under the right name.
+        if not os.path.exists(path) or os.path.getsize(path) != len(text):
+            write_atomically(place.blobs, path, text)
     except OSError as error:
         raise SnapshotException(
             "Cannot write the snapshot into the workspace", cause=str(error), hint="Is the disk full or read-only?"
@@ -151,7 +152,7 @@ def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapsho
     warnings = size_warnings(amount) + _skip_warnings(folders)
     records = [to_record(folder, scan_start_ns) for folder in folders]
     cached = Cached(boot_id(), snapshot_id, amount.files, amount.bytes, warnings, records)
-    write_cache(place.cache, place.source, cached)
+    write_cache(place.blobs, place.cache, place.source, cached)
     return Snapshot(snapshot_id, amount.files, amount.bytes, warnings)
 
 

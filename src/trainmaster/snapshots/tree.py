@@ -56,6 +56,8 @@ class Folder:
         """Names of sockets, pipes and devices."""
         self.kept = True
         """False for an environment, of which nothing is taken, not even the folder."""
+        self.record: Record | None = None
+        """What the cache has of it, if that still holds."""
 
     def path_of(self, name: bytes) -> bytes:
         """`name` in this folder, relative to the source."""
@@ -64,6 +66,8 @@ class Folder:
 
 def to_record(folder: Folder, scan_start_ns: int) -> Record:
     """`folder` as the cache keeps it, with nothing in it that could change unseen."""
+    if folder.record is not None:
+        return folder.record
     ignore_file = folder.ignore_file
     return (
         folder.path,
@@ -171,19 +175,25 @@ class Walk(NamedTuple):
         record = self.known.get(visit.path)
         if visit.rules_known and record is not None and visit.path in self.unchanged:
             folder = from_record(record)
+            folder.record = record
             return folder, self._below(visit, folder, rules_known=True)
         try:
             descriptor = open_folder(self.root, visit.path)
         except (FileNotFoundError, NotADirectoryError):
             raise SourceChangedError from None
         except OSError as error:
-            raise unreadable(self.root + b"/" + visit.path, error) from None
+            raise unreadable(self._full_path(visit), error) from None
         try:
             return self._list(visit, descriptor, record)
         except FileNotFoundError:
             raise SourceChangedError from None
+        except OSError as error:
+            raise unreadable(self._full_path(visit), error) from None
         finally:
             os.close(descriptor)
+
+    def _full_path(self, visit: _Visit) -> bytes:
+        return self.root + b"/" + visit.path if visit.path else self.root
 
     def _below(self, visit: _Visit, folder: Folder, rules_known: bool) -> list[_Visit]:
         scope = visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)

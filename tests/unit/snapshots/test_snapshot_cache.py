@@ -208,6 +208,21 @@ def test_blobs_are_looked_after_once_after_a_reboot(source, workspace, settled, 
     assert hashed == []
 
 
+def test_a_manifest_cut_short_is_written_again(source, workspace, settled, monkeypatch):
+    manifest = workspace / "snapshots" / f"{settled.id}.json"
+    manifest.chmod(0o644)
+    manifest.write_bytes(b"")
+    monkeypatch.setattr(take, "boot_id", lambda: "another boot")
+    assert take_snapshot(source, workspace) == settled
+    verify_snapshot(workspace, settled.id)
+
+
+def test_the_cache_of_another_version_is_not_used(source, workspace, settled, hashed, monkeypatch):
+    monkeypatch.setattr("trainmaster.snapshots.cache._VERSION", "0")
+    assert take_snapshot(source, workspace) == settled
+    assert len(hashed) == 4
+
+
 def test_dropped_caches_make_a_full_snapshot(source, workspace, settled, hashed):
     drop_caches(workspace)
     assert take_snapshot(source, workspace) == settled
