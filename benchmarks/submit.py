@@ -139,9 +139,8 @@ def main() -> None:
     print(f"subprocess of the script, to its first line      {found['bare_ms']:7.1f} ms")
     print(f"submit() to its first line                       {found['submit_ms']:7.1f} ms")
     print(f"added                                            {found['added_ms']:7.1f} ms   (target: 60)")
-    print(
-        f"submit() with {found['finished_runs']:,} finished runs            {found['submit_with_finished_runs_ms']:7.1f} ms"
-    )
+    count, took = found["finished_runs"], found["submit_with_finished_runs_ms"]
+    print(f"submit() with {count:,} finished runs            {took:7.1f} ms")
     print(f"ratio                                            {found['ratio_full_to_empty']:7.2f}      (target: 1.2)")
 
 

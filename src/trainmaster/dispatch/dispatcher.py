@@ -49,8 +49,12 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
     _make_room(folder)
-    listener = await server.listen(str(folder.socket))
-    folder.socket.chmod(0o600)
+    # From its first moment the socket is its owner's alone.
+    mask = os.umask(0o177)
+    try:
+        listener = await server.listen(str(folder.socket))
+    finally:
+        os.umask(mask)
     log.info("dispatcher %d serves %s", os.getpid(), folder.path)
     try:
         for record in store.active_runs():

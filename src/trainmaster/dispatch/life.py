@@ -187,9 +187,8 @@ class Life:
             time_limit=spec.max_run_duration_seconds,
             disk_full=self._disk_full,
         )
-        noted = self._yard.store.get_run(self.run_id)
-        before = noted.warnings if noted else ()
-        self._move(end.status, error=end.error, warnings=(*before, *end.warnings, *warnings))
+        self._yard.store.add_warnings(self.run_id, *end.warnings, *warnings)
+        self._move(end.status, error=end.error)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""

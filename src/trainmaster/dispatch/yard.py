@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.dispatch import owners
@@ -83,7 +84,7 @@ class Yard:
         """While runs go: their journals into the store, now and then."""
         while self._lives:
             await asyncio.sleep(_INGEST_SECONDS)
-            for run_id in list(self._lives):
+            for run_id in [run_id for held in self._held.values() for run_id in held]:
                 await self.bring_in(run_id)
         self._ticker = None
 
@@ -164,8 +165,6 @@ class Yard:
             reason = life.doing
         if not reason or record.status in TERMINAL:
             return record
-        from dataclasses import replace
-
         return replace(record, waiting_for=reason)
 
     # The states
