@@ -6,7 +6,6 @@ import builtins
 import getpass
 import os
 import re
-import secrets
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -87,7 +86,7 @@ class Experiment:
         snapshot = take_snapshot(source, self._workspace.path)
         spec = replace(spec, snapshot_id=snapshot.id)
         record = RunRecord(
-            id=f"{self.name[:200]}_{int(time.time())}_{secrets.token_hex(4)}",
+            id=f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
             experiment=self.name,
             status=Status.NOT_STARTED,
             created_at=time.time(),

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import time
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -327,6 +326,8 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
     """The folder and its identity; harmless where one is already, also when two do it at once."""
     if folder.identity.exists():
         return
+    import uuid
+
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
         folder.path.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,72 @@
+"""All commands: names, where they are, and what help says. Nothing of them is loaded to list them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """One command: `function` in `trainmaster.cli.<module>`, with `<function>_arguments` beside it."""
+
+    name: str
+    module: str
+    function: str
+    summary: str
+
+
+SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
+    (
+        "Run",
+        (
+            Command("submit", "submit", "submit", "run a script of a folder"),
+            Command("cancel", "runs", "cancel", "end runs and all their processes"),
+        ),
+    ),
+    (
+        "Look",
+        (
+            Command("runs", "runs", "runs", "list runs, newest first"),
+            Command("show", "runs", "show", "one run: its state, error, settings"),
+            Command("logs", "logs", "logs", "what a run printed; -f follows it"),
+            Command("metrics", "metrics", "metrics", "what a run logged, with sparklines"),
+            Command("files", "files", "files", "the files of a run"),
+            Command("download", "files", "download", "copy files of a run to here"),
+        ),
+    ),
+    (
+        "Manage",
+        (
+            Command("compute list", "compute", "targets", "the compute targets"),
+            Command("compute create", "compute", "create", "make a target, or give it another size"),
+            Command("compute delete", "compute", "delete", "remove a target"),
+            Command("workspace", "workspaces", "show", "where everything is kept"),
+            Command("workspace list", "workspaces", "listing", "the workspaces of this user"),
+            Command("workspace create", "workspaces", "create", "make a workspace"),
+            Command("status", "dispatcher", "status", "whether the dispatcher lives, and what it does"),
+            Command("up", "dispatcher", "up", "start the dispatcher"),
+            Command("down", "dispatcher", "down", "stop the dispatcher; runs go on"),
+            Command("doctor", "doctor", "doctor", "what this machine has, and what is missing"),
+        ),
+    ),
+)
+
+EXIT_CODES: tuple[tuple[int, str], ...] = (
+    (0, "all is well"),
+    (1, "the run that was waited for failed"),
+    (2, "wrong usage or input"),
+    (3, "the run that was waited for was cancelled"),
+    (4, "no such run or compute target"),
+    (5, "the dispatcher or the workspace cannot be used"),
+    (70, "a fault of Trainmaster itself; please report it"),
+    (130, "interrupted; a run that was waited for goes on"),
+)
+
+
+def all_commands() -> dict[str, Command]:
+    """Name to command."""
+    return {command.name: command for _, commands in SECTIONS for command in commands}
+
+
+def groups() -> set[str]:
+    """The first words of commands of two words."""
+    return {name.split()[0] for name in all_commands() if " " in name}

@@ -1,0 +1,135 @@
+"""`trainmaster up`, `down` and `status`: the process that moves runs through their states."""
+
+from __future__ import annotations
+
+import os
+import select
+from typing import Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.opening import locate, open_workspace
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, paint, say, say_json
+from trainmaster.cli.text import counted
+from trainmaster.client import try_line
+from trainmaster.errors import ServiceException
+from trainmaster.folders import WorkspaceFolder
+
+_STOP_SECONDS = 30.0
+
+
+def up_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def up(options: Options) -> int:
+    """Start the dispatcher, unless it lives. Every command that needs it does so too; this is to have it warm.
+
+    JSON: the keys of 'trainmaster status --json', and "started": whether it was started now.
+    """
+    workspace = open_workspace(options.workspace)
+    was_alive = ask(WorkspaceFolder(workspace.path)) is not None
+    workspace._call("status")
+    state = describe(WorkspaceFolder(workspace.path))
+    if options.json:
+        say_json({**state, "started": not was_alive})
+        return exits.OK
+    word = "serves" if was_alive else "now serves"
+    say(f"Dispatcher {state['pid']} {word} {state['path']}: {counted(len(state['active_runs']), 'active run')}.")
+    return exits.OK
+
+
+def status_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def status(options: Options) -> int:
+    """Whether the dispatcher lives, and the runs that have not ended. Starts nothing.
+
+    JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...]}.
+    """
+    folder = locate(options.workspace)
+    state = describe(folder)
+    if options.json:
+        say_json(state)
+    elif not state["alive"]:
+        say(f"{'No dispatcher' if folder.identity.exists() else 'No workspace'} in {state['path']}.")
+        note("The next command that needs one starts it; 'trainmaster up' does so now.")
+    else:
+        say(f"Dispatcher {state['pid']} serves {state['path']}: {counted(len(state['active_runs']), 'active run')}.")
+        for run_id in state["active_runs"]:
+            say(f"  {paint(run_id, 'cyan')}")
+    return exits.OK
+
+
+def down_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def down(options: Options) -> int:
+    """Stop the dispatcher. Runs that go on keep running, and the next dispatcher takes them up.
+
+    JSON: {"path", "stopped", "pid", "active_runs": [id, ...]}.
+    """
+    folder = locate(options.workspace)
+    state = describe(folder)
+    if state["alive"]:
+        stop(folder, int(state["pid"]))
+    if options.json:
+        keys = ("path", "pid", "active_runs")
+        say_json({**{key: state[key] for key in keys}, "stopped": state["alive"]})
+    elif not state["alive"]:
+        say(f"No dispatcher in {state['path']}.")
+    else:
+        runs = state["active_runs"]
+        say(f"Dispatcher {state['pid']} of {state['path']} has stopped.")
+        if runs:
+            note(f"{counted(len(runs), 'active run')}: those that run go on, those that wait start with the next one.")
+    return exits.OK
+
+
+def describe(folder: WorkspaceFolder) -> dict[str, Any]:
+    """The state of the dispatcher of a workspace."""
+    answer = ask(folder)
+    active = [run["id"] for run in answer["active"]] if answer else []
+    return {
+        "path": str(folder.path),
+        "alive": answer is not None,
+        "pid": answer["pid"] if answer else None,
+        "version": answer["version"] if answer else None,
+        "active_runs": active,
+    }
+
+
+def ask(folder: WorkspaceFolder) -> dict[str, Any] | None:
+    """The status that a living dispatcher gives of itself; None if none lives, and none is started."""
+    line = try_line(folder)
+    if line is None:
+        return None
+    try:
+        line.send({"id": 1, "op": "status", "args": {}})
+        answer: dict[str, Any] = line.receive()["result"]
+    except (ConnectionError, EOFError, KeyError):
+        return None
+    finally:
+        line.close()
+    return answer
+
+
+def stop(folder: WorkspaceFolder, pid: int) -> None:
+    """Asks a dispatcher to end and returns when its process has."""
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        line = try_line(folder)
+        if line is not None:
+            line.send({"id": 1, "op": "shutdown", "args": {}})
+            line.close()
+        if not select.select([process], [], [], _STOP_SECONDS)[0]:
+            raise ServiceException(
+                f"dispatcher {pid} has not ended within {_STOP_SECONDS:.0f} s", hint=f"See {folder.log}."
+            )
+    finally:
+        os.close(process)

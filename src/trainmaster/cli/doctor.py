@@ -1,0 +1,49 @@
+"""`trainmaster doctor`."""
+
+from __future__ import annotations
+
+import os
+
+from trainmaster.cli import exits
+from trainmaster.cli.findings import Finding, essential_missing, examine
+from trainmaster.cli.opening import locate
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, paint, say, say_json
+
+_MARKS = {"found": ("✓", "ok", "green"), "missing": ("–", "--", "yellow"), "wrong": ("✗", "!!", "bold red")}
+
+
+def doctor_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def doctor(options: Options) -> int:
+    """What this machine has, what is missing, what that would be for and how to get it.
+
+    Exits with 5 if something essential is missing. JSON: {"ok", "findings": [{"name", "state", "found", "purpose",
+    "hint", "essential"}]}; `state` is found, missing or wrong.
+    """
+    findings = examine(locate(options.workspace), os.environ)
+    missing = essential_missing(findings)
+    if options.json:
+        say_json({"ok": not missing, "findings": [vars(finding) for finding in findings]})
+        return exits.UNUSABLE if missing else exits.OK
+    width = max(len(finding.name) for finding in findings)
+    for finding in findings:
+        _show(finding, width)
+    if missing:
+        note(f"Essential, and not as it should be: {', '.join(finding.name for finding in missing)}.", "bold red")
+    return exits.UNUSABLE if missing else exits.OK
+
+
+def _show(finding: Finding, width: int) -> None:
+    sign, plain, style = _MARKS[finding.state]
+    painted = paint(sign, style)
+    mark = painted if painted != sign else plain
+    first, *more = finding.found.splitlines() or [""]
+    say(f"{mark} {paint(finding.name.ljust(width), 'bold')}  {first}".rstrip())
+    indent = " " * (width + (3 if mark == painted else 4) + 1)
+    for line in more:
+        say(indent + line)
+    if finding.state != "found":
+        say(indent + paint(f"{finding.purpose} {finding.hint}".strip(), "dim"))

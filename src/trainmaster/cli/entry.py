@@ -1,0 +1,100 @@
+"""From the words of the command line to an exit code. Every error ends here."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from trainmaster.cli import exits, screen
+from trainmaster.errors import AzureMLException, UserErrorException
+
+
+def run(argv: list[str]) -> int:
+    """Runs a command; its errors are said in one place, and never with a traceback unless the fault is ours."""
+    as_json = wants_json(argv)
+    try:
+        _be_lenient()
+        code = _dispatch(argv)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        screen.note("interrupted", "yellow")
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        return _leave_pipe()
+    except AzureMLException as error:
+        return _failed(error, as_json)
+    except OSError as error:
+        return _failed(_of_system(error), as_json)
+    except Exception:  # noqa: BLE001 (the last place that can say what happened)
+        return _fault()
+    return code
+
+
+def wants_json(argv: list[str]) -> bool:
+    """Whether errors are to be JSON too; what stands behind `--` is the script's.
+
+    >>> wants_json(["runs", "--json"]), wants_json(["submit", ".", "a.py", "--", "--json"])
+    (True, False)
+    """
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    return "--json" in own
+
+
+def _be_lenient() -> None:
+    """A script may print what this terminal's encoding has no letters for."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure: Any = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _dispatch(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        from trainmaster.cli.manual import manual
+
+        screen.say(manual())
+        return exits.OK
+    if argv[0] in ("-V", "--version"):
+        from trainmaster import __version__
+
+        screen.say(f"trainmaster {__version__}")
+        return exits.OK
+    from trainmaster.cli.parsing import parse
+
+    function, options = parse(argv)
+    code: int = function(options)
+    return code
+
+
+def _failed(error: AzureMLException, as_json: bool) -> int:
+    code = exits.exit_code(error)
+    try:
+        if as_json:
+            screen.show_error_as_json(error, code)
+        else:
+            screen.show_error(error)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _leave_pipe()
+    return code
+
+
+def _of_system(error: OSError) -> AzureMLException:
+    place = f"{error.filename}: " if error.filename else ""
+    return UserErrorException(f"{place}{error.strerror or error}")
+
+
+def _leave_pipe() -> int:
+    """Whoever read our output has enough. Python would complain once more when it closes standard output."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    return exits.BROKEN_PIPE
+
+
+def _fault() -> int:
+    import traceback
+
+    traceback.print_exc()
+    screen.note("This is a fault of Trainmaster, not of your input. Please report it.", "bold red")
+    return exits.FAULT

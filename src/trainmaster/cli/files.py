@@ -1,0 +1,73 @@
+"""`trainmaster files` and `download`."""
+
+from __future__ import annotations
+
+from trainmaster import run_files
+from trainmaster.cli import exits
+from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.parsing import Options, Parser, add_run
+from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.table import Column, render
+from trainmaster.cli.text import counted, size
+from trainmaster.errors import UserErrorException
+from trainmaster.folders import RunFolder
+
+_COLUMNS = (Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE"))
+
+
+def files_arguments(parser: Parser) -> None:
+    add_run(parser)
+    parser.add_argument("prefix", metavar="PREFIX", nargs="?", default="", help="only files whose names begin so")
+
+
+def files(options: Options) -> int:
+    """The files of a run: logs, and what the script wrote to outputs/ and logs/. JSON: a list of {"name", "bytes"}."""
+    workspace = open_workspace(options.workspace)
+    folder = run_folder(workspace, find_run(workspace, options.run))
+    found = sizes(folder, options.prefix)
+    if options.json:
+        say_json([{"name": name, "bytes": count} for name, count in found])
+    elif found:
+        rows = [(size(count), name) for name, count in found]
+        for line in render(_COLUMNS, rows, width_of_terminal(), paint):
+            say(line)
+    else:
+        note(f"Run {folder.path.name} has no {'such ' if options.prefix else ''}files.")
+    return exits.OK
+
+
+def sizes(folder: RunFolder, prefix: str) -> list[tuple[str, int]]:
+    """Name and size of the files whose names begin with `prefix`; one that goes away meanwhile is left out."""
+    found = []
+    for name in run_files.names(folder):
+        if name.startswith(prefix):
+            try:
+                found.append((name, (folder.files / name).stat().st_size))
+            except FileNotFoundError:
+                continue
+    return found
+
+
+def download_arguments(parser: Parser) -> None:
+    files_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="DIR", default=".", help="where to (default: here)")
+
+
+def download(options: Options) -> int:
+    """Copy the files of a run, under their own names. JSON: {"run", "folder", "files": [path, ...]}."""
+    workspace = open_workspace(options.workspace)
+    record = find_run(workspace, options.run)
+    folder = run_folder(workspace, record)
+    if not sizes(folder, options.prefix):
+        raise UserErrorException(
+            f"run {record.id} has no files that begin with '{options.prefix[:300]}'",
+            hint=f"'trainmaster files {record.id}' lists what it has.",
+        )
+    copied = run_files.download_all(folder, options.prefix, options.output, None, True)
+    if options.json:
+        say_json({"run": record.id, "folder": options.output, "files": [str(path) for path in copied]})
+        return exits.OK
+    for path in copied:
+        say(str(path))
+    note(f"{counted(len(copied), 'file')} to {options.output}")
+    return exits.OK

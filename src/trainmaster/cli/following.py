@@ -1,0 +1,113 @@
+"""Showing a run's output while it goes, and how it ended."""
+
+from __future__ import annotations
+
+import select
+import sys
+import time
+from typing import IO, TYPE_CHECKING, Any
+
+from trainmaster.cli.describing import style_of, took
+from trainmaster.cli.opening import get_run
+from trainmaster.cli.screen import is_terminal, note, paint
+from trainmaster.cli.text import duration, first_line
+from trainmaster.client import Watch
+from trainmaster.file_events import FileEvents
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.records import RunRecord, Status
+from trainmaster.waiting import LogReader
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+# Where nothing tells us that a log has grown, we look this often.
+_LOOK_SECONDS = 0.2
+# No process has this rank: such a reader shows only what prepared the run.
+_NO_RANK = -1
+
+
+def follow(workspace: Workspace, run_id: str, output: IO[str], rank: int = 0) -> RunRecord | None:
+    """Shows what the script prints on `output` until the run has ended; None if Ctrl-C ended the looking.
+
+    What prepared the run, the states it waits in and how it ended are told on standard error.
+    """
+    try:
+        _Follower(workspace, run_id, output, rank).until_end()
+        record = get_run(workspace, run_id)
+    except KeyboardInterrupt:
+        note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
+        note(f"'trainmaster logs -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
+        return None
+    show_end(record)
+    return record
+
+
+class _Follower:
+    """The logs of one run, and the news of its state."""
+
+    def __init__(self, workspace: Workspace, run_id: str, output: IO[str], rank: int) -> None:
+        self._workspace = workspace
+        self._run_id = run_id
+        self._output = output
+        self._folder = WorkspaceFolder(workspace.path)
+        folder = self._folder.run(run_id)
+        self._script = LogReader(folder, rank, headings=False)
+        self._system = LogReader(folder, _NO_RANK, headings=True)
+        self._said = ""
+
+    def until_end(self) -> None:
+        with Watch(self._folder, self._run_id) as watch, FileEvents() as events:
+            ended = False
+            while not ended:
+                events.watch(self._script.folder.logs)
+                self._show()
+                ended = self._await_news(watch, events)
+        self._show()
+
+    def _await_news(self, watch: Watch, events: FileEvents) -> bool:
+        """Waits for a longer log or another state; whether the run has ended."""
+        waits: list[Any] = [watch, events] if events.works else [watch]
+        ready, _, _ = select.select(waits, [], [], None if events.works else _LOOK_SECONDS)
+        if events in ready:
+            events.clear()
+        if watch not in ready:
+            return False
+        news = watch.next()
+        if news["status"] in (Status.PREPARING, Status.QUEUED):
+            self._say_reason()
+        return bool(news["ended"])
+
+    def _show(self) -> None:
+        self._system.show(_to_stderr)
+        self._script.show(self._print)
+
+    def _print(self, text: str) -> None:
+        self._output.write(text)
+        self._output.flush()
+
+    def _say_reason(self) -> None:
+        reason = get_run(self._workspace, self._run_id).waiting_for
+        if reason and reason != self._said:
+            self._said = reason
+            note(reason)
+
+
+def show_end(record: RunRecord) -> None:
+    """How a run ended, in one or a few lines on standard error."""
+    seconds = took(record, time.time())
+    word = paint(str(record.status), f"bold {style_of(record.status)}".strip(), sys.stderr)
+    line = f"{word}{f' after {duration(seconds)}' if seconds is not None else ''}"
+    if record.error is not None:
+        line += f": {first_line(record.error.message)}"
+        if not record.error.details.get("tail"):
+            # The last lines of a script were just shown; anything else is only in the error.
+            line += "".join(f"\n  {text}" for text in record.error.message.splitlines()[1:])
+    sys.stderr.write(line + "\n")
+    for text in record.warnings:
+        note(f"note: {text}", "yellow")
+    sys.stderr.flush()
+
+
+def _to_stderr(text: str) -> None:
+    sys.stderr.write(paint(text, "dim", sys.stderr) if is_terminal(sys.stderr) else text)
+    sys.stderr.flush()

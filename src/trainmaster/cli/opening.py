@@ -1,0 +1,116 @@
+"""Which workspace and which run a command is about."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import RunQuery, RunRecord
+from trainmaster.workspace import Workspace, find_config, named_folder
+
+_NEWEST = re.compile(r"@([1-9]\d{0,3})")
+_PAGE = 1000
+_PAGES = 20
+
+
+def open_workspace(given: str | None) -> Workspace:
+    """The workspace of `--workspace`, or the one of this folder, made on first use as in the SDK."""
+    if given is not None:
+        return Workspace(path=_given_folder(given))
+    # What the SDK says about making one is no data of a command.
+    with contextlib.redirect_stdout(sys.stderr):
+        return Workspace.from_config()
+
+
+def locate(given: str | None) -> WorkspaceFolder:
+    """Where that workspace is, or would be: nothing is made, and it may not be there."""
+    if given is not None:
+        return WorkspaceFolder(_given_folder(given))
+    config = find_config(Path.cwd())
+    return WorkspaceFolder(_configured_folder(config) if config else named_folder("default"))
+
+
+def _given_folder(given: str) -> Path:
+    if os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file():
+        return Path(given).expanduser().resolve()
+    return named_folder(given)
+
+
+def _configured_folder(config: Path) -> Path:
+    try:
+        data = json.loads(config.read_text())
+        if data.get("path"):
+            return Path(data["path"]).resolve()
+        return named_folder(data.get("workspace_name") or str(data["Scope"]).rstrip("/").rsplit("/", 1)[-1])
+    except (OSError, ValueError, KeyError, AttributeError) as error:
+        raise UserErrorException(f"{config} names no workspace", cause=str(error)) from None
+
+
+def find_run(workspace: Workspace, given: str) -> RunRecord:
+    """The run with this id, with the only id that begins so, or `last`, `@1`, `@2`, ..."""
+    newest = _NEWEST.fullmatch("@1" if given == "last" else given)
+    if newest:
+        return get_run(workspace, _nth_newest(workspace, int(newest[1])).id)
+    try:
+        return get_run(workspace, given)
+    except RunNotFoundException:
+        return get_run(workspace, _by_beginning(workspace, given).id)
+
+
+def get_run(workspace: Workspace, run_id: str) -> RunRecord:
+    """The whole record of a run; lists leave the long parts out."""
+    return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
+
+
+def list_runs(workspace: Workspace, query: RunQuery) -> list[RunRecord]:
+    """The runs that `query` asks for."""
+    return [from_plain(RunRecord, each) for each in workspace._call("runs.list", query=to_plain(query))]
+
+
+def _nth_newest(workspace: Workspace, number: int) -> RunRecord:
+    found = list_runs(workspace, RunQuery(limit=number))
+    if len(found) < number:
+        raise RunNotFoundException(
+            f"there is no run @{number}: workspace '{workspace.name}' has {len(found)} runs"
+            if found
+            else f"workspace '{workspace.name}' has no runs yet",
+            hint="'trainmaster runs' lists them." if found else "'trainmaster submit FOLDER SCRIPT' makes one.",
+        )
+    return found[-1]
+
+
+def _by_beginning(workspace: Workspace, given: str) -> RunRecord:
+    found: list[RunRecord] = []
+    before: int | None = None
+    for _ in range(_PAGES):
+        page = list_runs(workspace, RunQuery(limit=_PAGE, before_seq=before, include_children=True))
+        found += [record for record in page if given and record.id.startswith(given)]
+        if len(page) < _PAGE:
+            break
+        before = page[-1].seq
+    if len(found) == 1:
+        return found[0]
+    raise _not_one(workspace, given, [record.id for record in found])
+
+
+def _not_one(workspace: Workspace, given: str, ids: list[str]) -> RunNotFoundException:
+    if ids:
+        shown = [*ids[:5], *([f"and {len(ids) - 5} more"] if len(ids) > 5 else [])]
+        return RunNotFoundException(
+            f"'{given[:300]}' is the beginning of {len(ids)} runs", cause="\n".join(shown), hint="Give more of the id."
+        )
+    return RunNotFoundException(
+        f"there is no run '{given[:300]}' in workspace '{workspace.name}'", hint="'trainmaster runs' lists them."
+    )
+
+
+def run_folder(workspace: Workspace, record: RunRecord) -> RunFolder:
+    """The folder of a run."""
+    return WorkspaceFolder(workspace.path).run(record.id)

@@ -1,0 +1,96 @@
+"""Finding the command and reading its options."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from trainmaster.cli.commands import Command, all_commands, groups
+from trainmaster.errors import UserErrorException
+
+Options = argparse.Namespace
+
+
+class Parser(argparse.ArgumentParser):
+    """An argparse parser whose mistakes are errors of ours."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UserErrorException(message, hint=f"'{self.prog} --help' shows how it is used.")
+
+
+def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
+    """The function of the command that `argv` names, and its options."""
+    command, rest = find_command(argv)
+    module = import_module(f"trainmaster.cli.{command.module}")
+    function: Callable[[Options], int] = getattr(module, command.function)
+    parser = Parser(
+        prog=f"trainmaster {command.name}",
+        description=function.__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    getattr(module, f"{command.function}_arguments")(parser)
+    parser.add_argument("--workspace", metavar="NAME_OR_PATH", help="another workspace than this folder's")
+    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on standard output")
+    own, behind = split_arguments(rest)
+    if "-h" in own or "--help" in own:
+        # Here and not in argparse, which while it reads intermixed words has forgotten the positional ones.
+        parser.print_help()
+        parser.exit()
+    # Options between the words, as people write them: plain argparse takes an optional word too early.
+    options = parser.parse_intermixed_args(own)
+    if behind and "arguments" not in options:
+        parser.error(f"unrecognized arguments: {' '.join(behind)}")
+    options.arguments = behind
+    return function, options
+
+
+def add_run(parser: Parser) -> None:
+    """The argument RUN."""
+    parser.add_argument("run", metavar="RUN", help="a run's id, the beginning of one, 'last', or @N")
+
+
+def find_command(argv: Sequence[str]) -> tuple[Command, list[str]]:
+    """The command and the words behind its name.
+
+    >>> command, rest = find_command(["compute", "list", "--json"])
+    >>> command.name, rest
+    ('compute list', ['--json'])
+    """
+    known = all_commands()
+    for count in (2, 1):
+        name = " ".join(argv[:count])
+        if len(argv) >= count and name in known:
+            return known[name], list(argv[count:])
+    raise _unknown(argv)
+
+
+def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our own words, and those behind the first `--`, which are the script's.
+
+    >>> split_arguments([".", "train.py", "--", "--lr", "0.1"])
+    (['.', 'train.py'], ['--lr', '0.1'])
+    """
+    if "--" not in words:
+        return list(words), []
+    place = list(words).index("--")
+    return list(words[:place]), list(words[place + 1 :])
+
+
+def _unknown(argv: Sequence[str]) -> UserErrorException:
+    from difflib import get_close_matches
+
+    first = argv[0]
+    if first.startswith("-"):
+        return UserErrorException(
+            f"there is no option {first} before the command",
+            hint="Options stand behind the command, as in 'trainmaster runs --json'.",
+        )
+    if first in groups():
+        below = [name for name in all_commands() if name.startswith(f"{first} ")]
+        return UserErrorException(f"'trainmaster {first}' needs one of: {', '.join(below)}")
+    close = get_close_matches(" ".join(argv[:2]), all_commands(), 1) or get_close_matches(first, all_commands(), 1)
+    guess = f"Did you mean 'trainmaster {close[0]}'? " if close else ""
+    return UserErrorException(f"there is no command '{first}'", hint=f"{guess}'trainmaster --help' lists the commands.")

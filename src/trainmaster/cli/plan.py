@@ -1,0 +1,196 @@
+"""`trainmaster submit --dry-run`: what would be done, found out without writing anything."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from typing import Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.opening import get_run, list_runs, locate
+from trainmaster.cli.parsing import Options
+from trainmaster.cli.screen import paint, say, say_json
+from trainmaster.cli.source import source_as_json
+from trainmaster.cli.text import counted, size, tags
+from trainmaster.dispatch.capacity import Request, check_fits, decide
+from trainmaster.dispatch.preparing import Preparation
+from trainmaster.dispatch.start import agent_plans
+from trainmaster.environments import prefix
+from trainmaster.errors import ComputeTargetException
+from trainmaster.experiment import check_experiment_name, checked_tags
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import JobSpec, load_spec
+from trainmaster.launch import Launch, plan_launch
+from trainmaster.machine import local_target
+from trainmaster.plain import from_plain
+from trainmaster.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
+from trainmaster.workspace import Workspace
+
+_RUN_ID = "RUN_ID"
+_SHOWN_IGNORED = 15
+
+
+def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
+    """Prints the plan. JSON: {"experiment", "workspace", "target", "environment", "snapshot", "processes"}."""
+    check_experiment_name(experiment)
+    labels = checked_tags(tags(options.tag))
+    folder = locate(options.workspace)
+    workspace = Workspace(path=folder.path) if folder.identity.exists() else None
+    targets = _targets(workspace)
+    target = _target(targets, spec)
+    plan = {
+        "experiment": experiment,
+        "tags": labels,
+        "workspace": {"path": str(folder.path), "exists": workspace is not None},
+        "target": {"name": target.name, "nodes": target.nodes, **_room(workspace, spec, targets)},
+        "environment": _environment(spec, folder),
+        "snapshot": source_as_json(spec.source_directory, folder.path),
+        "processes": _processes(spec, experiment, folder, target),
+    }
+    if options.json:
+        say_json(plan)
+    else:
+        _show(plan, spec)
+    return exits.OK
+
+
+def _targets(workspace: Workspace | None) -> dict[str, TargetRecord]:
+    """Name to target; a workspace that is not made yet has the one of this machine."""
+    if workspace is None:
+        local = local_target()
+        return {local.name: local}
+    found = [from_plain(TargetRecord, each) for each in workspace._call("targets.list")]
+    return {target.name: target for target in found}
+
+
+def _target(targets: dict[str, TargetRecord], spec: JobSpec) -> TargetRecord:
+    if spec.target not in targets:
+        raise ComputeTargetException(
+            f"ComputeTargetNotFound: there is no compute target '{spec.target[:300]}' in this workspace",
+            hint=f"Known: {', '.join(sorted(targets))}. Create one with 'trainmaster compute create'.",
+        )
+    check_fits(spec, targets[spec.target])
+    return targets[spec.target]
+
+
+def _room(workspace: Workspace | None, spec: JobSpec, targets: dict[str, TargetRecord]) -> dict[str, Any]:
+    """Whether the run would start now; if not, what it would wait for. The dispatcher decides by the same rule."""
+    active = _active(workspace, spec.target) if workspace else []
+    held = {spec.target: {run.id: run.nodes for run in active if run.nodes}}
+    queue = [Request(run.id, spec.target, _node_count(run)) for run in active if not run.nodes]
+    decision = decide([*queue, Request(_RUN_ID, spec.target, spec.node_count)], held, targets)
+    reason = decision.reasons.get(_RUN_ID)
+    return {"has_room": reason is None, "waiting_for": reason}
+
+
+def _active(workspace: Workspace, target: str) -> list[RunRecord]:
+    query = RunQuery(target=target, statuses=tuple(sorted(ACTIVE)), include_children=True, limit=1000)
+    found = [get_run(workspace, record.id) for record in list_runs(workspace, query)]
+    # Oldest first: that is the order of the queue.
+    return [record for record in reversed(found) if record.spec]
+
+
+def _node_count(run: RunRecord) -> int:
+    return load_spec(run.spec).node_count
+
+
+def _environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, Any]:
+    environment = spec.environment
+    found = prefix.find(environment, folder, "")
+    if environment.user_managed:
+        python = found.python if found else environment.interpreter
+        return {"kind": "user-managed", "digest": None, "ready": True, "python": python, "packages": []}
+    return {
+        "kind": "built",
+        "digest": prefix.digest(environment),
+        "ready": found is not None,
+        "python": prefix.python_version(environment),
+        "packages": [*environment.pip_packages, *environment.conda_packages],
+    }
+
+
+def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: TargetRecord) -> list[dict[str, Any]]:
+    """Command line and variables of every process, as the launch plan has them."""
+    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
+    ready = prefix.find(spec.environment, folder, path)
+    place = folder.environments / prefix.digest(spec.environment)
+    prepared = Preparation(ready or prefix.built(place, path), str(folder.path / "kits" / "KIT"), None)
+    if folder.identity.exists():
+        record = RunRecord(
+            id=_RUN_ID,
+            experiment=experiment,
+            status=Status.NOT_STARTED,
+            created_at=time.time(),
+            target=target.name,
+            nodes=tuple(range(spec.node_count)),
+        )
+        plans = agent_plans(record, spec, prepared, target, folder)
+        processes = [(plan["node"], process) for plan in plans for process in plan["processes"]]
+    else:
+        # The variables of a run name its workspace, which is not made yet.
+        run = folder.run(_RUN_ID)
+        launch = Launch(
+            _RUN_ID, str(run.code), str(run.logs), prepared.prefix.python, prepared.prefix.variables,
+            gpus=((),) * spec.node_count,
+        )  # fmt: skip
+        processes = [(node.node, vars(process)) for node in plan_launch(spec, launch) for process in node.processes]
+    return [
+        {
+            "node": node,
+            "rank": process["rank"],
+            "command": list(process["argv"]),
+            "folder": process["cwd"],
+            "variables": dict(process["env"]),
+        }
+        for node, process in processes
+    ]
+
+
+def _show(plan: dict[str, Any], spec: JobSpec) -> None:
+    _section("Runs", _process_lines(plan, spec))
+    _section("Environment", _environment_lines(plan["environment"]))
+    _section("Snapshot", _snapshot_lines(plan["snapshot"]))
+    target = plan["target"]
+    where = f"{target['name']} ({counted(target['nodes'], 'node')})"
+    room = paint("room now", "green") if target["has_room"] else paint(target["waiting_for"], "yellow")
+    _section("Target", [f"{where}: {room}"])
+    made = "" if plan["workspace"]["exists"] else " (will be made)"
+    _section("Workspace", [f"{plan['workspace']['path']}{made}, experiment {plan['experiment']}"])
+    say(paint("A dry run: nothing was queued or written.", "dim"))
+
+
+def _section(title: str, lines: list[str]) -> None:
+    say(paint(title, "bold"))
+    for line in lines:
+        say(f"  {line}")
+    say()
+
+
+def _process_lines(plan: dict[str, Any], spec: JobSpec) -> list[str]:
+    first = plan["processes"][0]
+    lines = [paint(shlex.join(first["command"]), "cyan"), f"in {first['folder']}"]
+    if len(plan["processes"]) > 1:
+        lines.append(f"and {counted(len(plan['processes']) - 1, 'more process').replace('processs', 'processes')}")
+    taken_over = [name for name in first["variables"] if name in spec.inherited_variables]
+    own = {name: value for name, value in first["variables"].items() if name not in taken_over}
+    lines += [f"{name}={shlex.quote(value)}" for name, value in own.items()]
+    lines.append(paint(f"and of this shell {' '.join(taken_over)}", "dim"))
+    return lines
+
+
+def _environment_lines(environment: dict[str, Any]) -> list[str]:
+    if environment["kind"] == "user-managed":
+        return [f"{environment['python']} as it is"]
+    ready = paint("ready", "green") if environment["ready"] else paint("to be built", "yellow")
+    packages = " ".join(environment["packages"]) or "no packages"
+    return [f"{environment['digest']}: {ready}", f"Python {environment['python']} with {packages}"]
+
+
+def _snapshot_lines(snapshot: dict[str, Any]) -> list[str]:
+    lines = [f"{snapshot['folder']}: {counted(snapshot['files'], 'file')}, {size(snapshot['bytes'])}"]
+    lines += [f"{size(each['bytes']):>10}  {each['path']}" for each in snapshot["largest"]]
+    ignored = snapshot["ignored"]
+    if ignored:
+        more = f" and {len(ignored) - _SHOWN_IGNORED} more" if len(ignored) > _SHOWN_IGNORED else ""
+        lines.append(paint(f"left out: {', '.join(ignored[:_SHOWN_IGNORED])}{more}", "dim"))
+    return lines

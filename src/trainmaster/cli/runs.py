@@ -1,0 +1,232 @@
+"""`trainmaster runs`, `show` and `cancel`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.describing import reason, run_as_json, style_of, took
+from trainmaster.cli.opening import find_run, get_run, list_runs, open_workspace, run_folder
+from trainmaster.cli.parsing import Options, Parser, add_run
+from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.table import Column, render
+from trainmaster.cli.text import duration, moment, tags
+from trainmaster.errors import UserErrorException
+from trainmaster.plain import from_plain
+from trainmaster.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+_COLUMNS = (
+    Column("RUN"),
+    Column("EXPERIMENT", flexible=True),
+    Column("STATUS", style=style_of),
+    Column("TOOK", right=True),
+    Column("CREATED", right=True),
+    Column("NOTE", flexible=True, style=lambda text: "dim"),
+)
+
+
+def runs_arguments(parser: Parser) -> None:
+    parser.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many (default: 20)")
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="only of this experiment")
+    parser.add_argument(
+        "--status", action="append", metavar="STATE", help="only in this state; 'active' or 'ended' too (repeatable)"
+    )
+    parser.add_argument("--tag", action="append", metavar="NAME[=VALUE]", help="only with this label (repeatable)")
+    parser.add_argument("-a", "--all", action="store_true", help="child runs too")
+
+
+def runs(options: Options) -> int:
+    """List runs, newest first. JSON: a list of runs, with the keys of 'trainmaster show --json'."""
+    if options.limit < 1:
+        raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
+    query = RunQuery(
+        experiment=options.experiment,
+        statuses=statuses(options.status),
+        tags=tags(options.tag),
+        include_children=options.all,
+        limit=options.limit,
+    )
+    workspace = open_workspace(options.workspace)
+    found = list_runs(workspace, query)
+    if options.json:
+        say_json([run_as_json(record) for record in found])
+    elif found:
+        show_table(found)
+    else:
+        note(f"No such runs in workspace '{workspace.name}'." if _narrowed(query) else _no_runs(workspace))
+    return exits.OK
+
+
+def statuses(given: list[str] | None) -> tuple[str, ...]:
+    """The states that words mean.
+
+    >>> statuses(["failed", "Canceled"])
+    ('Canceled', 'Failed')
+    """
+    groups = {"active": ACTIVE, "ended": TERMINAL}
+    known = {status.lower(): frozenset({status}) for status in Status}
+    found: set[Status] = set()
+    for word in given or ():
+        meant = groups.get(word.lower()) or known.get(word.lower().replace("-", "").replace("cancelled", "canceled"))
+        if meant is None:
+            raise UserErrorException(
+                f"--status {word!r} is not a state of runs", hint=f"States: active, ended, {', '.join(Status)}."
+            )
+        found |= meant
+    return tuple(sorted(str(status) for status in found))
+
+
+def show_table(found: list[RunRecord]) -> None:
+    """The runs as a table."""
+    now = time.time()
+    for line in render(_COLUMNS, [table_row(record, now) for record in found], width_of_terminal(), paint):
+        say(line)
+
+
+def table_row(record: RunRecord, now: float) -> tuple[str, ...]:
+    """A run as a row."""
+    seconds = took(record, now)
+    return (
+        record.id,
+        record.experiment,
+        str(record.status),
+        "" if seconds is None else duration(seconds),
+        moment(record.created_at, now),
+        reason(record),
+    )
+
+
+def _narrowed(query: RunQuery) -> bool:
+    return bool(query.experiment or query.statuses or query.tags)
+
+
+def _no_runs(workspace: Workspace) -> str:
+    return f"Workspace '{workspace.name}' has no runs yet. 'trainmaster submit FOLDER SCRIPT' makes one."
+
+
+def show_arguments(parser: Parser) -> None:
+    add_run(parser)
+
+
+def show(options: Options) -> int:
+    """One run: state, error, settings. JSON: the run, with its properties, job (what was asked for) and folder."""
+    workspace = open_workspace(options.workspace)
+    record = find_run(workspace, options.run)
+    folder = run_folder(workspace, record)
+    if options.json:
+        job = json.loads(record.spec) if record.spec else None
+        more = {"properties": dict(record.properties), "job": job, "folder": str(folder.path)}
+        say_json({**run_as_json(record), **more})
+        return exits.OK
+    say(f"{paint(record.id, 'bold')}  {paint(str(record.status), style_of(record.status))}")
+    if record.error is not None:
+        say()
+        for line in record.error.message.splitlines():
+            say(f"  {paint(line, 'red')}")
+        say()
+    facts = [(name, text) for name, text in _facts(record, str(folder.path)) if text]
+    width = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        say(f"  {paint(name.ljust(width), 'dim')}  {text}")
+    return exits.OK
+
+
+def _facts(record: RunRecord, folder: str) -> list[tuple[str, str]]:
+    now = time.time()
+    seconds = took(record, now)
+    labels = ", ".join(name if value is None else f"{name}={value}" for name, value in record.tags.items())
+    return [
+        ("name", record.display_name),
+        ("description", record.description),
+        ("experiment", f"{record.experiment} (run {record.number})"),
+        ("child of", record.parent_id or ""),
+        ("waits", record.waiting_for),
+        ("took", "" if seconds is None else duration(seconds)),
+        ("created", _time(record.created_at)),
+        ("started", _time(record.started_at)),
+        ("ended", _time(record.ended_at)),
+        ("tags", labels),
+        *_job_facts(record),
+        ("snapshot", record.snapshot_id),
+        ("git", _git(record)),
+        ("by", record.submitted_by),
+        ("folder", folder),
+        *(("note", text) for text in record.warnings),
+    ]
+
+
+def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
+    if not record.spec:
+        return []
+    from shlex import join
+
+    from trainmaster.job import load_spec
+
+    spec = load_spec(record.spec)
+    environment = spec.environment
+    if environment.user_managed:
+        python = environment.interpreter or "the one that submitted"
+    else:
+        python = f"{environment.python_version} with {' '.join(environment.pip_packages) or 'no packages'}".lstrip()
+    return [
+        ("target", f"{spec.target}, {spec.node_count} {'node' if spec.node_count == 1 else 'nodes'}"),
+        ("source", spec.source_directory),
+        ("runs", join([*spec.command, *([spec.script] if spec.script else []), *spec.arguments])),
+        ("python", python),
+        ("variables", " ".join(f"{name}={value}" for name, value in spec.environment_variables.items())),
+        ("at most", _limit(spec.max_run_duration_seconds)),
+    ]
+
+
+def _limit(seconds: int | None) -> str:
+    # v1's default of thirty days is nobody's wish.
+    return "" if seconds is None or seconds >= 2592000 else duration(seconds)
+
+
+def _git(record: RunRecord) -> str:
+    properties = record.properties
+    commit = properties.get("azureml.git.commit", "")
+    branch = properties.get("azureml.git.branch", "")
+    changed = " with changes" if properties.get("azureml.git.dirty") == "True" else ""
+    return f"{commit[:12]} {branch}{changed}".strip() if commit else ""
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def cancel_arguments(parser: Parser) -> None:
+    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id, the beginning of one, 'last', or @N")
+    parser.add_argument("--wait", action="store_true", help="return when all their processes are gone")
+
+
+def cancel(options: Options) -> int:
+    """End runs and all their processes. JSON: a list of the runs."""
+    workspace = open_workspace(options.workspace)
+    chosen = [find_run(workspace, given) for given in options.run]
+    asked = [from_plain(RunRecord, workspace._call("runs.cancel", run_id=record.id)) for record in chosen]
+    if options.wait:
+        asked = [_ended(workspace, record) for record in asked]
+    if options.json:
+        say_json([run_as_json(record) for record in asked])
+        return exits.OK
+    for before, after in zip(chosen, asked, strict=True):
+        late = " already" if before.status in TERMINAL else ""
+        say(f"{after.id} is{late} {paint(str(after.status), style_of(after.status))}")
+    if is_terminal(sys.stderr) and any(record.status not in TERMINAL for record in asked):
+        note("Canceled follows when the processes are gone.")
+    return exits.OK
+
+
+def _ended(workspace: Workspace, record: RunRecord) -> RunRecord:
+    watch: Any
+    with workspace._client.watch(record.id) as watch:
+        while not watch.next()["ended"]:
+            pass
+    return get_run(workspace, record.id)

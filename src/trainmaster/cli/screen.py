@@ -1,0 +1,88 @@
+"""What is printed, and how: colours only on a terminal, JSON alone on standard output."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import IO, Any
+
+from trainmaster.errors import AzureMLException
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
+
+
+def is_terminal(stream: IO[str]) -> bool:
+    """Whether a person looks at this stream."""
+    try:
+        return stream.isatty()
+    except ValueError:
+        return False
+
+
+def has_colours(stream: IO[str]) -> bool:
+    """Whether colours are wanted there (https://no-color.org)."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, styles: str, stream: IO[str] | None = None) -> str:
+    """`text` in the styles (`bold red`), if `stream` (default: standard output) shows colours."""
+    if not styles or not text or not has_colours(stream or sys.stdout):
+        return text
+    codes = ";".join(_CODES[style] for style in styles.split())
+    return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def say(text: str = "") -> None:
+    """Data, to standard output."""
+    sys.stdout.write(text + "\n")
+
+
+def note(text: str, styles: str = "dim") -> None:
+    """A word about what goes on, to standard error: it never mixes with data."""
+    sys.stderr.write(paint(text, styles, sys.stderr) + "\n")
+    sys.stderr.flush()
+
+
+def say_json(data: Any) -> None:
+    """`data` as JSON, and nothing else: in lines for a person, in one line for a program."""
+    import json
+
+    say(json.dumps(strict(data), indent=2 if is_terminal(sys.stdout) else None, allow_nan=False))
+
+
+def strict(value: Any) -> Any:
+    """`value` as strict JSON can hold it: NaN and the infinities become texts.
+
+    >>> strict({"loss": [0.5, float("nan"), float("-inf")]})
+    {'loss': [0.5, 'NaN', '-Infinity']}
+    """
+    if isinstance(value, float) and value - value != 0:
+        return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {str(key): strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(item) for item in value]
+    return value
+
+
+def show_error(error: AzureMLException) -> None:
+    """What, why and what to do now, to standard error."""
+    lines = [f"{paint('error:', 'bold red', sys.stderr)} {paint(error.headline, 'bold', sys.stderr)}"]
+    lines += [f"  {line}" for line in error.cause.splitlines()]
+    lines += [f"  {paint(line, 'cyan', sys.stderr)}" for line in error.hint.splitlines()]
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def show_error_as_json(error: AzureMLException, code: int) -> None:
+    """The same as `{"error": ...}`, to standard output."""
+    say_json({"error": {**error.to_wire(), "exit_code": code}})
+
+
+def width_of_terminal() -> int | None:
+    """How many columns standard output has; None when it is no terminal, and nothing needs to be cut."""
+    if not is_terminal(sys.stdout):
+        return None
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
+    except OSError:
+        return 80

@@ -1,0 +1,58 @@
+"""A series of numbers as one line of blocks. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+_NO_NUMBER = "·"
+
+
+def sparkline(values: Sequence[Any], width: int = 40) -> str:
+    """The values from left to right, low to high; a dot where there is no finite number.
+
+    >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
+    '▁▂▃▄▅▆▇█'
+    >>> sparkline([1, float("nan"), 1])
+    '▄·▄'
+    """
+    numbers = [_number(value) for value in thinned(values, width)]
+    finite = [number for number in numbers if number is not None]
+    if not finite:
+        return _NO_NUMBER * len(numbers)
+    return "".join(_block(number, min(finite), max(finite)) for number in numbers)
+
+
+def thinned(values: Sequence[Any], count: int) -> list[Any]:
+    """At most `count` of the values, evenly chosen, the first and the last among them.
+
+    >>> thinned(range(100), 4)
+    [0, 33, 66, 99]
+    """
+    if len(values) <= count:
+        return list(values)
+    if count == 1:
+        return [values[-1]]
+    return [values[round(n * (len(values) - 1) / (count - 1))] for n in range(count)]
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _block(number: float | None, low: float, high: float) -> str:
+    if number is None:
+        return _NO_NUMBER
+    if low == high:
+        return _BLOCKS[3]
+    # Halved first: the difference of two large floats may be beyond the largest.
+    share = (number / 2 - low / 2) / (high / 2 - low / 2)
+    return _BLOCKS[min(7, int(share * 8))]

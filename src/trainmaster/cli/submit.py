@@ -1,0 +1,163 @@
+"""`trainmaster submit`."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.cli import exits
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, say, say_json
+from trainmaster.cli.text import experiment_name, pairs, tags
+from trainmaster.errors import UserErrorException
+
+if TYPE_CHECKING:
+    from trainmaster.environments.definition import Environment
+    from trainmaster.job import JobSpec
+    from trainmaster.records import RunRecord
+    from trainmaster.workspace import Workspace
+
+
+def submit_arguments(parser: Parser) -> None:
+    parser.usage = "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]"
+    parser.add_argument("folder", metavar="FOLDER", help="what the script needs; a snapshot of it is taken")
+    parser.add_argument("script", metavar="SCRIPT", help="the script, relative to FOLDER")
+    parser.set_defaults(arguments=[])
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="default: the folder's name")
+    parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")
+    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="label the run (repeatable)")
+    parser.add_argument("--env", metavar="NAME=VALUE", action="append", help="a variable of the script (repeatable)")
+    parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run when it takes longer")
+    python = parser.add_argument_group("the script's Python (default: an environment of its own, built once)")
+    python.add_argument("--pip", metavar="PACKAGE", action="append", help="a package it has (repeatable)")
+    python.add_argument("--pip-file", metavar="FILE", help="a requirements file")
+    python.add_argument("--python", metavar="PATH", help="run with this Python as it is")
+    python.add_argument("--user-managed", action="store_true", help="run with the Python that Trainmaster runs with")
+    how = parser.add_argument_group("how")
+    how.add_argument("-w", "--wait", action="store_true", help="show the output; exit as the run ends: 0, 1 or 3")
+    how.add_argument("--dry-run", action="store_true", help="show what would be done; nothing is queued or written")
+
+
+def submit(options: Options) -> int:
+    """Run a script of a folder. Prints the run's id once it is safely queued; the run goes on by itself.
+
+    With --wait what the script prints is standard output; with --json it is on standard error, and the JSON of
+    the ended run is standard output.
+
+      trainmaster submit . train.py --wait -- --lr 0.1
+      trainmaster submit . train.py --pip torch --experiment mnist
+    """
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        spec = job(options)
+    name = options.experiment or experiment_name(Path(spec.source_directory).resolve().name)
+    for each in noticed:
+        note(f"note: {each.message}", "yellow")
+    if options.dry_run:
+        from trainmaster.cli.plan import show_plan
+
+        return show_plan(spec, name, options)
+    from trainmaster.cli.opening import open_workspace
+
+    workspace = open_workspace(options.workspace)
+    record = _send(workspace, name, spec, options)
+    return _wait(workspace, record, options) if options.wait else _tell(record, options)
+
+
+def job(options: Options) -> JobSpec:
+    """The job that the options describe, checked and compiled as the SDK does it."""
+    from trainmaster.estimators.script_run_config import ScriptRunConfig
+
+    if options.max_seconds is not None and options.max_seconds < 1:
+        raise UserErrorException(f"--max-seconds must be at least 1, not {options.max_seconds}")
+    config = ScriptRunConfig(
+        options.folder,
+        script=options.script,
+        arguments=options.arguments,
+        compute_target=options.target,
+        environment=_environment(options),
+        **({} if options.max_seconds is None else {"max_run_duration_seconds": options.max_seconds}),
+    )
+    config.run_config.environment_variables = dict(pairs("--env", options.env))
+    return config.compile({})
+
+
+def _environment(options: Options) -> Environment:
+    from trainmaster.environments.definition import Environment
+
+    environment = Environment("command-line")
+    own = options.python is not None or options.user_managed
+    if own and (options.pip or options.pip_file):
+        raise UserErrorException(
+            "--pip and --pip-file do not go with --python and --user-managed",
+            hint="A Python that you manage is used as it is: install the packages there.",
+        )
+    if own:
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = _interpreter(options.python)
+        return environment
+    environment.python.conda_dependencies.set_pip_requirements(_packages(options))
+    return environment
+
+
+def _interpreter(given: str | None) -> str:
+    if given is None:
+        return sys.executable
+    import shutil
+
+    found = shutil.which(os.path.expanduser(given))
+    if found is None:
+        raise UserErrorException(
+            f"there is no Python '{given}'", hint="--python takes the path of a Python, or its name on the PATH."
+        )
+    return os.path.abspath(found)
+
+
+def _packages(options: Options) -> list[str]:
+    from trainmaster.estimators.requirements import check_requirement, merge, read_requirements
+
+    packages = list(options.pip or ())
+    for package in packages:
+        check_requirement("--pip", package)
+    if not options.pip_file:
+        return packages
+    file = Path(options.pip_file)
+    return merge(packages, read_requirements(str(file.parent), file.name))
+
+
+def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:
+    from trainmaster.experiment import Experiment
+
+    record = Experiment(workspace, name).send(spec, tags(options.tag), run_type="azureml.scriptrun")
+    for text in record.warnings:
+        note(f"note: {text}", "yellow")
+    return record
+
+
+def _tell(record: RunRecord, options: Options) -> int:
+    if options.json:
+        from trainmaster.cli.describing import run_as_json
+
+        say_json(run_as_json(record))
+        return exits.OK
+    say(record.id)
+    if sys.stderr.isatty():
+        note(f"It is queued. 'trainmaster logs -f {record.id}' follows it.")
+    return exits.OK
+
+
+def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
+    note(f"run {record.id}")
+    from trainmaster.cli.following import follow
+
+    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout)
+    if ended is None:
+        return exits.INTERRUPTED
+    if options.json:
+        from trainmaster.cli.describing import run_as_json
+
+        say_json(run_as_json(ended))
+    return exits.code_of_status(ended.status)

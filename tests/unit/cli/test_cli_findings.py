@@ -1,0 +1,43 @@
+"""What doctor finds."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainmaster.cli import findings
+from trainmaster.folders import WorkspaceFolder
+
+
+def test_nothing_is_made_by_looking(tmp_path: Path) -> None:
+    place = tmp_path / "not" / "there"
+    found = findings.examine(WorkspaceFolder(place), os.environ)
+    assert not place.parent.exists()
+    assert all(finding.hint and finding.purpose for finding in found if finding.state == "missing")
+    assert findings.essential_missing(found) == []
+
+
+def test_sources_are_shown_without_passwords() -> None:
+    environ = {"PIP_CONFIG_FILE": os.devnull, "PIP_EXTRA_INDEX_URL": "https://me:secret@a.example/s http://b.example"}
+    text = findings.packages(environ).found
+    assert "secret" not in text
+    assert "https://***@a.example/s http://b.example" in text
+
+
+def test_a_missing_program_says_what_it_is_for() -> None:
+    found = findings.program("thing", ("no-such-program-anywhere",), "Does things.", "Get it.")
+    assert (found.state, found.purpose, found.hint) == ("missing", "Does things.", "Get it.")
+
+
+def test_a_program_that_does_not_run_says_nothing() -> None:
+    assert findings.said_by(["/nowhere/at/all"]) == ""
+    assert findings.said_by(["false"]) == ""
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_a_workspace_that_cannot_be_written_is_essential(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    found = findings.folder(WorkspaceFolder(tmp_path / "workspace"))
+    assert (found.state, found.essential) == ("wrong", True)
