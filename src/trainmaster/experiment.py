@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import getpass
 import os
 import re
 import time
@@ -233,7 +232,9 @@ def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
 
 def user() -> str:
     """Who runs this program."""
+    import pwd
+
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
         return str(os.getuid())

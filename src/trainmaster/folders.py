@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +71,10 @@ class WorkspaceFolder:
         inside = self.path / "dispatcher.sock"
         if len(os.fsencode(inside)) <= _LONGEST_SOCKET_PATH:
             return inside
+        # Rarely needed, and dear to import.
+        import hashlib
+        import tempfile
+
         key = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:24]
         return Path(tempfile.gettempdir()) / f"trainmaster-{os.getuid()}" / f"{key}.sock"
 

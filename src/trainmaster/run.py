@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import os
-import secrets
 import shutil
 import time
 import uuid
@@ -480,7 +479,7 @@ class Run(Recorder):
 
     def _journal(self) -> Journal:
         if self._own_journal is None:
-            name = f"client-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
+            name = f"client-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
             self._own_journal = Journal(str(self._folder.journals / name))
         return self._own_journal
 
