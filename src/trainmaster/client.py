@@ -222,18 +222,23 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
     ready, theirs = os.pipe()
     os.set_inheritable(theirs, True)
     null = os.open(os.devnull, os.O_RDWR)
+    words = _open_log(folder, null)
     try:
         os.posix_spawn(
             sys.executable,
             [*dispatcher_command(folder), "--ready-fd", str(theirs)],
             # A job that uses the SDK must not have its marks on the dispatcher: those are ended with the job.
             {name: value for name, value in os.environ.items() if name not in _MARKS},
-            file_actions=[(os.POSIX_SPAWN_DUP2, null, n) for n in (0, 1, 2)],
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, words, 1),
+                (os.POSIX_SPAWN_DUP2, words, 2),
+            ],
             setsid=True,
         )
     finally:
-        os.close(theirs)
-        os.close(null)
+        for handle in {theirs, null, words}:
+            os.close(handle)
     with open(ready, "rb") as pipe:
         _await_word(pipe.fileno(), deadline, folder)
         word = pipe.read()
@@ -243,6 +248,14 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
     if "error" in answer:
         raise from_wire(answer["error"])
     return True
+
+
+def _open_log(folder: WorkspaceFolder, null: int) -> int:
+    """Where a dispatcher that cannot even start says why."""
+    try:
+        return os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return null
 
 
 def _await_word(pipe: int, deadline: float, folder: WorkspaceFolder) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainmaster.client import try_line
 from trainmaster.dispatch.dispatcher import ownership, serve, start_logging
-from trainmaster.errors import AzureMLException, WorkspaceException
+from trainmaster.errors import AzureMLException, ServiceException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node import cgroup
 
@@ -42,6 +42,10 @@ def main() -> int:
     except OSError as error:
         cause = WorkspaceException(f"the workspace {folder.path} cannot be used", cause=str(error))
         word.say({"error": cause.to_wire()})
+        return 1
+    except Exception as error:
+        logging.getLogger("trainmaster").exception("the dispatcher failed")
+        word.say({"error": ServiceException(f"the dispatcher failed: {error!r}", hint=f"See {folder.log}.").to_wire()})
         return 1
     return 0
 

@@ -15,7 +15,7 @@ from trainmaster.dispatch.capacity import Request
 from trainmaster.dispatch.outcome import outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
-from trainmaster.engines import Nodes
+from trainmaster.engines import Engine, Nodes
 from trainmaster.engines.local import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, load_spec
@@ -107,9 +107,7 @@ class Life:
         """Goes on with a run that an earlier dispatcher had given nodes."""
         claimed = [read_claim(self._folder.node(number)) for number in range(spec.node_count)]
         if self._cancel.is_set():
-            for number, claim in enumerate(claimed):
-                if claim is None:
-                    self._claim(number)
+            self._claim_what_is_left(spec)
             return
         if (self._folder.node(0) / "running.json").exists():
             self.seen_running()
@@ -121,8 +119,13 @@ class Life:
             lay_down(self._folder, self._record)
             self._start(spec, prepared)
 
+    def _claim_what_is_left(self, spec: JobSpec) -> None:
+        """Takes the claims that no agent has yet, so that one still on its way finds them taken."""
+        for number in range(spec.node_count):
+            if read_claim(self._folder.node(number)) is None:
+                self._claim(number)
+
     def _claim(self, number: int) -> None:
-        """Takes the claim of a node itself, so that an agent still on its way finds it taken."""
         folder = self._folder.node(number)
         folder.mkdir(parents=True, exist_ok=True)
         mine = folder / f".claim-{os.getpid()}"
@@ -149,12 +152,13 @@ class Life:
         try:
             await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
+                self._claim_what_is_left(spec)
                 self._engine.stop(nodes)
                 limit = GRACE_SECONDS + _AGENT_PATIENCE_SECONDS
                 await asyncio.wait({gone}, timeout=limit)
             if not gone.done():
-                log.warning("run %s: its agent does not end; ending it", self.run_id)
-                await asyncio.to_thread(self._engine.sweep, nodes)
+                log.warning("run %s: its agent does not end; killing it", self.run_id)
+                self._engine.kill(nodes)
             await gone
         finally:
             told.cancel()
@@ -206,7 +210,7 @@ class Life:
                 await asyncio.gather(task, return_exceptions=True)
 
     @property
-    def _engine(self) -> Any:
+    def _engine(self) -> Engine:
         return self._yard.engine(self._record.target)
 
     def _nodes(self, spec: JobSpec) -> Nodes:

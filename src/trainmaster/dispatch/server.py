@@ -38,7 +38,7 @@ class Server:
         try:
             while line := await reader.readline():
                 self.requests += 1
-                if not await self._respond(line, writer):
+                if not await self._respond(line, reader, writer):
                     return
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ValueError):
             # A client that went away, spoke a line beyond all measure, or a dispatcher that ends.
@@ -47,14 +47,14 @@ class Server:
             self._connections.discard(task)
             writer.close()
 
-    async def _respond(self, line: bytes, writer: asyncio.StreamWriter) -> bool:
+    async def _respond(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answers one request; whether the connection goes on."""
         request: Any = None
         try:
             request = json.loads(line)
             op, args = request["op"], request.get("args", {})
             if op == "runs.watch":
-                await self._watch(args["run_id"], writer)
+                await self._watch(args["run_id"], reader, writer)
                 return False
             if op == "shutdown":
                 self.stopping.set()
@@ -72,15 +72,22 @@ class Server:
         await _send(writer, reply)
         return True
 
-    async def _watch(self, run_id: str, writer: asyncio.StreamWriter) -> None:
+    async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Tells of every change until the run has ended, or the client has left."""
         with self._yard.watched(run_id) as queue:
             record = self._service.get_run(run_id)
             await _send(writer, {"id": 1, "result": news(record)})
             ended = record.status in TERMINAL
-            while not ended:
-                told = await queue.get()
-                await _send(writer, {"id": 1, "result": told})
-                ended = told["ended"]
+            left = asyncio.ensure_future(reader.read(1))
+            while not ended and not left.done():
+                told = asyncio.ensure_future(queue.get())
+                await asyncio.wait({told, left}, return_when=asyncio.FIRST_COMPLETED)
+                if not told.done():
+                    told.cancel()
+                    break
+                await _send(writer, {"id": 1, "result": told.result()})
+                ended = told.result()["ended"]
+            left.cancel()
 
     async def close(self) -> None:
         """Ends all connections; clients turn to the next dispatcher."""

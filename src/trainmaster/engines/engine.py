@@ -34,5 +34,8 @@ class Engine(Protocol):
     def stop(self, nodes: Nodes) -> None:
         """Asks the agents to end their processes (they know the grace time)."""
 
+    def kill(self, nodes: Nodes) -> None:
+        """Ends agents that do not answer, at once; what they leave is for `sweep`."""
+
     def sweep(self, nodes: Nodes) -> None:
         """Ends every process of the run that is still there, after its agents are gone."""

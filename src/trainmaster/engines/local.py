@@ -46,11 +46,20 @@ class LocalEngine:
             await pid_ended(claim["pid"])
 
     def stop(self, nodes: Nodes) -> None:
-        for number in range(nodes.count):
-            claim = read_claim(nodes.folder.node(number))
-            if claim is not None and _lives(claim):
+        self._signal(nodes, signal.SIGTERM)
+
+    def kill(self, nodes: Nodes) -> None:
+        self._signal(nodes, signal.SIGKILL)
+
+    def _signal(self, nodes: Nodes, number: signal.Signals) -> None:
+        for node in range(nodes.count):
+            folder = nodes.folder.node(node)
+            claim = read_claim(folder)
+            # An agent that has not claimed its plan yet has started nothing: it may simply go.
+            pid = claim["pid"] if claim is not None and _lives(claim) else self._spawned.get(folder)
+            if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
-                    os.kill(claim["pid"], signal.SIGTERM)
+                    os.kill(pid, number)
 
     def sweep(self, nodes: Nodes) -> None:
         for number in range(nodes.count):
@@ -73,6 +82,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def _lives(claim: dict[str, Any]) -> bool:
+    if claim.get("cancelled"):
+        # The claim of a dispatcher that keeps agents away: there is none.
+        return False
     return bool(process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]))
 
 

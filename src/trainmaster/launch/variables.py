@@ -23,7 +23,8 @@ def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gp
     variables["PYTHONPATH"] = _joined(
         launch.run_variables.get("PYTHONPATH", ""), spec.environment_variables.get("PYTHONPATH", "")
     )
-    if gpus:
+    if gpus or "CUDA_VISIBLE_DEVICES" not in spec.environment_variables:
+        # Empty when its node has none: GPUs that were not given must not be used.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return variables
 
