@@ -73,6 +73,10 @@ class GitProperties:
             self._question.end()
             self._question = None
 
+    def __del__(self) -> None:
+        # A submit that failed meanwhile leaves no process behind.
+        self.close()
+
 
 def without_credentials(url: str) -> str:
     """The address of a repository without user name, password or token; the user of an ssh address is none of these.

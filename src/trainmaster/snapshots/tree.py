@@ -176,7 +176,7 @@ class Walk(NamedTuple):
         if visit.rules_known and record is not None and visit.path in self.unchanged:
             folder = from_record(record)
             folder.record = record
-            return folder, self._below(visit, folder, rules_known=True)
+            return folder, _below(folder, _scope_of(folder, visit), rules_known=True)
         try:
             descriptor = open_folder(self.root, visit.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -195,10 +195,6 @@ class Walk(NamedTuple):
     def _full_path(self, visit: _Visit) -> bytes:
         return self.root + b"/" + visit.path if visit.path else self.root
 
-    def _below(self, visit: _Visit, folder: Folder, rules_known: bool) -> list[_Visit]:
-        scope = visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
-        return [_Visit(folder.path_of(name), scope, rules_known) for name in folder.subfolders]
-
     def _list(self, visit: _Visit, descriptor: int, record: Record | None) -> tuple[Folder, list[_Visit]]:
         # The folder's signature comes first: a name that appears while it is listed makes it look changed next time.
         folder = Folder(visit.path, sign(os.fstat(descriptor)))
@@ -207,7 +203,7 @@ class Walk(NamedTuple):
             folder.kept = False
             return folder, []
         folder.ignore_file = _find_ignore_file(visit, kinds, descriptor)
-        scope = visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
+        scope = _scope_of(folder, visit)
         for name, kind in sorted(kinds.items()):
             path = folder.path_of(name)
             if path == self.excluded or scope.judge(path, kind == _FOLDER).ignored:
@@ -216,12 +212,20 @@ class Walk(NamedTuple):
             chosen.append(name)
         _fill(folder, descriptor, record)
         rules_known = visit.rules_known and record is not None and record[2] == folder.ignore_file
-        return folder, self._below(visit, folder, rules_known)
+        return folder, _below(folder, scope, rules_known)
 
     def _is_unwanted_environment(self, visit: _Visit, kinds: Mapping[bytes, str]) -> bool:
         if not visit.path or not is_environment(kinds.keys()):
             return False
         return not visit.scope.judge(visit.path, is_folder=True).wanted
+
+
+def _scope_of(folder: Folder, visit: _Visit) -> Scope:
+    return visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
+
+
+def _below(folder: Folder, scope: Scope, rules_known: bool) -> list[_Visit]:
+    return [_Visit(folder.path_of(name), scope, rules_known) for name in folder.subfolders]
 
 
 _FOLDER = "folder"

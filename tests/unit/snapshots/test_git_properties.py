@@ -133,11 +133,14 @@ def test_a_git_that_fails_does_not_call_the_folder_clean(checkout, tmp_path, mon
     assert git_properties(checkout)["azureml.git.dirty"] == "unknown"
 
 
-def test_what_is_not_wanted_any_more_is_ended(checkout, tmp_path, monkeypatch):
+@pytest.mark.parametrize("by", ["close", "forgetting it"])
+def test_what_is_not_wanted_any_more_is_ended(checkout, tmp_path, monkeypatch, by):
     fake_git(tmp_path, monkeypatch, "exec sleep 60")
     handle = start_git_properties(checkout)
     process = handle._question.process
-    handle.close()
+    if by == "close":
+        handle.close()
+    del handle
     with pytest.raises(ProcessLookupError):
         os.kill(process, 0)
 
