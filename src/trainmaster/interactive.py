@@ -16,6 +16,7 @@ from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import RunRecord, Status
 from trainmaster.run import Run
+from trainmaster.runtime.files import RunFiles
 
 if TYPE_CHECKING:
     from trainmaster.experiment import Experiment
@@ -27,8 +28,11 @@ class InteractiveRun(Run):
     """A run that this program logs to. In a `with` block it ends with the block, and what is printed is kept."""
 
     _tee: _Tee | None = None
+    _logs: dict[Path, tuple[int, int, int]] | None = None
+    """The files in ./logs when the block was entered."""
 
     def __enter__(self) -> InteractiveRun:
+        self._logs = _files_in(Path.cwd() / "logs")
         log = self._folder.files / "logs" / "user_log.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         self._tee = _Tee(sys.stdout, open(log, "a", encoding="utf-8", errors="backslashreplace"))
@@ -41,7 +45,16 @@ class InteractiveRun(Run):
                 sys.stdout = self._tee.screen
             self._tee.file.close()
             self._tee = None
+        self._keep_logs()
         return super().__exit__(kind, error, trace)
+
+    def _keep_logs(self) -> None:
+        """As in v1, what was written to ./logs within the block belongs to the run."""
+        folder = Path.cwd() / "logs"
+        before = self._logs or {}
+        for path, state in _files_in(folder).items():
+            if before.get(path) != state:
+                RunFiles(self._files_folder()).add(f"logs/{path.relative_to(folder).as_posix()}", str(path))
 
     def complete(self, _set_status: bool = True) -> None:
         self._collect()
@@ -97,6 +110,13 @@ def _snapshot(experiment: Experiment, folder: str | os.PathLike[str] | None) -> 
 
     snapshot = take_snapshot(Path(folder), experiment.workspace.path)
     return snapshot.id, {"ContentSnapshotId": snapshot.id, **git_properties(Path(folder))}
+
+
+def _files_in(folder: Path) -> dict[Path, tuple[int, int, int]]:
+    """The files of a folder, each with what changes when it is written."""
+    found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    states = [path.stat() for path in found]
+    return {path: (s.st_ino, s.st_size, s.st_mtime_ns) for path, s in zip(found, states, strict=True)}
 
 
 class _Tee:

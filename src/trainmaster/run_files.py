@@ -38,6 +38,14 @@ def _shown(path: Path, roots: Sequence[Path]) -> bool:
     return path.is_file() and (not path.is_symlink() or _inside(path, roots))
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # A name beyond all measure.
+        return False
+
+
 def _inside(path: Path, roots: Sequence[Path]) -> bool:
     return any(path.resolve().is_relative_to(root) for root in roots)
 
@@ -45,7 +53,7 @@ def _inside(path: Path, roots: Sequence[Path]) -> bool:
 def find(folder: RunFolder, name: str) -> Path:
     """The path of one file; an error that says what there is instead."""
     path = folder.files / name
-    if "\0" in name or ".." in path.parts or not _inside(path, _roots(folder)) or not path.is_file():
+    if ".." in path.parts or not _is_file(path) or not _inside(path, _roots(folder)):
         known = names(folder)
         shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
         raise UserErrorException(

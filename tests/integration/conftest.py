@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.conftest import end_workspace
+
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.run import Run
 

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import ended, until
+
 from trainmaster import Environment, Estimator, Experiment, Run, ScriptRun, ScriptRunConfig
 from trainmaster.errors import RunNotFoundException, UserErrorException
 
@@ -45,7 +45,8 @@ def test_script_sees_its_run(launch):
         *("AZUREML_OUTPUT_DIRECTORY", "TRAINMASTER_RUN_ID", "MINE"),
     ]
     run = launch(
-        f"import json, os, sys\nprint(json.dumps([os.getcwd(), sys.argv[1:], {{n: os.environ.get(n) for n in {names}}}]))",
+        "import json, os, sys\n"
+        f"print(json.dumps([os.getcwd(), sys.argv[1:], {{n: os.environ.get(n) for n in {names}}}]))",
         script_params={"--flag": "", "--path": "$MINE/x ${MINE} $UNKNOWN"},
         environment_variables={"MINE": "a value"},
     )
@@ -249,7 +250,7 @@ def test_script_that_is_not_there(shared, tmp_path):
     from trainmaster.errors import AzureMLException
 
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AzureMLException, match="nothing.py"):
+    with pytest.raises(AzureMLException, match=r"nothing\.py"):
         Experiment(shared, "spine").submit(
             Estimator(str(tmp_path / "empty"), entry_script="nothing.py", compute_target="local", user_managed=True)
         )

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-
 from tests.conftest import end_workspace
+
 from trainmaster import Experiment, Workspace
 from trainmaster.errors import ServiceException, UserErrorException, WorkspaceException
 

@@ -1,0 +1,129 @@
+"""Cancelling: the whole process tree is gone, whatever the script does, and what it logged stays."""
+
+from __future__ import annotations
+
+import os
+
+from tests.conftest import ended, until
+
+from trainmaster.node import process
+
+HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
+
+
+def alive(pid):
+    found = process.look(pid)
+    return found is not None and not found.gone
+
+
+def test_running(launch, gate):
+    here = gate("here")
+    run = launch(
+        f"""{HEAD}
+import os, subprocess, sys
+children = [subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE, start_new_session=new)
+            for new in (False, True)]
+run.log_list('pids', [os.getpid(), *(child.pid for child in children)])
+os.makedirs('outputs', exist_ok=True)
+open('outputs/partial.txt', 'w').write('so far')
+{here.wait}
+"""
+    )
+    here.await_arrival()
+    pids = run.get_metrics()["pids"]
+    assert all(map(alive, pids))
+    run.cancel()
+    assert run.status in ("CancelRequested", "Canceled")
+    details = run.wait_for_completion()
+    assert details["status"] == "Canceled"
+    assert not any(map(alive, pids))
+    assert "error" not in details
+    assert run.get_metrics()["pids"] == pids
+    assert "outputs/partial.txt" in run.get_file_names()
+    run.cancel()
+    assert run.get_status() == "Canceled"
+
+
+def test_script_may_clean_up(launch, gate):
+    here = gate("here")
+    run = launch(
+        f"""
+import signal, sys
+def stop(*_):
+    print('cleaning up')
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+{here.wait}
+"""
+    )
+    here.await_arrival()
+    run.cancel()
+    assert ended(run)["status"] == "Canceled"
+    assert run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"] == "cleaning up\n"
+
+
+def test_script_that_ignores_sigterm(launch, gate):
+    here = gate("here")
+    ignore = "import os, signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nrun.log('pid', os.getpid())\n"
+    run = launch(HEAD + ignore + here.wait)
+    here.await_arrival()
+    pid = run.get_metrics()["pid"]
+    run.cancel()
+    assert alive(pid)
+    assert run.get_status() == "CancelRequested"
+    assert ended(run)["status"] == "Canceled"
+    assert not alive(pid)
+
+
+def test_time_limit(launch, tmp_path):
+    os.mkfifo(tmp_path / "never")
+    run = launch(f"open({str(tmp_path / 'never')!r}).read()", max_run_duration_seconds=1)
+    details = ended(run)
+    assert details["status"] == "Canceled"
+    assert details["error"]["code"] == "MaxRunDurationExceeded"
+    assert "max_run_duration_seconds=1" in details["error"]["message"]
+
+
+def test_time_limit_that_is_kept(launch):
+    assert ended(launch("", max_run_duration_seconds=60))["status"] == "Completed"
+
+
+def test_right_after_submit(launch, tmp_path):
+    runs = []
+    for n in range(5):
+        runs.append(launch(f"import os; os.mkfifo('p'); open('p').read()  # {n}"))
+        runs[-1].cancel()
+    assert [ended(run)["status"] for run in runs] == ["Canceled"] * 5
+
+
+def test_ended_run_stays_as_it_is(launch):
+    run = launch("")
+    ended(run)
+    run.cancel()
+    assert run.get_status() == "Completed"
+
+
+def test_from_another_program(launch, gate, shared):
+    import subprocess
+    import sys
+
+    here = gate("here")
+    run = launch(here.wait)
+    here.await_arrival()
+    code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1]).get_run(sys.argv[2]).cancel()"
+    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=60)
+    assert ended(run)["status"] == "Canceled"
+
+
+def test_cancelled_run_gives_its_node_back(launch, gate, shared):
+    from trainmaster import ComputeTarget, LocalCompute
+
+    box = ComputeTarget.create(shared, "one", LocalCompute.configuration(nodes=1))
+    here = gate("here")
+    run = launch(here.wait, compute_target=box)
+    here.await_arrival()
+    waiting = launch("", compute_target=box)
+    until(lambda: waiting.get_status() == "Queued")
+    run.cancel()
+    assert ended(waiting)["status"] == "Completed"
+    assert run.get_status() == "Canceled"
