@@ -46,4 +46,5 @@ def _show(finding: Finding, width: int) -> None:
     for line in more:
         say(indent + line)
     if finding.state != "found":
-        say(indent + paint(f"{finding.purpose} {finding.hint}".strip(), "dim"))
+        for line in (finding.purpose, finding.hint):
+            say((indent + paint(line, "dim")).rstrip())

@@ -13,11 +13,21 @@ from trainmaster.errors import UserErrorException
 Options = argparse.Namespace
 
 
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Help with room for the options, so that most fit on a line with what they do."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=32)
+
+
 class Parser(argparse.ArgumentParser):
     """An argparse parser whose mistakes are errors of ours."""
 
     def error(self, message: str) -> NoReturn:
-        raise UserErrorException(message, hint=f"'{self.prog} --help' shows how it is used.")
+        hint = f"'{self.prog} --help' shows how it is used."
+        if message.startswith("unrecognized arguments") and self.get_default("arguments") is not None:
+            hint = f"What is meant for the script stands behind two dashes: -- --lr 0.1\n{hint}"
+        raise UserErrorException(message, hint=hint)
 
 
 def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
@@ -25,18 +35,14 @@ def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
     command, rest = find_command(argv)
     module = import_module(f"trainmaster.cli.{command.module}")
     function: Callable[[Options], int] = getattr(module, command.function)
-    parser = Parser(
-        prog=f"trainmaster {command.name}",
-        description=function.__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(prog=f"trainmaster {command.name}", formatter_class=_Formatter, allow_abbrev=False)
     getattr(module, f"{command.function}_arguments")(parser)
     parser.add_argument("--workspace", metavar="NAME_OR_PATH", help="another workspace than this folder's")
     parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on standard output")
     own, behind = split_arguments(rest)
     if "-h" in own or "--help" in own:
         # Here and not in argparse, which while it reads intermixed words has forgotten the positional ones.
+        parser.description = _description(function)
         parser.print_help()
         parser.exit()
     # Options between the words, as people write them: plain argparse takes an optional word too early.
@@ -45,6 +51,12 @@ def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
         parser.error(f"unrecognized arguments: {' '.join(behind)}")
     options.arguments = behind
     return function, options
+
+
+def _description(function: Callable[[Options], int]) -> str:
+    from inspect import getdoc
+
+    return getdoc(function) or ""
 
 
 def add_run(parser: Parser) -> None:

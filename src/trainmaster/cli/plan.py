@@ -171,8 +171,8 @@ def _process_lines(plan: dict[str, Any], spec: JobSpec) -> list[str]:
     lines = [paint(shlex.join(first["command"]), "cyan"), f"in {first['folder']}"]
     if len(plan["processes"]) > 1:
         lines.append(f"and {counted(len(plan['processes']) - 1, 'more process').replace('processs', 'processes')}")
-    taken_over = [name for name in first["variables"] if name in spec.inherited_variables]
-    own = {name: value for name, value in first["variables"].items() if name not in taken_over}
+    own = {name: value for name, value in first["variables"].items() if spec.inherited_variables.get(name) != value}
+    taken_over = [name for name in first["variables"] if name not in own]
     lines += [f"{name}={shlex.quote(value)}" for name, value in own.items()]
     lines.append(paint(f"and of this shell {' '.join(taken_over)}", "dim"))
     return lines

@@ -44,8 +44,8 @@ def submit_arguments(parser: Parser) -> None:
 def submit(options: Options) -> int:
     """Run a script of a folder. Prints the run's id once it is safely queued; the run goes on by itself.
 
-    With --wait what the script prints is standard output; with --json it is on standard error, and the JSON of
-    the ended run is standard output.
+    With --wait what the script prints is standard output. With --wait and --json it is on standard error, and
+    standard output is the JSON of the ended run.
 
       trainmaster submit . train.py --wait -- --lr 0.1
       trainmaster submit . train.py --pip torch --experiment mnist

@@ -10,11 +10,11 @@ from trainmaster.errors import UserErrorException
 
 def duration(seconds: float) -> str:
     """
-    >>> duration(0.04), duration(75), duration(3 * 3600 + 60), duration(200000)
-    ('0.0 s', '1m 15s', '3h 01m', '2d 07h')
+    >>> duration(0.04), duration(42), duration(75), duration(3 * 3600 + 60), duration(200000)
+    ('0.04 s', '42.0 s', '1m 15s', '3h 01m', '2d 07h')
     """
-    if seconds < 60:
-        return f"{max(0.0, seconds):.1f} s"
+    if seconds < 59.95:
+        return f"{max(0.0, seconds):.{2 if seconds < 9.995 else 1}f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes}m {rest:02d}s"

@@ -27,7 +27,7 @@ def test_the_keys_are_stable() -> None:
 
 def test_a_row_says_why() -> None:
     assert table_row(QUEUED, 200.0)[-1] == "waiting for 1 of 2 nodes"
-    assert table_row(FAILED, 200.0)[2:4] == ("Failed", "2.5 s")
+    assert table_row(FAILED, 200.0)[2:4] == ("Failed", "2.50 s")
     assert reason(FAILED) == "rank 0 ended with exit code 1"
 
 

@@ -15,7 +15,7 @@ from trainmaster.experiment import check_experiment_name
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
-    [(-1, "0.0 s"), (0, "0.0 s"), (59.94, "59.9 s"), (60, "1m 00s"), (3599.6, "1h 00m"), (86400, "1d 00h")],
+    [(-1, "0.00 s"), (0, "0.00 s"), (9.999, "10.0 s"), (59.94, "59.9 s"), (59.96, "1m 00s"), (3599.6, "1h 00m")],
 )
 def test_durations(seconds: float, expected: str) -> None:
     assert duration(seconds) == expected
