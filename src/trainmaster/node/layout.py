@@ -6,10 +6,10 @@ could be mistaken for it.
 
 import errno
 import fcntl
-import json
 import os
 
 from trainmaster.errors import SnapshotException
+from trainmaster.node import jsonfile
 
 # Up to this size one read and one write cost less than asking the kernel to do better.
 _SMALL = 1 << 16
@@ -52,8 +52,7 @@ def _cannot_lay_out(destination, error):
 
 def _read_manifest(path):
     try:
-        with open(str(path), encoding="ascii") as file:
-            manifest = json.load(file)
+        manifest = jsonfile.read(str(path))
         files = [
             (_checked(item["path"]), item["digest"], item["size"], item["executable"]) for item in manifest["files"]
         ]
