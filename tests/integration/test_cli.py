@@ -465,3 +465,15 @@ def test_a_fault_of_ours_is_70(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 @pytest.mark.parametrize("argv", [["--help"], [], ["help"], ["--version"]])
 def test_help_and_version(shell: Shell, argv: list[str]) -> None:
     assert shell(*argv).stdout.lower().startswith("trainmaster")
+
+
+@pytest.mark.parametrize(("stream", "code"), [(">&-", 0), ("2>&-", 0), (">/dev/full", 2)])
+def test_streams_that_take_nothing(shell: Shell, worked: str, stream: str, code: int) -> None:
+    command = " ".join([*COMMAND, "runs"])
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{command} {stream}"],
+        cwd=shell.folder, env=shell.variables, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr

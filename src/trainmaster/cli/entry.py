@@ -13,8 +13,8 @@ from trainmaster.errors import AzureMLException, UserErrorException
 def run(argv: list[str]) -> int:
     """Runs a command; its errors are said in one place, and never with a traceback unless the fault is ours."""
     as_json = wants_json(argv)
+    _have_streams()
     try:
-        _be_lenient()
         code = _dispatch(argv)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -41,10 +41,12 @@ def wants_json(argv: list[str]) -> bool:
     return "--json" in own
 
 
-def _be_lenient() -> None:
-    """A script may print what this terminal's encoding has no letters for."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure: Any = getattr(stream, "reconfigure", None)
+def _have_streams() -> None:
+    """Streams that take everything: a closed one is replaced, and letters it has no code for become `?`."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (as long as the program)
+        reconfigure: Any = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
 
@@ -75,8 +77,9 @@ def _failed(error: AzureMLException, as_json: bool) -> int:
         else:
             screen.show_error(error)
         sys.stdout.flush()
-    except BrokenPipeError:
-        return _leave_pipe()
+    except OSError:
+        # Nobody takes the output (a closed pipe, a full disk); the exit code still tells.
+        _leave_pipe()
     return code
 
 
@@ -86,7 +89,7 @@ def _of_system(error: OSError) -> AzureMLException:
 
 
 def _leave_pipe() -> int:
-    """Whoever read our output has enough. Python would complain once more when it closes standard output."""
+    """Nobody takes our output any more. Python would complain once more when it closes standard output."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return exits.BROKEN_PIPE

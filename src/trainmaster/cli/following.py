@@ -54,6 +54,7 @@ class _Follower:
         self._script = LogReader(folder, rank, headings=False)
         self._system = LogReader(folder, _NO_RANK, headings=True)
         self._said = ""
+        self._last = "\n"
 
     def until_end(self) -> None:
         with Watch(self._folder, self._run_id) as watch, FileEvents() as events:
@@ -63,6 +64,9 @@ class _Follower:
                 self._show()
                 ended = self._await_news(watch, events)
         self._show()
+        if not self._last.endswith("\n") and is_terminal(self._output):
+            # What is said about the end begins a line of its own.
+            self._print("\n")
 
     def _await_news(self, watch: Watch, events: FileEvents) -> bool:
         """Waits for a longer log or another state; whether the run has ended."""
@@ -84,6 +88,7 @@ class _Follower:
     def _print(self, text: str) -> None:
         self._output.write(text)
         self._output.flush()
+        self._last = text or self._last
 
     def _say_reason(self) -> None:
         reason = get_run(self._workspace, self._run_id).waiting_for
