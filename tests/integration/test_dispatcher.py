@@ -1,0 +1,246 @@
+"""The dispatcher: started on demand, replaced, adopted from; the runs do not notice."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wait_gone
+
+from trainmaster import Experiment, Workspace
+from trainmaster.client import try_line
+from trainmaster.errors import ServiceException
+from trainmaster.folders import WorkspaceFolder
+
+HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
+
+
+def pid(workspace):
+    return workspace._call("status")["pid"]
+
+
+def test_submitting_program_ends_at_once(workspace, project, gate):
+    here = gate("here")
+    source = project(train=f"{here.wait}\nprint('alone')")
+    code = (
+        "import os, sys\nfrom trainmaster import Estimator, Experiment, Workspace\n"
+        "run = Experiment(Workspace(path=sys.argv[1]), 'e').submit(Estimator(sys.argv[2], entry_script='train.py',"
+        " compute_target='local', user_managed=True))\n"
+        "print(run.id, flush=True)\nos._exit(0)\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, str(workspace.path), str(source)], capture_output=True, text=True, timeout=60
+    )
+    run = workspace.get_run(answer.stdout.strip())
+    here.await_arrival()
+    here.open()
+    assert ended(run)["status"] == "Completed"
+
+
+def test_shutdown_while_a_run_goes(workspace, submit, gate):
+    before, after = gate("before"), gate("after")
+    run = submit(f"{HEAD}run.log('m', 1)\n{before.wait}\nrun.log('m', 2)\n{after.wait}\nrun.log('m', 3)\nprint('end')")
+    before.await_arrival()
+    first = pid(workspace)
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    before.open()
+    after.await_arrival()
+    assert run.get_metrics() == {"m": [1, 2]}
+    assert pid(workspace) != first
+    assert run.get_status() == "Running"
+    after.open()
+    assert ended(run)["status"] == "Completed"
+    assert run.get_metrics() == {"m": [1, 2, 3]}
+
+
+def test_run_that_ends_while_no_dispatcher_lives(workspace, submit, gate):
+    here = gate("here")
+    run = submit(f"{HEAD}{here.wait}\nrun.log('m', 1)\nraise SystemExit(5)")
+    here.await_arrival()
+    folder = WorkspaceFolder(workspace.path)
+    stop_dispatcher(folder)
+    assert try_line(folder) is None
+    here.open()
+    # The agent starts the next dispatcher by itself: nobody has to ask.
+    until(lambda: try_line(folder), what="a new dispatcher")
+    details = ended(run)
+    assert (details["status"], details["error"]["exit_code"]) == ("Failed", 5)
+    assert run.get_metrics() == {"m": 1}
+
+
+def test_waiting_goes_on_through_a_restart(workspace, submit, gate):
+    here = gate("here")
+    run = submit(here.wait)
+    here.await_arrival()
+    found = []
+    thread = threading.Thread(target=lambda: found.append(run.wait_for_completion()["status"]))
+    thread.start()
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    here.open()
+    thread.join(60)
+    assert found == ["Completed"]
+
+
+def test_queue_survives_a_restart(workspace, submit, gate, tmp_path):
+    from trainmaster import ComputeTarget, LocalCompute
+
+    box = ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=1))
+    here = gate("here")
+    first = submit(here.wait, compute_target=box)
+    here.await_arrival()
+    later = [submit(f"open({str(tmp_path / 'order')!r}, 'a').write('{n}')", compute_target=box) for n in range(3)]
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    assert until(lambda: later[0].get_detailed_status()["details"].endswith(f"run {first.id} holds it"))
+    here.open()
+    assert [ended(run)["status"] for run in (first, *later)] == ["Completed"] * 4
+    assert (tmp_path / "order").read_text() == "012"
+
+
+def test_idle_dispatcher_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRAINMASTER_IDLE_SECONDS", "0.2")
+    ws = Workspace.create("idle", path=tmp_path / "idle", show_output=False)
+    folder = WorkspaceFolder(ws.path)
+    handle = dispatcher_handle(folder)
+    if handle is not None:
+        wait_gone(handle)
+    assert try_line(folder) is None
+    assert not folder.socket.exists()
+    assert Experiment.list(ws) == []
+    wait_gone(dispatcher_handle(folder) or os.pidfd_open(os.getppid()))
+
+
+def test_busy_dispatcher_does_not_end(tmp_path, monkeypatch, project, gate):
+    from trainmaster import Estimator
+
+    monkeypatch.setenv("TRAINMASTER_IDLE_SECONDS", "0.2")
+    ws = Workspace.create("busy", path=tmp_path / "busy", show_output=False)
+    here = gate("here")
+    run = Experiment(ws, "e").submit(
+        Estimator(str(project(train=here.wait)), entry_script="train.py", compute_target="local", user_managed=True)
+    )
+    here.await_arrival()
+    handle = dispatcher_handle(WorkspaceFolder(ws.path))
+    with pytest.raises(AssertionError, match="did not end"):
+        wait_gone(handle, seconds=1.0)
+    here.open()
+    assert ended(run)["status"] == "Completed"
+    last = dispatcher_handle(WorkspaceFolder(ws.path))
+    if last is not None:
+        wait_gone(last)
+
+
+def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
+    here = gate("here")
+    run = submit(here.wait)
+    here.await_arrival()
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    code = (
+        "import trainmaster, sys\ntrainmaster.__version__ = '0.0.1'\n"
+        "from trainmaster.dispatch.__main__ import main\nsys.exit(main())\n"
+    )
+    old = subprocess.Popen([sys.executable, "-c", code, str(workspace.path)])
+    until(lambda: try_line(WorkspaceFolder(workspace.path)))
+    assert pid(workspace) != old.pid
+    assert old.wait(timeout=30) == 0
+    assert workspace._call("status")["version"] == __import__("trainmaster").__version__
+    assert run.get_status() == "Running"
+    here.open()
+    assert ended(run)["status"] == "Completed"
+
+
+def test_dispatcher_of_a_newer_version_is_left_alone(workspace):
+    folder = WorkspaceFolder(workspace.path)
+    stop_dispatcher(folder)
+    code = (
+        "import trainmaster, sys\ntrainmaster.__version__ = '99.0'\n"
+        "from trainmaster.dispatch.__main__ import main\nsys.exit(main())\n"
+    )
+    new = subprocess.Popen([sys.executable, "-c", code, str(workspace.path)])
+    until(lambda: try_line(folder))
+    with pytest.raises(ServiceException, match=r"newer.*|99\.0"):
+        Workspace(path=workspace.path).experiments  # noqa: B018
+    assert new.poll() is None
+    stop_dispatcher(folder)
+    new.wait(timeout=30)
+
+
+def test_two_programs_start_it_at_once(workspace):
+    folder = WorkspaceFolder(workspace.path)
+    for _ in range(2):
+        stop_dispatcher(folder)
+        code = (
+            "import sys; from trainmaster import Workspace; print(Workspace(path=sys.argv[1])._call('status')['pid'])"
+        )
+        programs = [
+            subprocess.Popen([sys.executable, "-c", code, str(workspace.path)], stdout=subprocess.PIPE, text=True)
+            for _ in range(4)
+        ]
+        answers = {program.communicate(timeout=60)[0] for program in programs}
+        assert len(answers) == 1
+        assert answers == {f"{folder.lock.read_text().strip()}\n"}
+
+
+def test_killed_dispatcher_leaves_a_socket_that_does_not_hinder(workspace, submit):
+    folder = WorkspaceFolder(workspace.path)
+    handle = dispatcher_handle(folder)
+    os.kill(int(folder.lock.read_text()), 9)
+    wait_gone(handle)
+    assert folder.socket.exists()
+    assert ended(submit(""))["status"] == "Completed"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"not json\n",
+        b"[]\n",
+        b"{}\n",
+        b'{"op": 3}\n',
+        b'{"op": "runs.get", "args": {"wrong": 1}}\n',
+        b'{"op": "nothing"}\n',
+    ],
+)
+def test_garbage_on_the_socket(workspace, line):
+    folder = WorkspaceFolder(workspace.path)
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(folder.socket))
+        connection.sendall(line)
+        answer = json.loads(connection.makefile("rb").readline())
+    assert "error" in answer
+    assert Experiment.list(workspace) == []
+
+
+def test_socket_is_private(workspace):
+    assert WorkspaceFolder(workspace.path).socket.stat().st_mode & 0o77 == 0
+
+
+def test_client_shared_by_threads_and_forks(workspace):
+    answers = []
+    threads = [threading.Thread(target=lambda: answers.append(pid(workspace))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.write(writer, str(pid(workspace)).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    answers.append(int(os.read(reader, 100)))
+    os.close(reader), os.close(writer)
+    answers.append(pid(workspace))
+    assert len(answers) == 10
+    assert len(set(answers)) == 1
+
+
+def test_log_tells_what_happened(workspace, submit):
+    run = submit("")
+    ended(run)
+    log = WorkspaceFolder(workspace.path).log.read_text()
+    assert f"run {run.id} is Completed" in log
