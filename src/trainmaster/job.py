@@ -91,7 +91,7 @@ def load_spec(text: str, where: str = "the job specification") -> JobSpec:
     """The JobSpec in `text`; one clear error for anything else."""
     try:
         data = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserErrorException(f"{where} is not JSON", cause=str(error)) from None
     version = data.get("version") if isinstance(data, dict) else None
     if isinstance(version, int) and version > SPEC_VERSION:
@@ -100,6 +100,27 @@ def load_spec(text: str, where: str = "the job specification") -> JobSpec:
             hint="Install a newer Trainmaster.",
         )
     try:
-        return from_plain(JobSpec, data, where)
+        spec = from_plain(JobSpec, data, where)
     except PlainDataError as error:
         raise UserErrorException(f"{where} cannot be used", cause=str(error)) from None
+    problem = _problem(spec)
+    if problem:
+        raise UserErrorException(f"{where} cannot be used", cause=problem)
+    return spec
+
+
+def _problem(spec: JobSpec) -> str:
+    """What no job can be: estimators never compile to it, but a file may have been edited by hand."""
+    if bool(spec.script) == bool(spec.command):
+        return "it needs either a script or a command"
+    if spec.script.startswith("/") or ".." in spec.script.split("/"):
+        return f"its script {spec.script!r} does not lie in the source folder"
+    counts = {
+        "node_count": spec.node_count,
+        "process_count_per_node": spec.distribution.process_count_per_node,
+        "worker_count": spec.distribution.worker_count,
+        "process_count": spec.distribution.process_count,
+        "max_run_duration_seconds": spec.max_run_duration_seconds,
+    }
+    wrong = [f"{name}={value}" for name, value in counts.items() if value is not None and value < 1]
+    return f"{wrong[0]} must be at least 1" if wrong else ""

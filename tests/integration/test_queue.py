@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from tests.conftest import ended, until
 
-from trainmaster import ComputeTarget, Experiment, LocalCompute, MpiConfiguration, ScriptRunConfig
-from trainmaster.errors import AzureMLException, ComputeTargetException
+from trainmaster import ComputeTarget, Experiment, LocalCompute
+from trainmaster.errors import ComputeTargetException
+from trainmaster.job import JobSpec
 
 
 @pytest.fixture
@@ -77,17 +78,11 @@ def test_full_target_does_not_hold_up_another(launch, gate, box):
 
 
 def test_request_that_never_fits_is_refused(shared, project, box):
-    config = ScriptRunConfig(
-        str(project(train="")),
-        script="train.py",
-        compute_target="box",
-        distributed_job_config=MpiConfiguration(node_count=3),
-    )
-    config.run_config.environment.python.user_managed_dependencies = True
-    before = len(list(Experiment(shared, "never").get_runs()))
-    with pytest.raises(AzureMLException, match=r"can never fit|not in this release"):
-        Experiment(shared, "never").submit(config)
-    assert len(list(Experiment(shared, "never").get_runs())) == before
+    experiment = Experiment(shared, "never")
+    spec = JobSpec(source_directory=str(project(train="")), target="box", script="train.py", node_count=3)
+    with pytest.raises(ComputeTargetException, match="node_count=3 can never fit: target 'box' has 1 node"):
+        experiment.send(spec, {}, run_type="azureml.scriptrun")
+    assert list(experiment.get_runs()) == []
 
 
 def test_unknown_target(launch, shared):

@@ -13,6 +13,8 @@ _OPTIONS = (
     ("index-url", "--default-index", False),
     ("extra-index-url", "--index", True),
     ("find-links", "--find-links", True),
+    ("trusted-host", "--allow-insecure-host", True),
+    ("constraint", "--constraint", True),
 )
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _YES = ("1", "true", "yes", "on")
@@ -20,7 +22,7 @@ _YES = ("1", "true", "yes", "on")
 
 def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
     """pip's settings from its configuration files and `PIP_*`; the later win, as in pip."""
-    settings: dict[str, str] = {}
+    by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for file in config_files(environ) if files is None else files:
         parser = configparser.RawConfigParser()
         try:
@@ -28,30 +30,37 @@ def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None
         except (configparser.Error, UnicodeDecodeError):
             # pip itself refuses such a file with its own words; here the other sources still count.
             continue
-        for section in ("global", "install"):
+        for section, found in by_section.items():
             if parser.has_section(section):
-                settings.update({_name(key): value for key, value in parser.items(section)})
+                found.update({_name(key): value for key, value in parser.items(section)})
+    # In pip the section counts before the file: [install] of /etc wins over [global] of the user.
+    settings = {**by_section["global"], **by_section["install"]}
     settings.update({_name(key[4:]): value for key, value in environ.items() if key.startswith("PIP_") and value})
     return settings
 
 
 def config_files(environ: Mapping[str, str]) -> list[Path]:
     """The configuration files pip reads, in its order."""
-    if environ.get("PIP_CONFIG_FILE") == os.devnull:
+    chosen = environ.get("PIP_CONFIG_FILE", "")
+    if chosen == os.devnull:
         return []
     home = Path(environ.get("HOME", "~")).expanduser()
     configuration = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     found = [Path(folder) / "pip/pip.conf" for folder in environ.get("XDG_CONFIG_DIRS", "/etc/xdg").split(":")]
-    found += [Path("/etc/pip.conf"), home / ".pip/pip.conf", configuration / "pip/pip.conf"]
+    found.append(Path("/etc/pip.conf"))
+    if not (chosen and os.path.exists(chosen)):
+        found += [home / ".pip/pip.conf", configuration / "pip/pip.conf"]
     found.append(Path(sys.prefix) / "pip.conf")
-    if environ.get("PIP_CONFIG_FILE"):
-        found.append(Path(environ["PIP_CONFIG_FILE"]))
-    return found
+    return [*found, Path(chosen)] if chosen else found
 
 
 def uv_options(settings: Mapping[str, str]) -> list[str]:
     """uv's options for pip's settings."""
-    options: list[str] = ["--no-index"] if settings.get("no-index", "").lower() in _YES else []
+    options: list[str] = []
+    if settings.get("no-index", "").lower() in _YES:
+        options.append("--no-index")
+    if settings.get("pre", "").lower() in _YES:
+        options += ["--prerelease", "allow"]
     for name, option, several in _OPTIONS:
         parts = settings.get(name, "").split()
         for part in parts if several else parts[:1]:
