@@ -459,7 +459,21 @@ class Run(Recorder):
 
     # Later releases
 
-    def register_model(self, model_name: str, model_path: str | None = None, **kwargs: Any) -> Any:
+    def register_model(
+        self,
+        model_name: str,
+        model_path: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        model_framework: str | None = None,
+        model_framework_version: str | None = None,
+        description: str | None = None,
+        datasets: Any = None,
+        sample_input_dataset: Any = None,
+        sample_output_dataset: Any = None,
+        resource_configuration: Any = None,
+        **kwargs: Any,
+    ) -> Any:
         """Not in this release."""
         not_yet.register_model()
 

@@ -1,0 +1,101 @@
+"""Who gets which nodes, as tables."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmaster.dispatch.capacity import Request, check_fits, decide
+from trainmaster.errors import ComputeTargetException
+from trainmaster.job import JobSpec
+from trainmaster.records import TargetRecord
+
+
+def target(name="box", nodes=2):
+    return TargetRecord(name, "local", nodes, 1, 0)
+
+
+def decided(queue, held, *targets):
+    requests = [Request(run, name, count) for run, name, count in queue]
+    return decide(requests, held, {each.name: each for each in targets})
+
+
+@pytest.mark.parametrize(
+    ("queue", "held", "starts"),
+    [
+        ([], {}, {}),
+        ([("a", "box", 1)], {}, {"a": (0,)}),
+        ([("a", "box", 2)], {}, {"a": (0, 1)}),
+        ([("a", "box", 1), ("b", "box", 1)], {}, {"a": (0,), "b": (1,)}),
+        ([("a", "box", 1)], {"box": {"x": (0,)}}, {"a": (1,)}),
+        ([("a", "box", 1)], {"box": {"x": (1,)}}, {"a": (0,)}),
+        # The first that does not fit holds back those behind it, else large ones would wait for ever.
+        ([("a", "box", 2), ("b", "box", 1)], {"box": {"x": (0,)}}, {}),
+        ([("a", "box", 1), ("b", "box", 2), ("c", "box", 1)], {}, {"a": (0,)}),
+        # Not on another target.
+        ([("a", "box", 2), ("b", "far", 1)], {"box": {"x": (0,)}}, {"b": (0,)}),
+        ([("a", "gone", 1), ("b", "box", 1)], {}, {"b": (0,)}),
+    ],
+)
+def test_starts(queue, held, starts):
+    assert decided(queue, held, target(), target("far")).starts == starts
+
+
+@pytest.mark.parametrize(
+    ("queue", "held", "nodes", "reason"),
+    [
+        ([("a", "box", 1)], {"x": (0,)}, 1, "waiting for 1 of 1 node on 'box': run x holds it"),
+        ([("a", "box", 2)], {"x": (0,)}, 2, "waiting for 2 of 2 nodes on 'box': run x holds them"),
+        ([("a", "box", 1)], {"x": (0,), "y": (1,)}, 2, "waiting for 1 of 2 nodes on 'box': runs x, y hold them"),
+        (
+            [("a", "box", 1)],
+            {name: (n,) for n, name in enumerate("vwxyz")},
+            5,
+            "waiting for 1 of 5 nodes on 'box': runs v, w, x and 2 more hold them",
+        ),
+        (
+            [("a", "box", 1), ("b", "box", 1)],
+            {"x": (0,)},
+            1,
+            "waiting for 1 of 1 node on 'box': run x holds it (1 run ahead)",
+        ),
+        (
+            [("a", "box", 1), ("b", "box", 1), ("c", "box", 1)],
+            {"x": (0,)},
+            1,
+            "waiting for 1 of 1 node on 'box': run x holds it (2 runs ahead)",
+        ),
+        ([("a", "box", 3)], {}, 2, "waiting for 3 of 2 nodes on 'box': 'box' has only 2"),
+        ([("a", "gone", 1)], {}, 2, "waiting for target 'gone', which is not there any more"),
+    ],
+)
+def test_reasons(queue, held, nodes, reason):
+    assert decided(queue, {"box": held}, target(nodes=nodes)).reasons[queue[-1][0]] == reason
+
+
+@given(
+    st.lists(st.integers(1, 4), max_size=12),
+    st.integers(1, 6),
+    st.dictionaries(st.text("xyz", min_size=1, max_size=3), st.integers(0, 5), max_size=3),
+)
+def test_no_node_is_given_twice(counts, nodes, holders):
+    held = {run: (node,) for run, node in holders.items()}
+    queue = [(f"run-{n}", "box", count) for n, count in enumerate(counts)]
+    decision = decided(queue, {"box": held}, target(nodes=nodes))
+    given_away = [node for given in decision.starts.values() for node in given]
+    assert len(given_away) == len(set(given_away))
+    assert not set(given_away) & set(holders.values())
+    assert all(0 <= node < nodes for node in given_away)
+    assert decision.starts.keys() | decision.reasons.keys() == {run for run, _, _ in queue}
+    assert not decision.starts.keys() & decision.reasons.keys()
+    # First come, first served: whoever starts came before all who wait.
+    assert list(decision.starts) == [run for run, _, _ in queue[: len(decision.starts)]]
+
+
+def test_what_never_fits():
+    spec = JobSpec("/src", "box", script="train.py", node_count=3)
+    check_fits(spec, target(nodes=3))
+    with pytest.raises(ComputeTargetException, match="node_count=3 can never fit: target 'box' has 2 nodes") as caught:
+        check_fits(spec, target(nodes=2))
+    assert "--nodes 3" in caught.value.hint

@@ -1,0 +1,80 @@
+"""From what the agents left to the state of a run, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmaster.dispatch.outcome import outcome, script_error, signal_name
+
+
+def result(reason="exited", failure=None, **more):
+    return {"reason": reason, "first_failure": failure, "killed": 0, "survivors": [], "error": None, **more}
+
+
+FAILED = {"rank": 0, "exit_code": 1, "signal": None, "out_of_memory": False, "tail": "Traceback\nValueError: x\n"}
+KILLED = {"rank": 3, "exit_code": None, "signal": 9, "out_of_memory": False, "tail": ""}
+
+
+@pytest.mark.parametrize(
+    ("results", "cancelled", "status", "code"),
+    [
+        ([result()], False, "Completed", None),
+        # It was asked to end but was done already.
+        ([result()], True, "Completed", None),
+        ([result(failure=FAILED)], False, "Failed", "ScriptFailed"),
+        ([result(failure=KILLED)], False, "Failed", "ScriptKilled"),
+        ([result(failure={**KILLED, "out_of_memory": True})], False, "Failed", "OutOfMemory"),
+        ([result("cancelled")], True, "Canceled", None),
+        ([result("cancelled", failure=FAILED)], True, "Canceled", None),
+        ([result("cancelled")], False, "Failed", "NodeStopped"),
+        ([result("timeout")], False, "Canceled", "MaxRunDurationExceeded"),
+        ([result("error", error={"headline": "no", "cause": "why", "hint": "do"})], False, "Failed", "StartError"),
+        ([None], False, "Failed", "NodeAgentLost"),
+        ([None], True, "Canceled", None),
+        ([result(), None], False, "Failed", "NodeAgentLost"),
+        ([result(), result(failure=FAILED)], False, "Failed", "ScriptFailed"),
+    ],
+)
+def test_states(results, cancelled, status, code):
+    end = outcome(results, cancel_requested=cancelled, time_limit=5)
+    assert end.status == status
+    assert (end.error.code if end.error else None) == code
+
+
+def test_messages():
+    def message(found, **settings):
+        return outcome([found], cancel_requested=False, time_limit=5).error.message
+
+    assert message(result(failure=FAILED)) == (
+        "rank 0 on node 0 ended with exit code 1\nThe last lines it wrote:\nTraceback\nValueError: x"
+    )
+    assert message(result(failure=KILLED)) == "rank 3 on node 0 was killed by SIGKILL"
+    assert message(result("timeout")).endswith("max_run_duration_seconds=5")
+    assert message(result("error", error={"headline": "no", "cause": "", "hint": "do"})) == "no\ndo"
+    assert message(result("error")) == ""
+
+
+def test_details():
+    assert script_error(2, KILLED).details == {
+        "rank": 3,
+        "node": 2,
+        "exit_code": None,
+        "signal": "SIGKILL",
+        "tail": "",
+    }
+
+
+def test_warnings():
+    end = outcome([result(killed=2), result(survivors=[7])], cancel_requested=False, time_limit=None)
+    assert end.status == "Completed"
+    assert end.warnings == (
+        "node 0: 2 processes that the script left behind were ended",
+        "node 1: these processes could not be ended: [7]",
+    )
+    # Those of a cancelled run were ended because they should be.
+    assert outcome([result("cancelled", killed=2)], cancel_requested=True, time_limit=None).warnings == ()
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (15, "SIGTERM"), (999, "signal 999")])
+def test_signal_names(number, name):
+    assert signal_name(number) == name
