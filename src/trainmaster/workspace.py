@@ -330,7 +330,8 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
 
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
-        folder.path.mkdir(parents=True, exist_ok=True)
+        # Its owner's alone: job specifications may hold what others should not read.
+        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
         draft.write_text(json.dumps(identity, indent=1) + "\n")
         try:

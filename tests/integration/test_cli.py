@@ -477,3 +477,13 @@ def test_streams_that_take_nothing(shell: Shell, worked: str, stream: str, code:
     assert done.returncode == code
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
+
+
+def test_a_script_by_its_path_alone(shell: Shell) -> None:
+    done = shell("submit", str(shell.project / "work.py"), "--user-managed", "--wait", "--json")
+    run = json.loads(done.stdout)
+    assert (run["status"], run["experiment"]) == ("Completed", "my-project")
+
+
+def test_a_folder_without_a_script(shell: Shell) -> None:
+    assert "SCRIPT is missing" in shell("submit", str(shell.project), code=2).stderr

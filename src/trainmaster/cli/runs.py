@@ -179,7 +179,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("source", spec.source_directory),
         ("runs", join([*spec.command, *([spec.script] if spec.script else []), *spec.arguments])),
         ("python", python),
-        ("variables", " ".join(f"{name}={value}" for name, value in spec.environment_variables.items())),
+        ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),
     ]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def submit_arguments(parser: Parser) -> None:
     parser.usage = "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]"
     parser.add_argument("folder", metavar="FOLDER", help="what the script needs; a snapshot of it is taken")
-    parser.add_argument("script", metavar="SCRIPT", help="the script, relative to FOLDER")
+    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script, relative to FOLDER")
     parser.set_defaults(arguments=[])
     parser.add_argument("-e", "--experiment", metavar="NAME", help="default: the folder's name")
     parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")
@@ -71,6 +71,14 @@ def job(options: Options) -> JobSpec:
     """The job that the options describe, checked and compiled as the SDK does it."""
     from trainmaster.estimators.script_run_config import ScriptRunConfig
 
+    if options.script is None:
+        # `submit src/train.py`: what most people try first.
+        if not Path(options.folder).is_file():
+            raise UserErrorException(
+                f"SCRIPT is missing: which script of {options.folder} is to be run?",
+                hint=f"For example: trainmaster submit {options.folder} train.py",
+            )
+        options.folder, options.script = str(Path(options.folder).parent), Path(options.folder).name
     if options.max_seconds is not None and options.max_seconds < 1:
         raise UserErrorException(f"--max-seconds must be at least 1, not {options.max_seconds}")
     config = ScriptRunConfig(

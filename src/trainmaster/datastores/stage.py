@@ -23,12 +23,16 @@ from trainmaster.datastores.sources import Source, Sources, sources_in
 from trainmaster.datastores.storage import Storage, StoredFile, open_storage
 from trainmaster.datastores.transfer import download, upload
 from trainmaster.errors import AzureMLException, DatastoreException
+from trainmaster.orphans import die_with
 
 
 def main(arguments: list[str]) -> int:
     """Do one half of a plan; the exit code."""
-    if len(arguments) != 2 or arguments[1] not in ("before", "after"):
-        return _failed(AzureMLException("Usage: python -m trainmaster.datastores.stage <plan.json> before|after"))
+    if len(arguments) not in (2, 3) or arguments[1] not in ("before", "after"):
+        usage = "Usage: python -m trainmaster.datastores.stage <plan.json> before|after [parent process]"
+        return _failed(AzureMLException(usage))
+    if len(arguments) == 3:
+        die_with(int(arguments[2]))
     # Unwinds the stack, so that no half-written file stays behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:

@@ -17,6 +17,8 @@ class Request:
     run_id: str
     target: str
     node_count: int
+    seq: int = 0
+    """When it was submitted: the smaller came first."""
 
 
 @dataclass(frozen=True)

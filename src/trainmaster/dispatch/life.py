@@ -87,7 +87,7 @@ class Life:
     async def _begin(self, spec: JobSpec) -> None:
         """Environment, data, nodes, agents."""
         prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._sources, self._say_preparing))
-        request = Request(self.run_id, self._record.target, spec.node_count)
+        request = Request(self.run_id, self._record.target, spec.node_count, self._record.seq)
         self.doing = ""
         with self._yard.queued(request) as turn:
             if not turn.done():
@@ -182,7 +182,7 @@ class Life:
         if started:
             self._move(Status.RUNNING, at=min(started), expect=(Status.STARTING,))
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
-        warnings = await after_job(self._record, spec, self._yard)
+        upload_error = await after_job(self._record, spec, self._yard)
         files.collect(self._folder)
         await self._yard.bring_in(self.run_id)
         end = outcome(
@@ -190,8 +190,10 @@ class Life:
             cancel_requested=self._cancel.is_set(),
             time_limit=spec.max_run_duration_seconds,
             disk_full=self._disk_full,
+            upload_error=upload_error,
+            own_packages=not spec.environment.user_managed,
         )
-        self._yard.store.add_warnings(self.run_id, *end.warnings, *warnings)
+        self._yard.store.add_warnings(self.run_id, *end.warnings)
         self._move(end.status, error=end.error)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:

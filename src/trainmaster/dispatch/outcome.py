@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.records import RunError, Status
+
+_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -25,13 +28,18 @@ def outcome(
     cancel_requested: bool,
     time_limit: int | None,
     disk_full: bool = False,
+    upload_error: str = "",
+    own_packages: bool = False,
 ) -> Outcome:
     """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one)."""
     warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
     for number, result in enumerate(results):
         found = _failure(number, result, cancel_requested, time_limit)
         if found is not None:
-            return Outcome(found.status, _with_disk(found.error) if disk_full else found.error, warnings)
+            return Outcome(found.status, _explained(found.error, disk_full, own_packages), warnings)
+    if upload_error:
+        message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
+        return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
     return Outcome(Status.COMPLETED, None, warnings)
 
 
@@ -59,10 +67,20 @@ def _failure(
     return None
 
 
-def _with_disk(error: RunError | None) -> RunError | None:
+def _explained(error: RunError | None, disk_full: bool, own_packages: bool) -> RunError | None:
+    """The error with what is known beyond it."""
     if error is None:
         return None
-    return replace(error, message=f"{error.message}\nThe disk of the workspace was full (no space left on device).")
+    message = error.message
+    if disk_full:
+        message += "\nThe disk of the workspace was full (no space left on device)."
+    missing = _MISSING_MODULE.search(str(error.details.get("tail", "")))
+    if missing and own_packages:
+        message += (
+            f"\nThe run's environment has no '{missing[1]}': add the package that brings it to pip_packages (--pip), "
+            "or run in a Python of yours with user_managed=True (--user-managed)."
+        )
+    return replace(error, message=message)
 
 
 def _agent_lost(node: int, cancel_requested: bool) -> Outcome:

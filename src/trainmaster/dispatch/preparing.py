@@ -56,17 +56,17 @@ async def prepare(
     return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
 
 
-async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> tuple[str, ...]:
-    """Takes data to where it belongs after the job; what went wrong is said as a warning of the run."""
+async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:
+    """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
     if not spec.data:
-        return ()
+        return ""
     folder = yard.folder.run(record.id)
     try:
         if read_plan(folder.data_plan).after:
             await _stage(folder, "after", folder.logs / "75_job_post-0.txt")
     except AzureMLException as error:
-        return (error.message,)
-    return ()
+        return error.message
+    return ""
 
 
 def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
@@ -92,7 +92,9 @@ def _build_variables(spec: JobSpec, sources: Mapping[str, str] | None) -> dict[s
 
 
 async def _stage(folder: RunFolder, when: str, log: Path) -> None:
-    await _module(["trainmaster.datastores.stage", str(folder.data_plan), when], log, dict(os.environ))
+    await _module(
+        ["trainmaster.datastores.stage", str(folder.data_plan), when, str(os.getpid())], log, dict(os.environ)
+    )
 
 
 async def _module(command: list[str], log: Path, variables: Mapping[str, str]) -> None:

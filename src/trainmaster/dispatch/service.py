@@ -13,6 +13,7 @@ from typing import Any
 from trainmaster import __version__
 from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.yard import Yard
+from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import (
     AzureMLException,
     ComputeTargetException,
@@ -113,13 +114,15 @@ class Service:
         known = self._store.get_run(record.id)
         if known is None:
             self._check_can_run(record)
-            known = self._store.insert_run(replace(record, status=Status.NOT_STARTED))
+            warnings = (*record.warnings, *self._doubts(record))
+            known = self._store.insert_run(replace(record, status=Status.NOT_STARTED, warnings=warnings))
         self._yard.take(known, sources)
         return known
 
     def _check_can_run(self, record: RunRecord) -> None:
         spec = load_spec(record.spec)
         planner(spec)
+        check_buildable(spec.environment)
         check_fits(spec, self._target(record.target))
         stores = {store.name for store in self._store.list_datastores()}
         for binding in spec.data:
@@ -129,6 +132,12 @@ class Service:
                     f"there is no datastore '{binding.datastore}' in this workspace",
                     hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
                 )
+
+    def _doubts(self, record: RunRecord) -> list[str]:
+        """What is allowed but perhaps not meant."""
+        if load_spec(record.spec).use_gpu and not self._target(record.target).gpus_per_node:
+            return [f"use_gpu=True, but target '{record.target}' has no GPUs: the script runs on the CPU"]
+        return []
 
     def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
         """Interactive runs and children: no job stands behind them."""

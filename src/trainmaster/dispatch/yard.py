@@ -145,7 +145,9 @@ class Yard:
         if not self._queue:
             self._reasons = {}
             return
-        decision = decide([request for request, _ in self._queue.values()], self._held, self.targets())
+        # In the order they were submitted: a run whose environment took long to build keeps its place.
+        waiting = sorted((request for request, _ in self._queue.values()), key=lambda each: each.seq)
+        decision = decide(waiting, self._held, self.targets())
         self._reasons = dict(decision.reasons)
         for run_id, nodes in decision.starts.items():
             request, future = self._queue.pop(run_id)

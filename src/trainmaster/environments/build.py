@@ -16,7 +16,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from trainmaster.environments.prefix import digest, is_ready, python_version
+from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version
 from trainmaster.environments.pythons import find_python
 from trainmaster.environments.sources import pip_settings, uv_options, uv_variables
 from trainmaster.errors import AzureMLException, EnvironmentException
@@ -42,11 +42,7 @@ def main(argv: list[str]) -> int:
 
 def build(folder: Path, spec: EnvironmentSpec) -> Path:
     """The folder of the environment, built unless it is there."""
-    if spec.conda_packages:
-        raise EnvironmentException(
-            f"conda packages are not in this release: {', '.join(spec.conda_packages)}",
-            hint="Give them as pip_packages, or run in an environment of your own with user_managed=True.",
-        )
+    check_buildable(spec)
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / digest(spec)
     with open(folder / f"{final.name}.lock", "w") as lock:

@@ -55,6 +55,15 @@ def is_ready(folder: Path) -> bool:
     return os.access(folder / "bin" / "python", os.X_OK)
 
 
+def check_buildable(spec: EnvironmentSpec) -> None:
+    """Refuses what no builder of this release can make."""
+    if spec.conda_packages:
+        raise EnvironmentException(
+            f"conda packages are not in this release: {', '.join(spec.conda_packages)}",
+            hint="Give them as pip_packages, or run in an environment of your own with user_managed=True.",
+        )
+
+
 def built(folder: Path, path: str) -> Prefix:
     """The prefix in `folder`, with its programs first on `path`."""
     binaries = f"{folder}/bin"

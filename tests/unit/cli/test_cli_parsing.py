@@ -71,7 +71,6 @@ def test_an_optional_word_may_stand_behind_an_option() -> None:
         (["compute", "lst"], "compute list, compute create, compute delete"),
         (["compute"], "needs one of"),
         (["--json", "runs"], "behind the command"),
-        (["submit", "."], "SCRIPT"),
         (["submit", ".", "a.py", "--lr", "1"], "--lr"),
         (["runs", "-n", "many"], "many"),
         (["runs", "--", "x"], "x"),

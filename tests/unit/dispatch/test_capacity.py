@@ -99,3 +99,9 @@ def test_what_never_fits():
     with pytest.raises(ComputeTargetException, match="node_count=3 can never fit: target 'box' has 2 nodes") as caught:
         check_fits(spec, target(nodes=2))
     assert "--nodes 3" in caught.value.hint
+
+
+def test_a_run_that_took_long_to_prepare_keeps_its_place():
+    early, late = Request("early", "box", 1, seq=1), Request("late", "box", 1, seq=2)
+    waiting = sorted([late, early], key=lambda each: each.seq)
+    assert set(decide(waiting, {"box": {"x": (0,)}}, {"box": target()}).starts) == {"early"}

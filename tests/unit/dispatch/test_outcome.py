@@ -78,3 +78,20 @@ def test_warnings():
 @pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (15, "SIGTERM"), (999, "signal 999")])
 def test_signal_names(number, name):
     assert signal_name(number) == name
+
+
+def test_a_missing_module_is_explained_where_the_packages_are_ours():
+    failure = {**FAILED, "tail": "Traceback\nModuleNotFoundError: No module named 'numpy.linalg'\n"}
+    told = outcome([result(failure=failure)], cancel_requested=False, time_limit=None, own_packages=True)
+    assert "has no 'numpy': add the package" in told.error.message
+    silent = outcome([result(failure=failure)], cancel_requested=False, time_limit=None)
+    assert "add the package" not in silent.error.message
+
+
+def test_data_that_could_not_be_uploaded_is_not_a_success():
+    end = outcome([result()], cancel_requested=False, time_limit=None, upload_error="the store is gone")
+    assert (end.status, end.error.code) == ("Failed", "UploadFailed")
+    assert "the store is gone" in end.error.message
+    # A script that failed by itself is the cause that counts.
+    first = outcome([result(failure=FAILED)], cancel_requested=False, time_limit=None, upload_error="gone")
+    assert first.error.code == "ScriptFailed"
