@@ -54,6 +54,10 @@ class Client:
                         hint=f"See {self.folder.log}.",
                     ) from None
                 continue
+            except BaseException:
+                # Interrupted: the answer is still on its way, and must not be taken for that of the next request.
+                self._drop()
+                raise
             if "error" in reply:
                 raise from_wire(reply["error"])
             return reply["result"]
@@ -261,7 +265,9 @@ def _open_log(folder: WorkspaceFolder, null: int) -> int:
 def _await_word(pipe: int, deadline: float, folder: WorkspaceFolder) -> None:
     import select
 
-    if not select.select([pipe], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
         raise ServiceException(
             f"the dispatcher of {folder.path} did not start within {_START_LIMIT_SECONDS:.0f} s",
             hint=f"See {folder.log}.",

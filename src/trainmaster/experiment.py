@@ -6,7 +6,7 @@ import builtins
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,9 +149,10 @@ class Experiment:
         """Sets labels."""
         self._update(tags={**self._fresh().tags, **checked_tags(tags)})
 
-    def remove_tags(self, tags: builtins.list[str]) -> None:
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
         """Drops labels."""
-        self._update(tags={key: value for key, value in self._fresh().tags.items() if key not in tags})
+        dropped = tag_names(tags)
+        self._update(tags={key: value for key, value in self._fresh().tags.items() if key not in dropped})
 
     def archive(self) -> None:
         """Hides it from lists; its runs stay."""
@@ -221,12 +222,22 @@ def checked_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
     return {key: None if value is None else str(value) for key, value in tags.items()}
 
 
+def tag_names(tags: str | Sequence[str]) -> list[str]:
+    """Names of labels: one, or several."""
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
+
+
 def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
     """A name, or names and values, as a filter; the value None asks only that the name is there."""
     if wanted is None:
         return {}
     if isinstance(wanted, str):
         return {wanted: None}
+    if not isinstance(wanted, Mapping):
+        raise UserErrorException(
+            f"a filter must be a name, or a dict of names and values, not {type(wanted).__name__}",
+            hint="Write tags='name' or tags={'name': 'value'}.",
+        )
     return {str(key): None if value is None else str(value) for key, value in wanted.items()}
 
 

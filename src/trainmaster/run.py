@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster import not_yet, run_files
 from trainmaster.details import run_details
 from trainmaster.errors import RunNotFoundException, UserErrorException
-from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled
+from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled, tag_names
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.metrics import metric_value
 from trainmaster.owner import this_program
@@ -326,7 +326,14 @@ class Run(Recorder):
 
     def _create(self, records: builtins.list[RunRecord]) -> builtins.list[RunRecord]:
         answer = self._workspace_call("runs.create", runs=[to_plain(record) for record in records])
-        return [from_plain(RunRecord, each) for each in answer]
+        created = [from_plain(RunRecord, each) for each in answer]
+        for record in created:
+            if record.parent_id != self.id:
+                raise UserErrorException(
+                    f"there is a run '{record.id}' already, and it is not a child of {self.id}",
+                    hint="Choose another run_id, or leave it out.",
+                )
+        return created
 
     # Labels
 
@@ -339,9 +346,9 @@ class Run(Recorder):
         self._call("runs.tags.set", tags=checked_tags(tags))
         self._refresh()
 
-    def remove_tags(self, tags: builtins.list[str]) -> None:
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
         """Drops labels."""
-        self._call("runs.tags.remove", names=list(tags))
+        self._call("runs.tags.remove", names=tag_names(tags))
         self._refresh()
 
     @property
@@ -356,6 +363,8 @@ class Run(Recorder):
 
     def add_properties(self, properties: Mapping[str, Any]) -> None:
         """Adds pairs that can never change."""
+        if not isinstance(properties, Mapping):
+            raise UserErrorException(f"properties must be a dict, not {type(properties).__name__}")
         self._call("runs.properties.add", properties={str(k): str(v) for k, v in properties.items()})
         self._refresh()
 
@@ -438,10 +447,17 @@ class Run(Recorder):
         return str(write_archive(self._experiment.workspace.path, wanted, Path(path or ".")))
 
     def take_snapshot(self, file_or_folder_path: str | os.PathLike[str]) -> str:
-        """Takes a snapshot of a folder for this run and returns its id."""
+        """Takes a snapshot of a folder, or of one file, for this run and returns its id."""
+        import tempfile
+
         from trainmaster.snapshots import take_snapshot
 
-        snapshot = take_snapshot(Path(file_or_folder_path), self._experiment.workspace.path)
+        with tempfile.TemporaryDirectory() as around:
+            source = Path(file_or_folder_path)
+            if source.is_file():
+                shutil.copy2(source, around)
+                source = Path(around)
+            snapshot = take_snapshot(source, self._experiment.workspace.path)
         self._call("runs.update", snapshot_id=snapshot.id)
         self._refresh()
         return snapshot.id
@@ -530,6 +546,8 @@ class ScriptRun(Run):
 
 
 def _fetch(workspace: Workspace, run_id: str) -> RunRecord:
+    if not isinstance(run_id, str) or not run_id.isprintable():
+        raise RunNotFoundException(f"{run_id!r:.100} is not the id of a run")
     return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
 
 

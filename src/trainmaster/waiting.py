@@ -78,11 +78,15 @@ def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -
     while True:
         events.watch(reader.folder.logs)
         reader.show(show)
-        waits = [watch, events] if events.works else [watch]
-        ready, _, _ = select.select(waits, [], [], None if events.works else _LOOK_SECONDS)
-        if events in ready:
+        # Not select(): it fails in a program that has more than a thousand files open.
+        poll = select.poll()
+        poll.register(watch, select.POLLIN)
+        if events.works:
+            poll.register(events, select.POLLIN)
+        ready = {handle for handle, _ in poll.poll(None if events.works else _LOOK_SECONDS * 1000)}
+        if events.works and events.fileno() in ready:
             events.clear()
-        if watch in ready:
+        if watch.fileno() in ready:
             news: dict[str, Any] = watch.next()
             return news
 

@@ -125,3 +125,12 @@ def test_child_with_a_job(launch, shared, project):
     assert child.parent.id == parent.id
     assert [each.id for each in parent.get_children(tags="a")] == [child.id]
     assert child.id not in [each.id for each in parent.experiment.get_runs()]
+
+
+def test_id_of_another_run(shared):
+    parent = Experiment(shared, "wrong").start_logging(snapshot_directory=None)
+    for taken in (parent.id, parent.child_run().child_run().id):
+        with pytest.raises(UserErrorException, match="already"):
+            parent.child_run(run_id=taken)
+    assert parent.child_run(run_id="mine").id == parent.child_run(run_id="mine").id
+    parent.complete()

@@ -246,3 +246,37 @@ def test_log_tells_what_happened(workspace, submit):
     ended(run)
     log = WorkspaceFolder(workspace.path).log.read_text()
     assert f"run {run.id} is Completed" in log
+
+
+def test_interrupted_call_does_not_mix_up_the_answers(workspace, monkeypatch):
+    from trainmaster.client import _Line
+
+    pid(workspace)
+    receive = _Line.receive
+
+    def interrupted(line):
+        monkeypatch.setattr(_Line, "receive", receive)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Line, "receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        workspace._call("experiments.ensure", name="interrupted")
+    assert [target["name"] for target in workspace._call("targets.list")] == ["local"]
+
+
+def test_program_with_many_open_files(workspace, submit):
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 1200:
+        pytest.skip("this machine allows too few open files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 1200), hard))
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    handles = [os.open(os.devnull, os.O_RDONLY) for _ in range(1100)]
+    try:
+        fresh = Workspace(path=workspace.path)
+        run = submit("print('x')")
+        assert fresh.get_run(run.id).wait_for_completion(show_output=True)["status"] == "Completed"
+    finally:
+        for handle in handles:
+            os.close(handle)

@@ -86,6 +86,8 @@ def test_runs_newest_first_with_filters(shared):
     assert found(properties="p") == found(properties={"p": 1}) == [0]
     assert found(type="azureml.interactive") == [3, 2, 1, 0]
     assert found(type="hyperdrive") == []
+    with pytest.raises(UserErrorException, match="filter"):
+        found(tags=["t1"])
     everything = [run.id for run in experiment.get_runs(include_children=True)]
     assert set(everything) == {*ids, child.id}
     assert [run.id for run in type(made[0]).list(experiment, status="Failed")] == [ids[3]]

@@ -123,6 +123,7 @@ def test_snapshot(experiment, tmp_path):
     assert not bare.get_snapshot_id()
     with pytest.raises(UserErrorException, match="has no snapshot"):
         bare.restore_snapshot()
+    assert bare.take_snapshot(tmp_path / "notebook" / "notes.txt") == run.get_snapshot_id()
     assert bare.take_snapshot(tmp_path / "notebook") == run.get_snapshot_id() == bare.get_snapshot_id()
     run.complete(), bare.complete()
 

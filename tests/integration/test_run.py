@@ -131,7 +131,10 @@ def test_labels(launch):
     run.set_tags({"kind": "other"})
     assert run.tags == {"kind": "other", "count": "3", "bare": None}
     run.remove_tags(["kind", "never there"])
-    assert run.get_tags() == {"count": "3", "bare": None}
+    run.remove_tags("count")
+    assert run.get_tags() == {"bare": None}
+    with pytest.raises(UserErrorException, match="properties"):
+        run.add_properties(["once"])
     run.add_properties({"once": 1})
     run.add_properties({"once": 1})
     with pytest.raises(UserErrorException, match="once"):
@@ -164,7 +167,7 @@ def test_found_again(launch, shared):
     assert str(again) == f"Run(Experiment: spine, Id: {run.id}, Type: azureml.scriptrun, Status: Completed)"
 
 
-@pytest.mark.parametrize("name", ["no-such-run", "../../etc", "a\nb", "x" * 10_000, ""])
+@pytest.mark.parametrize("name", ["no-such-run", "../../etc", "a\nb", "x" * 10_000, "", None, 3, "a\ud800"])
 def test_not_found(shared, name):
     with pytest.raises(RunNotFoundException) as caught:
         shared.get_run(name)
