@@ -14,6 +14,7 @@ SPEC_VERSION = 1
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
 DataMode = Literal["mount", "download", "upload"]
+Accelerator = Literal["any", "cpu", "cuda"]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,18 @@ class EnvironmentSpec:
     python_version: str = ""
     """Major.minor of the Python to build with; empty means the one that submitted."""
     pip_packages: tuple[str, ...] = ()
+    """Requirements and pip's options, those of the framework included."""
     conda_packages: tuple[str, ...] = ()
+    conda_channels: tuple[str, ...] = ()
+    """Empty means the configured default."""
+    accelerator: Accelerator = "any"
+    """Which builds of a framework are wanted: `cpu` never takes CUDA by accident, `any` takes what the sources give."""
+    horovod: str = ""
+    """The release of Horovod to build against the framework and Open MPI; empty for none."""
+    open_mpi: bool = False
+    """Whether Open MPI is part of it."""
+    exclude_newer: str = ""
+    """A date: releases after it are not taken (a cool-down against fresh malicious ones)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Builds one environment with uv: `python -m trainmaster.environments.build <folder> <specification> <parent>`.
+"""Builds one environment: `python -m trainmaster.environments.build <folder> <specification> <parent>`.
 
 A process of its own, so that it can be cancelled and killed: what it prints is the run's build log, and the finished
 folder appears by one rename. Two builders of the same digest wait for one another.
@@ -10,21 +10,17 @@ import fcntl
 import json
 import os
 import shutil
-import subprocess
 import sys
 import time
-from collections import deque
 from pathlib import Path
 
-from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version
-from trainmaster.environments.pythons import find_python
-from trainmaster.environments.sources import pip_settings, uv_options, uv_variables
-from trainmaster.errors import AzureMLException, EnvironmentException
+from trainmaster.environments import base, packages
+from trainmaster.environments.prefix import check_buildable, digest, is_ready
+from trainmaster.environments.tools import Tools
+from trainmaster.errors import AzureMLException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.orphans import die_with
 from trainmaster.plain import from_plain, to_plain
-
-_SHOWN_LINES = 15
 
 
 def main(argv: list[str]) -> int:
@@ -71,63 +67,18 @@ def _remove_leftovers(folder: Path, name: str) -> None:
 
 
 def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec) -> None:
+    """The stages: a Python, the packages, what has to be compiled against them."""
     begun = time.monotonic()
-    settings = pip_settings(os.environ)
-    python = find_python(python_version(spec))
+    tools = Tools(dict(os.environ))
     try:
-        _uv(
-            ["venv", "--relocatable", "--no-project", "--python", python, str(temporary)],
-            settings,
-            f"venv --python {python}",
-        )
-        if spec.pip_packages:
-            # The options are not shown: an index may have a password in its address.
-            options = ["--python", f"{temporary}/bin/python", *uv_options(settings)]
-            shown = f"pip install {' '.join(spec.pip_packages)}"
-            _uv(["pip", "install", *options, *_requirements(spec)], settings, shown)
+        base.make(spec, temporary, tools)
+        packages.install(spec, temporary, tools)
         (temporary / "environment.json").write_text(json.dumps(to_plain(spec), indent=1))
         temporary.rename(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
-
-
-def _requirements(spec: EnvironmentSpec) -> list[str]:
-    """The packages as arguments: an option with its value becomes two."""
-    arguments: list[str] = []
-    for package in spec.pip_packages:
-        arguments += package.split(None, 1) if package.startswith("-") else [package]
-    return arguments
-
-
-def _uv(arguments: list[str], settings: dict[str, str], shown: str) -> None:
-    """Runs uv; what it says is shown as it says it, and its last lines are the cause if it fails."""
-    from uv import find_uv_bin
-
-    print(f"$ uv {shown}", flush=True)
-    me = os.getpid()
-    process = subprocess.Popen(
-        [os.fsdecode(find_uv_bin()), *arguments],
-        env={**uv_variables(settings, os.environ), "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        preexec_fn=lambda: die_with(me),
-    )
-    assert process.stdout is not None
-    last: deque[str] = deque(maxlen=_SHOWN_LINES)
-    for line in process.stdout:
-        print(line, end="", flush=True)
-        last.append(line)
-    if process.wait():
-        raise EnvironmentException(
-            f"the environment could not be built: 'uv {shown}' ended with {process.returncode}",
-            cause="".join(last).rstrip(),
-            hint="Check the names and versions in pip_packages, and pip's configured package sources.",
-        )
 
 
 if __name__ == "__main__":
