@@ -18,7 +18,9 @@ def names(folder: RunFolder) -> list[str]:
     """The names of all files, sorted. Links that lead out of the run's folder are left out."""
     found: list[str] = []
     roots = _roots(folder)
-    tops = [folder.files, *(folder.files / name for name in _LIVE if (folder.files / name).is_symlink())]
+    live = [folder.files / name for name in _LIVE if (folder.files / name).is_symlink()]
+    # A script may have put a link to anywhere in the place of its outputs.
+    tops = [folder.files, *(place for place in live if _inside(place, roots))]
     for top in tops:
         for parent, _, files in os.walk(top):
             paths = (Path(parent, file) for file in files)

@@ -158,3 +158,22 @@ def test_uploads_from_outside(run, tmp_path):
     with pytest.raises(UserErrorException):
         run.upload_file("../../escaped.txt", tmp_path / "note.txt")
     assert not list(run.experiment.workspace.path.rglob("escaped.txt"))
+
+
+def test_outputs_replaced_by_a_link_to_elsewhere(launch, tmp_path):
+    (tmp_path / "private").mkdir()
+    (tmp_path / "private" / "key.txt").write_text("key")
+    replace = f"import os, shutil\nshutil.rmtree('outputs')\nos.symlink({str(tmp_path / 'private')!r}, 'outputs')"
+    run = launch(replace)
+    assert ended(run)["status"] == "Completed"
+    assert run.get_file_names() == ["azureml-logs/70_driver_log.txt"]
+    with pytest.raises(UserErrorException, match="has no file"):
+        run.download_file("outputs/key.txt", tmp_path / "leak")
+
+
+def test_script_that_removes_the_folder_of_its_run(launch):
+    run = launch("import os, shutil\nshutil.rmtree(os.environ['TRAINMASTER_RUN_FOLDER'], ignore_errors=True)")
+    details = ended(run)
+    assert details["status"] == "Failed"
+    assert run.id in details["error"]["message"]
+    assert ended(launch(""))["status"] == "Completed"

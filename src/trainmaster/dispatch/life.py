@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
 import os
@@ -33,6 +34,9 @@ _AGENT_PATIENCE_SECONDS = 30.0
 _LITTLE_ROOM = 1024 * 1024
 
 _NOT_BEGUN = frozenset({Status.NOT_STARTED, Status.PREPARING, Status.QUEUED})
+
+# What does not get better by waiting: a script may have removed or replaced the folders of its own run.
+_HOPELESS = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.ELOOP})
 
 
 class _Canceled(Exception):
@@ -243,6 +247,8 @@ class Life:
             try:
                 return await work()
             except (WorkspaceException, OSError) as error:
+                if isinstance(error, OSError) and error.errno in _HOPELESS:
+                    raise
                 log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
                 self.doing = f"waiting to write the end of the run: {error}"
                 await asyncio.sleep(pause)
