@@ -12,6 +12,7 @@ from tests.conftest import ended, until
 
 from trainmaster import CondaDependencies, Environment, Experiment, ScriptRunConfig
 from trainmaster.environments.pythons import all_pythons
+from trainmaster.errors import EnvironmentException
 
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 
@@ -101,11 +102,11 @@ def test_no_packages_is_a_clean_environment(launch):
     assert text(run) == "None None\n"
 
 
-def test_conda_packages_are_refused(launch):
-    details = ended(launch("", conda_packages=["numpy"], user_managed=False))
-    assert details["status"] == "Failed"
-    assert "conda packages are not in this release: numpy" in details["error"]["message"]
-    assert "pip_packages" in details["error"]["message"]
+def test_conda_packages_are_refused(launch, shared):
+    with pytest.raises(EnvironmentException, match="conda packages are not in this release: numpy") as caught:
+        launch("", conda_packages=["numpy"], user_managed=False, experiment="conda")
+    assert "pip_packages" in caught.value.hint
+    assert list(Experiment(shared, "conda").get_runs()) == []
 
 
 def test_own_python(launch):
