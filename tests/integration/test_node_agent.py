@@ -146,9 +146,12 @@ def test_a_script_starts_clean(make: Make) -> None:
     os.close(reading)
     os.close(writing)
     words = run.log.read_text().split()
-    zero = "0" * 16
+    # The C library keeps 32 and 33 for itself: no program can change them, so they are as whoever runs the tests has them.
+    reserved = 0b11 << 31
+    assert [words[0], int(words[1], 16)] == ["SigBlk:", 0]
+    assert [words[2], int(words[3], 16) & ~reserved] == ["SigIgn:", 0]
     # ls has a fourth descriptor open: the folder it lists.
-    assert words == ["SigBlk:", zero, "SigIgn:", zero, "0", "1", "2", "3", "/dev/null"]
+    assert words[4:] == ["0", "1", "2", "3", "/dev/null"]
 
 
 def test_texts_that_are_not_ascii(make: Make) -> None:
