@@ -146,7 +146,7 @@ def test_a_script_starts_clean(make: Make) -> None:
     os.close(reading)
     os.close(writing)
     words = run.log.read_text().split()
-    # The C library keeps 32 and 33 for itself: no program can change them, so they are as whoever runs the tests has them.
+    # The C library keeps 32 and 33 for itself: no program can change them, so they are as the tests were started.
     reserved = 0b11 << 31
     assert [words[0], int(words[1], 16)] == ["SigBlk:", 0]
     assert [words[2], int(words[3], 16) & ~reserved] == ["SigIgn:", 0]
