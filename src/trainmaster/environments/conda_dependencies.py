@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
 
+from trainmaster.environments import conda_file
+from trainmaster.environments.conda_file import CondaFile
+from trainmaster.environments.requirement import merged, package_name
 from trainmaster.errors import UserErrorException
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_PYTHON = re.compile(r"(?:\S+::)?python\s*(?:=+\s*(?P<version>\d[\w.]*)\S*)?")
+__all__ = ["CondaDependencies", "package_name"]
+
+_PYTHON = re.compile(r"(?:\S+::)?python\s*(?:(?:=+|\s)\s*(?P<version>\d[\w.]*)\S*)?")
 _VERSION = re.compile(r"\d+(\.\d+)*")
+_TENSORFLOW = ("tensorflow", "tensorflow-gpu", "tensorflow-cpu")
+_FIRST_WITHOUT_GPU_PACKAGE = (2, 12)
+_CNTK_VERSION = "2.7"
+_SDK_ORIGIN = "https://pypi.org/simple"
 
 
 class CondaDependencies:
-    """Packages of pip and conda, and the Python release; empty unless told otherwise.
+    """Packages of pip and conda, and the Python release; empty unless a conda file or lists are given.
 
     v1 began with Python 3.6.2 and `azureml-defaults`. Here the Python is the one that submits, and the SDK
-    itself is no package of the environment, because every job is given its runtime.
+    itself is no package of the environment, because every job is given its runtime: packages `azureml-*` are kept
+    here and in files, and left out of what is built.
 
     >>> packages = CondaDependencies.create(pip_packages=["numpy"])
     >>> packages.add_pip_package("numpy==2.0")
@@ -24,17 +36,23 @@ class CondaDependencies:
     ['numpy==2.0']
     """
 
-    def __init__(self, conda_dependencies_file_path: str | None = None) -> None:
-        if conda_dependencies_file_path is not None:
-            raise UserErrorException(
-                "conda_dependencies_file_path: conda files are not read in this release",
-                hint="Give the packages to CondaDependencies.create(pip_packages=[...]).",
-            )
+    def __init__(
+        self,
+        conda_dependencies_file_path: str | os.PathLike[str] | None = None,
+        _underlying_structure: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._name = conda_file.DEFAULT_NAME
         self._python_version = ""
         self._channels: list[str] = []
         self._conda_packages: list[str] = []
         self._pip_packages: list[str] = []
         self._pip_options: list[str] = []
+        self._variables: dict[str, str] = {}
+        if conda_dependencies_file_path is not None:
+            path = _path("conda_dependencies_file_path", conda_dependencies_file_path)
+            self._take(conda_file.read_conda_file(path, f"conda file {str(path)!r}"))
+        elif _underlying_structure is not None:
+            self._take(conda_file.conda_file_of(_underlying_structure, "the conda specification"))
 
     @staticmethod
     def create(
@@ -56,6 +74,32 @@ class CondaDependencies:
             created.set_pip_index_url(pip_indexurl)
         return created
 
+    @classmethod
+    def parse(cls, text: str, where: str) -> CondaDependencies:
+        """From the text of a conda file; `where` names it in messages."""
+        created = cls()
+        created._take(conda_file.parse_conda_file(text, where))
+        return created
+
+    @staticmethod
+    def merge_requirements(requirements: Iterable[str]) -> list[str]:
+        """Requirements of the same package as one, with the limits of all.
+
+        >>> CondaDependencies.merge_requirements(["numpy>=1.20", "NumPy<2"])
+        ['numpy>=1.20,<2']
+        """
+        return merged(_listed("requirements", requirements))
+
+    @staticmethod
+    def sdk_origin_url() -> str:
+        """The package index of v1's SDK; nothing is fetched from there."""
+        return _SDK_ORIGIN
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The `variables` of a conda file: the script gets them."""
+        return dict(self._variables)
+
     @property
     def conda_channels(self) -> Iterator[str]:
         """The channels that were added."""
@@ -76,6 +120,10 @@ class CondaDependencies:
     def pip_options(self) -> Iterator[str]:
         """The options for pip, such as `--extra-index-url ...`."""
         return iter(tuple(self._pip_options))
+
+    def get_default_number_of_packages(self) -> tuple[int, int]:
+        """How many conda and pip packages there are without the user's doing."""
+        return (0, 0)
 
     def get_python_version(self) -> str:
         """The Python that was set; empty means the one that submits."""
@@ -166,21 +214,75 @@ class CondaDependencies:
         name = _option_name(pip_option)
         self._pip_options = [kept for kept in self._pip_options if _option_name(kept) != name]
 
+    def add_cntk_package(self, core_type: str = "cpu") -> None:
+        """Adds the last release of CNTK; it has wheels for Python 3.6 and older."""
+        gpu = _is_gpu(core_type)
+        self.add_pip_package(f"cntk-gpu=={_CNTK_VERSION}" if gpu else f"cntk=={_CNTK_VERSION}")
 
-def package_name(requirement: str) -> str:
-    """The name in a requirement as package indexes compare it; without one, the whole text.
+    def add_tensorflow_pip_package(self, core_type: str = "cpu", version: str | None = None) -> None:
+        """Adds TensorFlow; without a version the newest, where v1 took a release of its day."""
+        gpu, pin = _is_gpu(core_type), _pin("==", version)
+        for name in _TENSORFLOW:
+            self.remove_pip_package(name)
+        if gpu and version and _release(version) < _FIRST_WITHOUT_GPU_PACKAGE:
+            self.add_pip_package(f"tensorflow-gpu{pin}")
+        else:
+            self.add_pip_package(f"tensorflow[and-cuda]{pin}" if gpu else f"tensorflow{pin}")
 
-    >>> package_name("Scikit_Learn[extra]>=1.0")
-    'scikit-learn'
-    """
-    text = requirement.strip()
-    egg = re.search(r"#egg=([A-Za-z0-9._-]+)", text)
-    if egg:
-        text = egg[1]
-    found = _NAME.match(text)
-    if not found or ("://" in text and "@" not in text.partition("://")[0]):
-        return text
-    return re.sub(r"[-_.]+", "-", found[0]).lower()
+    def add_tensorflow_conda_package(self, core_type: str = "cpu", version: str | None = None) -> None:
+        """Adds TensorFlow from conda; without a version the newest, where v1 took a release of its day."""
+        gpu, pin = _is_gpu(core_type), _pin("=", version)
+        self._conda_packages = [kept for kept in self._conda_packages if package_name(kept) not in _TENSORFLOW]
+        self.add_conda_package(f"tensorflow-gpu{pin}" if gpu else f"tensorflow{pin}")
+
+    def save_to_file(self, base_directory: str | os.PathLike[str], conda_file_path: str | None = None) -> str:
+        """Writes the conda file into `base_directory`; returns its path there. `save` is the newer way."""
+        name = conda_file_path or conda_file.FILE_NAME
+        self.save(_path("base_directory", base_directory) / name)
+        return name
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Writes the conda file to `path`, or as `conda_dependencies.yml` into a folder (default: this one)."""
+        place = _path("path", "." if path is None else path)
+        if place.is_dir():
+            place = place / conda_file.FILE_NAME
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(self.serialize_to_string(), encoding="utf-8")
+        except OSError as error:
+            raise UserErrorException(f"{place} cannot be written", cause=str(error)) from None
+        return str(place)
+
+    def serialize_to_string(self) -> str:
+        """The conda file as YAML text."""
+        return conda_file.dump_conda_file(self._file())
+
+    def as_dict(self) -> dict[str, Any]:
+        """The conda file as nested lists and dicts."""
+        return conda_file.as_dict(self._file())
+
+    def _file(self) -> CondaFile:
+        return CondaFile(
+            name=self._name,
+            channels=tuple(self._channels),
+            packages=tuple(self.conda_packages),
+            pip=(*self._pip_options, *self._pip_packages),
+            variables=self._variables,
+        )
+
+    def _take(self, file: CondaFile) -> None:
+        self._name = file.name
+        self._variables = dict(file.variables)
+        for channel in file.channels:
+            self.add_channel(channel)
+        for package in file.packages:
+            self.add_conda_package(package)
+        # Two lines for one package stay two, as in the file: they may have different markers.
+        self.set_pip_requirements(file.pip)
+
+    def __repr__(self) -> str:
+        parts = [*self.conda_packages, *(f"pip: {package}" for package in self._pip_packages)]
+        return f"CondaDependencies({', '.join(parts)})"
 
 
 def _option_name(option: str) -> str:
@@ -200,3 +302,28 @@ def _listed(name: str, values: Iterable[str] | None) -> list[str]:
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or not value.strip() or any(ord(letter) < 32 for letter in value):
         raise UserErrorException(f"{name} must be a string of one line, not {value!r}")
+
+
+def _path(name: str, value: str | os.PathLike[str]) -> Path:
+    if not isinstance(value, str | os.PathLike) or not str(value):
+        raise UserErrorException(f"{name} must be a path, not {value!r}")
+    return Path(value)
+
+
+def _is_gpu(core_type: str) -> bool:
+    kind = core_type.lower() if isinstance(core_type, str) else core_type
+    if kind not in ("cpu", "gpu"):
+        raise UserErrorException(f"core_type must be 'cpu' or 'gpu', not {core_type!r}")
+    return kind == "gpu"
+
+
+def _pin(operator: str, version: str | None) -> str:
+    if version is None:
+        return ""
+    if not isinstance(version, str) or not re.fullmatch(r"\d[\w.]*", version):
+        raise UserErrorException(f"version must be a release such as '2.15.0', not {version!r}")
+    return f"{operator}{version}"
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", version)[:2])

@@ -11,9 +11,10 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trainmaster.environments.canonical import canonical
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import EnvironmentSpec
@@ -33,7 +34,8 @@ class Prefix:
 
 def digest(spec: EnvironmentSpec) -> str:
     """The name of what `spec` asks for: the same digest means the same prefix."""
-    text = json.dumps([_BUILD_FORMAT, python_version(spec), platform.machine(), to_plain(spec)], sort_keys=True)
+    asked = replace(canonical(spec), python_version=python_version(spec))
+    text = json.dumps([_BUILD_FORMAT, platform.machine(), to_plain(asked)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -1,0 +1,65 @@
+"""One way of writing an environment, so that what means the same has the same digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from trainmaster.environments.requirement import parse
+from trainmaster.job import EnvironmentSpec
+
+_LONG_OPTIONS = {"-i": "--index-url", "-f": "--find-links", "-e": "--editable", "-c": "--constraint"}
+_CONDA_OPERATOR = re.compile(r"\s*([<>=!~]=?|[,|])\s*")
+_CONDA_NAME = re.compile(r"(?:(?P<channel>\S+)::)?(?P<name>[A-Za-z0-9_.-]+)(?P<rest>.*)")
+
+
+def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """`spec` with spelling, spacing and repetition evened out, and packages sorted.
+
+    Order stays where it counts: pip's options (an index before another) and conda's channels.
+    """
+    if spec.user_managed:
+        return EnvironmentSpec(user_managed=True, interpreter=spec.interpreter)
+    lines = [line.strip() for line in spec.pip_packages]
+    options = _once(_option(line) for line in lines if line.startswith("-"))
+    packages = sorted({_package(line) for line in lines if not line.startswith("-")})
+    return replace(
+        spec,
+        interpreter="",
+        pip_packages=(*options, *packages),
+        conda_packages=tuple(sorted({_conda_package(package) for package in spec.conda_packages})),
+        conda_channels=_once(channel.strip().rstrip("/") for channel in spec.conda_channels),
+    )
+
+
+def _option(line: str) -> str:
+    name, _, value = line.partition(" ")
+    if "=" in name:
+        name, _, rest = name.partition("=")
+        value = f"{rest} {value}"
+    elif not name.startswith("--") and len(name) > 2:
+        # pip takes -fhttps://... for -f https://...
+        name, value = name[:2], f"{name[2:]} {value}"
+    return " ".join([_LONG_OPTIONS.get(name, name), *value.split()])
+
+
+def _package(line: str) -> str:
+    parts = parse(line)
+    return str(parts) if parts else line
+
+
+def _conda_package(text: str) -> str:
+    text = text.strip()
+    found = _CONDA_NAME.fullmatch(text)
+    if not found or "[" in text:
+        return text
+    # Only around operators: in `numpy 1.8 py36_0` the spaces part release and build.
+    rest = " ".join(_CONDA_OPERATOR.sub(r"\1", found["rest"]).split())
+    channel = f"{found['channel']}::" if found["channel"] else ""
+    separator = " " if rest and found["rest"][:1].isspace() and rest[0] not in "<>=!~" else ""
+    return f"{channel}{found['name'].lower()}{separator}{rest}"
+
+
+def _once(values: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value for value in values if value))

@@ -1,0 +1,72 @@
+"""pip's requirements files: their lines, and what of them an environment cannot be built from."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from trainmaster.errors import UserErrorException
+
+_OTHER_FILE = re.compile(r"(-r|-c|-e)(\b|\S)|--(requirement|constraint|editable)\b")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_ARCHIVES = (".whl", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
+
+
+def read_requirements_file(file: Path, where: str) -> list[str]:
+    """The lines of `file`, without comments; `where` names it in messages."""
+    lines = []
+    for number, line in _logical_lines(_text_of(file, where)):
+        check_requirement(f"line {number} of {where}", line)
+        lines.append(line)
+    return lines
+
+
+def check_requirement(where: str, line: str) -> None:
+    """Refuses what an environment cannot be built from elsewhere: other files and local paths."""
+    check_no_other_file(where, line)
+    if not line.startswith("-") and _is_local(line):
+        raise UserErrorException(
+            f"{where} is a local path, which is not supported: {line!r}",
+            hint="Give the package by name and release, or by a URL.",
+        )
+
+
+def check_no_other_file(where: str, line: str) -> None:
+    """Refuses `-r other.txt` and the like: the other file is not there when the environment is built."""
+    if _OTHER_FILE.match(line):
+        raise UserErrorException(
+            f"{where} refers to another file or folder, which is not supported: {line!r}",
+            hint="Write the packages themselves there.",
+        )
+
+
+def _text_of(file: Path, where: str) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserErrorException(f"{where} cannot be read", cause=str(error), hint="Save it as UTF-8 text.") from None
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    found = []
+    pending, begun = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = _COMMENT.sub("", raw).strip()
+        begun = begun if pending else number
+        if line.endswith("\\"):
+            pending += line[:-1].rstrip() + " "
+            continue
+        joined = (pending + line).strip()
+        pending = ""
+        if joined:
+            found.append((begun, joined))
+    if pending.strip():
+        found.append((begun, pending.strip()))
+    return found
+
+
+def _is_local(line: str) -> bool:
+    place = line.partition(" @ ")[2].strip() or line
+    if place.startswith((".", "/", "~", "file:")):
+        return True
+    return "://" not in place and place.split(";")[0].strip().lower().endswith(_ARCHIVES)
