@@ -28,13 +28,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="trainmaster.dispatch", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--ready-fd", type=int)
+    parser.add_argument("--if-needed", action="store_true", help="end at once when no run is on its way")
     options = parser.parse_args()
     word = _Word(options.ready_fd)
     # Started from within a job, it must not be ended with the job.
     cgroup.leave()
     folder = WorkspaceFolder(options.folder)
     try:
-        _run(folder, word)
+        _run(folder, word, stay=not options.if_needed)
     except AzureMLException as error:
         logging.getLogger("trainmaster").error("%s", error.message)
         word.say({"error": error.to_wire()})
@@ -50,13 +51,13 @@ def main() -> int:
     return 0
 
 
-def _run(folder: WorkspaceFolder, word: _Word) -> None:
+def _run(folder: WorkspaceFolder, word: _Word, stay: bool) -> None:
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         with ownership(folder) as mine:
             if mine:
                 start_logging(folder)
-                asyncio.run(serve(folder, lambda: word.say({"ready": True})))
+                asyncio.run(serve(folder, lambda: word.say({"ready": True}), stay))
                 return
         other = try_line(folder)
         if other is not None:

@@ -41,8 +41,11 @@ def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
         os.close(lock)
 
 
-async def serve(folder: WorkspaceFolder, ready: Callable[[], None]) -> None:
-    """Owns the workspace until told to stop or idle; `ready` is called when it listens."""
+async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool = True) -> None:
+    """Owns the workspace until told to stop or idle; `ready` is called when it listens.
+
+    Without `stay` it ends at once when no run is on its way: an agent's cry for one may be answered by another.
+    """
     store = open_store(folder)
     yard = Yard(folder, store)
     server = Server(yard, Service(yard))
@@ -63,7 +66,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None]) -> None:
             else:
                 yard.end_with_owner(record)
         ready()
-        await _until_stop(server, yard)
+        if stay or yard.busy:
+            await _until_stop(server, yard)
     finally:
         # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
         folder.socket.unlink(missing_ok=True)

@@ -54,7 +54,10 @@ def agent_plans(
                 "processes": [to_plain(process) for process in plan.processes],
                 "grace_seconds": GRACE_SECONDS,
                 "time_limit_seconds": spec.max_run_duration_seconds,
-                "notify": {"socket": str(workspace.socket), "dispatcher": dispatcher_command(workspace)},
+                "notify": {
+                    "socket": str(workspace.socket),
+                    "dispatcher": [*dispatcher_command(workspace), "--if-needed"],
+                },
             }
         )
     return plans
