@@ -160,6 +160,20 @@ class TargetRecord:
 
 
 @dataclass(frozen=True)
+class EnvironmentRecord:
+    """One version of a registered environment."""
+
+    name: str
+    version: int
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    """What `environments.definition_file` reads and writes."""
+    digest: str = ""
+    """Of the definition: the same again is no new version."""
+    labels: tuple[str, ...] = ()
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
 class DatastoreRecord:
     """A named storage: any fsspec URL."""
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -194,6 +194,17 @@ datastores = Table(
     Column("url", Text, nullable=False),
     Column("options", Text, nullable=False),
     Column("is_default", Boolean, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+environments = Table(
+    "environments",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("definition", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("labels", Text, nullable=False),
     Column("created_at", Float(53), nullable=False),
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 from trainmaster.errors import UserErrorException
 from trainmaster.records import (
     DatastoreRecord,
+    EnvironmentRecord,
     ExperimentRecord,
     MetricSeries,
     MetricSummary,
@@ -17,7 +18,7 @@ from trainmaster.records import (
     Status,
     TargetRecord,
 )
-from trainmaster.store import experiments, ingest, labels, listing, opening, places, runs, schema, series
+from trainmaster.store import environments, experiments, ingest, labels, listing, opening, places, runs, schema, series
 from trainmaster.store.connection import Database
 from trainmaster.store.experiments import View
 
@@ -183,7 +184,7 @@ class Store:
         with self._database.reading() as connection:
             return series.read(connection, runs.seq_of(connection, run_id), name, max_points)
 
-    # Compute targets, datastores, facts
+    # Compute targets, datastores
 
     def put_target(self, target: TargetRecord) -> None:
         """Add the target, or put it in the place of the one of its name."""
@@ -229,6 +230,32 @@ class Store:
         """Make this datastore the default, and no other."""
         with self._database.writing() as connection:
             places.set_default_datastore(connection, name)
+
+    # Environments
+
+    def put_environment(self, name: str, definition: Mapping[str, Any], at: float) -> EnvironmentRecord:
+        """Register an environment: a new version, unless the newest says the same."""
+        with self._database.writing() as connection:
+            return environments.put(connection, name, definition, at)
+
+    def get_environment(
+        self, name: str, version: int | None = None, label: str | None = None
+    ) -> EnvironmentRecord | None:
+        """The environment of this version or label; of neither: its newest version."""
+        with self._database.reading() as connection:
+            return environments.get(connection, name, version, label)
+
+    def list_environments(self) -> list[EnvironmentRecord]:
+        """The newest version of each environment, by name."""
+        with self._database.reading() as connection:
+            return environments.newest(connection)
+
+    def label_environment(self, name: str, version: int, labels: Collection[str]) -> EnvironmentRecord:
+        """Give these labels to a version, and take them from the others of its name."""
+        with self._database.writing() as connection:
+            return environments.label(connection, name, version, labels)
+
+    # Facts
 
     def get_fact(self, key: str) -> Any:
         """What `put_fact` kept under this key, or None."""

@@ -5,11 +5,13 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from trainmaster.errors import WorkspaceException
@@ -20,8 +22,8 @@ NEXT = """
 from alembic import op
 import sqlalchemy as sa
 
-revision = "0002"
-down_revision = "0001"
+revision = "9000"
+down_revision = "{newest}"
 
 
 def upgrade():
@@ -38,9 +40,9 @@ def next_release(tmp_path, monkeypatch):
     def release(more="pass"):
         location = tmp_path / "migrations"
         shutil.copytree(migrate.LOCATION, location, ignore=shutil.ignore_patterns("__pycache__"))
-        (location / "versions" / "0002_next.py").write_text(NEXT.format(more=more))
+        (location / "versions" / "9000_next.py").write_text(NEXT.format(more=more, newest=schema.REVISION))
         monkeypatch.setattr(migrate, "LOCATION", location)
-        monkeypatch.setattr(schema, "REVISION", "0002")
+        monkeypatch.setattr(schema, "REVISION", "9000")
 
     return release
 
@@ -91,17 +93,60 @@ def test_an_older_store_is_copied_and_migrated(database, next_release):
     kept = store.insert_run(RunRecord("run", "exp", Status.RUNNING, 1.0, tags={"a": 1}))
     store.ingest("run", "j", 0, 1, [{"k": "metric", "n": "m", "v": 1, "t": 1.0}])
     store.close()
+    newest = schema.REVISION
     next_release()
     migrated = Store.open(database)
     assert migrated.get_run("run") == kept and migrated.series("run")[0].values == (1,)
     migrated.close()
     assert ask(database, "SELECT mood FROM runs") == [("fine",)]
-    assert ask(database, "SELECT version_num FROM alembic_version") == [("0002",)]
-    copy = database.with_name("trainmaster.db.before-0002")
+    assert ask(database, "SELECT version_num FROM alembic_version") == [("9000",)]
+    copy = database.with_name("trainmaster.db.before-9000")
     assert ask(copy, "SELECT id FROM runs") == [("run",)]
-    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert ask(copy, "SELECT version_num FROM alembic_version") == [(newest,)]
     files = {path.name for path in database.parent.iterdir() if path.is_file()}
     assert files == {database.name, copy.name}
+
+
+@pytest.fixture
+def first_release(tmp_path):
+    """A database as the first release made it, with a run, a metric and a target in it."""
+    path = tmp_path / "trainmaster.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as driver:
+        engine = create_engine("sqlite://", creator=lambda: driver, poolclass=StaticPool)
+        with engine.connect() as connection:
+            config = migrate.configuration()
+            config.attributes["connection"] = connection
+            command.upgrade(config, "0001")
+            connection.commit()
+        driver.executescript("""
+            INSERT INTO experiments VALUES (1, 'e-1', 'exp', 1.0, NULL, 1, '');
+            INSERT INTO runs VALUES (7, 'exp_1', 1, 1, NULL, 'azureml.scriptrun', 'Completed', 1.0, 2.0, 3.0, 'kept',
+                                     '', 'local', '', '', '', '', '', 'me', '{"a":"b"}', '');
+            INSERT INTO run_labels VALUES (7, 0, 'a', 'b');
+            INSERT INTO metrics VALUES (1, 7, 'loss', 'scalar', 1, 0.5, 0.5, 0.5, 0, NULL, NULL, NULL, NULL, NULL);
+            INSERT INTO metric_points VALUES (1, 0, 0.5, 0, NULL, NULL, 2.5);
+            INSERT INTO targets VALUES ('box', 'local', 2, 4, 0, '{}', 1.0);
+        """)
+    return path
+
+
+def test_a_store_of_the_first_release_is_opened_with_all_that_is_in_it(first_release):
+    assert ask(first_release, "SELECT version_num FROM alembic_version") == [("0001",)]
+    store = Store.open(first_release)
+    run = store.get_run("exp_1")
+    assert (run.status, run.display_name, run.tags, run.seq) == (Status.COMPLETED, "kept", {"a": "b"}, 7)
+    assert store.list_runs(RunQuery(tags={"a": "b"})) == [run]
+    assert store.series("exp_1")[0].values == (0.5,)
+    assert store.get_target("box").nodes == 2
+    assert store.list_environments() == []
+    assert store.put_environment("mine", {"a": 1}, at=5.0).version == 1
+    store.close()
+    with pytest.raises(sqlite3.IntegrityError, match="a terminal state never changes"):
+        ask(first_release, "UPDATE runs SET status = 'Running', ended_at = NULL")
+    assert ask(first_release, "SELECT version_num FROM alembic_version") == [(schema.REVISION,)]
+    copy = first_release.with_name(f"trainmaster.db.before-{schema.REVISION}")
+    assert ask(copy, "SELECT id FROM runs") == [("exp_1",)]
+    assert ask(copy, "SELECT count(*) FROM sqlite_master WHERE name = 'environments'") == [(0,)]
 
 
 def test_what_a_crashed_older_dispatcher_left_is_migrated_too(store, add, tmp_path, database, next_release):
@@ -114,7 +159,7 @@ def test_what_a_crashed_older_dispatcher_left_is_migrated_too(store, add, tmp_pa
     migrated = Store.open(crashed / database.name)
     assert migrated.get_run("run") is not None
     migrated.close()
-    assert ask(crashed / "trainmaster.db.before-0002", "SELECT id FROM runs") == [("run",)]
+    assert ask(crashed / "trainmaster.db.before-9000", "SELECT id FROM runs") == [("run",)]
 
 
 @pytest.mark.parametrize("more", ['op.execute("SELECT * FROM nothing")', "raise ValueError('on purpose')"])
@@ -123,7 +168,7 @@ def test_a_failing_migration_changes_nothing(database, next_release, more):
     next_release(more)
     with pytest.raises(WorkspaceException, match="cannot be migrated") as caught:
         Store.open(database)
-    assert "before-0002" in caught.value.hint
+    assert "before-9000" in caught.value.hint
     assert definitions(database) == before
     assert ask(database, "SELECT version_num FROM alembic_version") == content
 
