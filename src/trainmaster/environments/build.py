@@ -1,4 +1,4 @@
-"""Builds one environment: `python -m trainmaster.environments.build <folder> <specification> <parent>`.
+"""Builds one environment: `python -m trainmaster.environments.build <folder> <specification> <parent> [--refresh]`.
 
 A process of its own, so that it can be cancelled and killed: what it prints is the run's build log, and the finished
 folder appears by one rename. Two builders of the same digest wait for one another.
@@ -6,21 +6,24 @@ folder appears by one rename. Two builders of the same digest wait for one anoth
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from trainmaster.environments import base, packages
-from trainmaster.environments.prefix import check_buildable, digest, is_ready
+from trainmaster.environments import base, facts, manifest, packages
+from trainmaster.environments.prefix import check_buildable, digest, is_ready, ready, target
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import AzureMLException
+from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
 from trainmaster.orphans import die_with
-from trainmaster.plain import from_plain, to_plain
+from trainmaster.plain import from_plain
 
 
 def main(argv: list[str]) -> int:
@@ -28,7 +31,7 @@ def main(argv: list[str]) -> int:
     folder, text, parent = Path(argv[0]), argv[1], argv[2]
     die_with(int(parent))
     try:
-        build(folder, from_plain(EnvironmentSpec, json.loads(text)))
+        build(folder, from_plain(EnvironmentSpec, json.loads(text)), refresh="--refresh" in argv[3:])
     except AzureMLException as error:
         print(error.message, flush=True)
         print(json.dumps(error.to_wire()), file=sys.stderr)
@@ -36,49 +39,128 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def build(folder: Path, spec: EnvironmentSpec) -> Path:
-    """The folder of the environment, built unless it is there."""
+def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False) -> Path:
+    """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one."""
     check_buildable(spec)
-    folder.mkdir(parents=True, exist_ok=True)
-    final = folder / digest(spec)
-    with open(folder / f"{final.name}.lock", "w") as lock:
-        _await_lock(lock.fileno())
-        if not is_ready(final):
-            _remove_leftovers(folder, final.name)
-            _build_into(folder / f".building-{final.name}-{os.getpid()}", final, spec)
+    name = digest(spec)
+    tools = Tools(dict(os.environ))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        before, begun = target(folder, name), time.time()
+        with _only_builder(folder, name) as waited:
+            found = ready(folder, name)
+            if found is not None and not (refresh and found == before):
+                return found
+            if waited:
+                _raise_failure_of_other(folder, name, begun, tools)
+            return _build_next(folder, name, spec, tools)
+    except OSError as error:
+        raise _system_error(error) from None
+
+
+@contextlib.contextmanager
+def _only_builder(folder: Path, name: str) -> Iterator[bool]:
+    """Holds the lock of this environment; says whether it had to be waited for."""
+    with open(folder / f"{name}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            waited = False
+        except BlockingIOError:
+            print("waiting for another run that builds the same environment", flush=True)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waited = True
+        yield waited
+
+
+def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools) -> Path:
+    _remove_leftovers(folder, name)
+    present = target(folder, name)
+    if present is not None and not is_ready(present):
+        print(f"environment {name} is not whole any more (files are missing) and is built again", flush=True)
+    numbers = [_number(path) for path in folder.glob(f"{name}.*")]
+    final = folder / f"{name}.{max([0, *numbers]) + 1}"
+    try:
+        _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools)
+    except AzureMLException as error:
+        _keep_failure(folder, name, error, tools)
+        raise
+    _point(folder, name, final.name)
+    _failure(folder, name).unlink(missing_ok=True)
     return final
 
 
-def _await_lock(lock: int) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        print("waiting for another run that builds the same environment", flush=True)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-
-
 def _remove_leftovers(folder: Path, name: str) -> None:
-    """What a killed builder left (the lock says that none lives), and an environment whose Python went away."""
-    if (folder / name).is_dir():
-        print(f"environment {name} has lost its Python and is built again", flush=True)
-        (folder / name).rename(folder / f".building-{name}-broken")
+    """What a killed builder left; the lock says that none lives."""
     for leftover in folder.glob(f".building-{name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in folder.glob(f".pointing-{name}-*"):
+        leftover.unlink(missing_ok=True)
 
 
-def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec) -> None:
+def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools) -> None:
     """The stages: a Python, the packages, what has to be compiled against them."""
     begun = time.monotonic()
-    tools = Tools(dict(os.environ))
     try:
-        base.make(spec, temporary, tools)
-        packages.install(spec, temporary, tools)
-        (temporary / "environment.json").write_text(json.dumps(to_plain(spec), indent=1))
+        left = base.make(spec, temporary, final, tools)
+        packages.install(left, temporary, tools)
+        facts.write(temporary, spec, final.name, seconds=time.monotonic() - begun)
+        manifest.record(temporary)
         temporary.rename(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def _number(path: Path) -> int:
+    number = path.name.rpartition(".")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _point(folder: Path, name: str, to: str) -> None:
+    """The name leads to the new build from now on, in one step; those who use the old one keep it."""
+    link = folder / f".pointing-{name}-{os.getpid()}"
+    link.symlink_to(to)
+    link.replace(folder / name)
+
+
+# What one builder learned, others that waited for it need not learn again.
+
+
+def _failure(folder: Path, name: str) -> Path:
+    return folder / f"{name}.failed"
+
+
+def _keep_failure(folder: Path, name: str, error: AzureMLException, tools: Tools) -> None:
+    with contextlib.suppress(OSError):
+        _failure(folder, name).write_text(json.dumps({"sources": _sources_key(tools), "error": error.to_wire()}))
+
+
+def _raise_failure_of_other(folder: Path, name: str, since: float, tools: Tools) -> None:
+    """Ten runs that wait for a build that fails, fail with it; with other package sources it is worth a try."""
+    try:
+        if _failure(folder, name).stat().st_mtime < since:
+            return
+        kept = json.loads(_failure(folder, name).read_text())
+        if kept["sources"] != _sources_key(tools):
+            return
+        error = from_wire(kept["error"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    print("the other run could not build it", flush=True)
+    raise error
+
+
+def _sources_key(tools: Tools) -> str:
+    return hashlib.sha256(json.dumps(tools.index_options).encode()).hexdigest()
+
+
+def _system_error(error: OSError) -> EnvironmentException:
+    place = f": {error.filename}" if error.filename else ""
+    hint = ""
+    if error.errno in (28, 122):
+        hint = "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
+    return EnvironmentException(f"the environment could not be built: {error.strerror or error}{place}", hint=hint)
 
 
 if __name__ == "__main__":

@@ -15,13 +15,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainmaster.environments.canonical import canonical
+from trainmaster.environments.manifest import is_whole
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import to_plain
 
+CONDA_LOCK = "conda.lock"
+"""In a prefix made of conda packages: which ones, each with its address and hash."""
+
 # Part of the digest: raised when the same specification would be built in another way.
-_BUILD_FORMAT = 1
+_BUILD_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class Prefix:
 
     python: str
     variables: Mapping[str, str] = field(default_factory=dict)
+    folder: str = ""
+    """Where a built one really lies; empty for the user's own."""
+    warnings: tuple[str, ...] = ()
+    """What a run in it should know."""
 
 
 def digest(spec: EnvironmentSpec) -> str:
@@ -44,35 +52,63 @@ def python_version(spec: EnvironmentSpec) -> str:
     return spec.python_version or f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str) -> Prefix | None:
-    """The environment if it is ready: the user's own at once, a built one when its folder is there."""
+def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str = "") -> Prefix | None:
+    """The environment if it is ready: the user's own at once, a built one when its folder is there and whole.
+
+    `shared` is a folder of ready environments that is looked at first, such as one an administrator fills.
+    """
     if spec.user_managed:
         return _users_own(spec)
-    folder = workspace.environments / digest(spec)
-    return built(folder, path) if is_ready(folder) else None
+    name = digest(spec)
+    for place in (Path(shared) if shared else None, workspace.environments):
+        folder = ready(place, name) if place else None
+        if folder is not None:
+            return replace(built(folder, path), warnings=_warnings(spec, folder))
+    return None
+
+
+def ready(place: Path, name: str) -> Path | None:
+    """The real folder of environment `name` in `place`, if it is whole.
+
+    The name is a link to the newest build, `<digest>.<n>`: a run keeps the folder that it began with.
+    """
+    folder = target(place, name)
+    return folder if folder is not None and is_ready(folder) else None
+
+
+def target(place: Path, name: str) -> Path | None:
+    """What the name of an environment leads to, whole or not."""
+    try:
+        return place / os.readlink(place / name)
+    except OSError:
+        return None
 
 
 def is_ready(folder: Path) -> bool:
-    """Whether a built environment can be used: it appears by one rename, but the Python it stands on may go away."""
-    return os.access(folder / "bin" / "python", os.X_OK)
+    """Whether a built environment can be used: all of it is there, and so is the Python it stands on."""
+    return os.access(folder / "bin" / "python", os.X_OK) and is_whole(folder)
 
 
 def check_buildable(spec: EnvironmentSpec) -> None:
     """Refuses what no builder of this release can make."""
-    if spec.conda_packages:
-        raise EnvironmentException(
-            f"conda packages are not in this release: {', '.join(spec.conda_packages)}",
-            hint="Give them as pip_packages, or run in an environment of your own with user_managed=True.",
-        )
 
 
 def built(folder: Path, path: str) -> Prefix:
     """The prefix in `folder`, with its programs first on `path`."""
     binaries = f"{folder}/bin"
+    kind = "CONDA_PREFIX" if (folder / CONDA_LOCK).is_file() else "VIRTUAL_ENV"
     return Prefix(
         python=f"{binaries}/python",
-        variables={"PATH": f"{binaries}:{path}" if path else binaries, "VIRTUAL_ENV": str(folder)},
+        variables={"PATH": f"{binaries}:{path}" if path else binaries, kind: str(folder)},
+        folder=str(folder),
     )
+
+
+def _warnings(spec: EnvironmentSpec, folder: Path) -> tuple[str, ...]:
+    if spec.conda_packages and not (folder / CONDA_LOCK).is_file():
+        # The builder could reach no channel, and said so in its log.
+        return (f"conda packages were taken from pip: {', '.join(spec.conda_packages)}",)
+    return ()
 
 
 def _users_own(spec: EnvironmentSpec) -> Prefix:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -18,6 +19,20 @@ _OPTIONS = (
 )
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _YES = ("1", "true", "yes", "on")
+# Our own: a folder of ready environments, the cool-down, and leave to take CUDA.
+OWN_VARIABLES = ("TRAINMASTER_ENVIRONMENTS", "TRAINMASTER_EXCLUDE_NEWER", "TRAINMASTER_ALLOW_CUDA")
+# Options of pip that a requirements file may hold: one that stands for a setting, and one that says nothing to uv.
+_SETTING_OF = {
+    "-i": "index-url",
+    "--index-url": "index-url",
+    "--pypi-url": "index-url",
+    "--extra-index-url": "extra-index-url",
+    "-f": "find-links",
+    "--find-links": "find-links",
+    "--trusted-host": "trusted-host",
+}
+_SWITCHES = {"--pre": "pre", "--no-index": "no-index"}
+_SAYS_NOTHING = ("--prefer-binary", "--upgrade", "-U", "--user", "--quiet", "-q", "--no-warn-script-location")
 
 
 def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
@@ -71,6 +86,36 @@ def uv_options(settings: Mapping[str, str]) -> list[str]:
     return options
 
 
+def with_options(settings: Mapping[str, str], options: Iterable[str]) -> tuple[dict[str, str], list[str]]:
+    """The settings with pip's options from a list of packages, and the words that are left for uv.
+
+    >>> with_options({"extra-index-url": "https://one"}, ["--extra-index-url https://two", "--only-binary=:all:"])
+    ({'extra-index-url': 'https://one https://two'}, ['--only-binary', ':all:'])
+    """
+    merged, rest = dict(settings), []
+    for option in options:
+        name, _, value = option.strip().replace("=", " ", 1).partition(" ")
+        value = value.strip()
+        if name in _SWITCHES:
+            merged[_SWITCHES[name]] = "1"
+        elif name in _SETTING_OF:
+            setting = _SETTING_OF[name]
+            earlier = "" if setting == "index-url" else merged.get(setting, "")
+            merged[setting] = f"{earlier} {value}".strip()
+        elif name not in _SAYS_NOTHING:
+            rest += [name, value] if value else [name]
+    return merged, rest
+
+
+def masked(text: str) -> str:
+    """`text` without the users and passwords of the addresses in it.
+
+    >>> masked("looked at https://me:secret@packages.example/simple")
+    'looked at https://***@packages.example/simple'
+    """
+    return re.sub(r"(?<=://)[^/\s]+@", "***@", text)
+
+
 def source_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that say where packages come from: they travel with a submit, but are never written down."""
     return {name: value for name, value in environ.items() if is_source_variable(name)}
@@ -82,7 +127,11 @@ def is_source_variable(name: str) -> bool:
     >>> [is_source_variable(name) for name in ("PIP_INDEX_URL", "UV_INDEX", "https_proxy", "HOME")]
     [True, True, True, False]
     """
-    return name.startswith(("PIP_", "UV_")) or name in _CERTIFICATES or name.lower().endswith("_proxy")
+    return (
+        name.startswith(("PIP_", "UV_", "TRAINMASTER_CONDA_", "RATTLER_"))
+        or name in (*_CERTIFICATES, *OWN_VARIABLES)
+        or name.lower().endswith("_proxy")
+    )
 
 
 def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:

@@ -6,14 +6,19 @@ import os
 import subprocess
 from collections import deque
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
-from trainmaster.environments.sources import pip_settings, uv_options, uv_variables
+from trainmaster.environments.hints import hint_for
+from trainmaster.environments.sources import masked, pip_settings, uv_options, uv_variables
 from trainmaster.errors import EnvironmentException
 from trainmaster.orphans import die_with
 
 _SHOWN_LINES = 15
+# An index that hangs is given up after a minute and a half; what the user set for uv goes before.
+_PATIENCE = {"UV_HTTP_TIMEOUT": "30", "UV_HTTP_CONNECT_TIMEOUT": "10", "UV_HTTP_RETRIES": "2"}
 
 
 @dataclass(frozen=True)
@@ -32,39 +37,72 @@ class Tools:
         """The user's package sources as options of `uv pip`. Not to be shown: an address may hold a password."""
         return uv_options(self.settings)
 
-    def uv(self, arguments: Sequence[str], shown: str, hint: str = "") -> str:
+    def uv(self, arguments: Sequence[str], shown: str, hint: str = "", output: Path | None = None) -> str:
         """Runs uv and returns what it said; `shown` is the command as people see it."""
+        return self.run(self.uv_command(arguments), f"uv {shown}", self.uv_environ, hint, output)
+
+    @staticmethod
+    def uv_command(arguments: Sequence[str]) -> list[str]:
+        """The command line of uv with these arguments."""
         from uv import find_uv_bin
 
-        variables = uv_variables(self.settings, self.environ)
+        return [os.fsdecode(find_uv_bin()), *arguments]
+
+    @property
+    def uv_environ(self) -> dict[str, str]:
+        """The variables uv runs with."""
+        variables = {**_PATIENCE, **uv_variables(self.settings, self.environ)}
         variables.update(UV_NO_PROGRESS="1", UV_PYTHON_DOWNLOADS="never")
-        return self.run([os.fsdecode(find_uv_bin()), *arguments], f"uv {shown}", variables, hint)
+        return variables
 
     def run(
-        self, command: Sequence[str], shown: str, variables: Mapping[str, str] | None = None, hint: str = ""
+        self,
+        command: Sequence[str],
+        shown: str,
+        variables: Mapping[str, str] | None = None,
+        hint: str = "",
+        output: Path | None = None,
     ) -> str:
-        """Runs a program to its end, shows its lines at once, and returns them. It dies with this process."""
-        print(f"$ {shown}", flush=True)
-        me = os.getpid()
-        process = subprocess.Popen(
-            command,
-            env=dict(self.environ if variables is None else variables),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            preexec_fn=lambda: die_with(me),
-        )
-        assert process.stdout is not None
-        said: list[str] = []
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            said.append(line)
-        if process.wait():
+        """Runs a program to its end, shows its lines at once, and returns them. It dies with this process.
+
+        With an `output`, its standard output goes to that file, and only what it says beside it is shown.
+        """
+        print(f"$ {masked(shown)}", flush=True)
+        code, said = self.attempt(command, variables, output, show=True)
+        if code:
             raise EnvironmentException(
-                f"the environment could not be built: '{shown}' ended with {process.returncode}",
+                f"the environment could not be built: '{masked(shown)}' ended with {code}",
                 cause="".join(deque(said, _SHOWN_LINES)).rstrip(),
-                hint=hint or "Check the names and versions of the packages, and pip's configured package sources.",
+                hint=hint or hint_for("".join(said)),
             )
         return "".join(said)
+
+    def attempt(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        output: Path | None = None,
+        show: bool = False,
+    ) -> tuple[int, list[str]]:
+        """Runs a program that may fail: its exit code and its lines, without passwords."""
+        me = os.getpid()
+        with open(output, "w") if output else nullcontext() as kept:
+            process = subprocess.Popen(
+                command,
+                env=dict(self.environ if variables is None else variables),
+                stdin=subprocess.DEVNULL,
+                stdout=kept or subprocess.PIPE,
+                stderr=subprocess.PIPE if kept else subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                preexec_fn=lambda: die_with(me),
+            )
+        lines = process.stderr if kept else process.stdout
+        assert lines is not None
+        said: list[str] = []
+        for line in lines:
+            said.append(masked(line))
+            if show:
+                print(said[-1], end="", flush=True)
+        lines.close()
+        return process.wait(), said

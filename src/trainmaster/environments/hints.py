@@ -1,0 +1,53 @@
+"""From what a package tool said to what a person can do now. Pure."""
+
+from __future__ import annotations
+
+_UNREACHABLE = (
+    "error sending request",
+    "failed to fetch",
+    "timed out",
+    "operation timed out",
+    "connection refused",
+    "dns error",
+    "connection reset",
+    "network connectivity is disabled",
+    "could not connect",
+)
+_OTHER_PYTHON = (
+    "matching python",
+    "python abi tag",
+    "python implementation",
+    "does not satisfy python",
+    "the current python version",
+    "requires-python",
+)
+_OTHER_PLATFORM = ("platform tag", "matching platform")
+
+
+def hint_for(said: str) -> str:
+    """The most likely way on.
+
+    >>> hint_for("Because tinypackage was not found in the package registry")
+    "Check the spelling of the package, and that pip's configured sources have it."
+    """
+    text = said.lower()
+    if "no space left" in text or "os error 28" in text or "disk quota" in text:
+        return "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
+    if any(words in text for words in _UNREACHABLE):
+        return (
+            "The package index cannot be reached or does not answer. Check pip's index-url and the proxy; "
+            "UV_HTTP_TIMEOUT sets how many seconds are waited (30)."
+        )
+    if "exclude-newer" in text or "exclude_newer" in text:
+        return "The release is newer than exclude_newer allows: take an older one, or a later date."
+    if any(words in text for words in _OTHER_PYTHON):
+        return "The package has no release for this Python: ask for another python_version, or another release of it."
+    if any(words in text for words in _OTHER_PLATFORM):
+        return "The package has no build for this machine: ask for another release of it."
+    if "was not found in" in text:
+        return "Check the spelling of the package, and that pip's configured sources have it."
+    if "failed to build" in text:
+        return "The package is compiled from source: see the log for what it misses, or ask for a release with wheels."
+    if "unsatisfiable" in text or "no solution found" in text:
+        return "Two of the packages cannot go together in these releases: relax one of the versions."
+    return "Check the names and versions of the packages, and pip's configured package sources."

@@ -1,0 +1,177 @@
+"""The lock: the exact release of every package, found once when the environment is built, and text from then on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from trainmaster.environments.hints import hint_for
+from trainmaster.environments.sources import masked, uv_options, with_options
+from trainmaster.environments.tools import Tools
+from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
+
+LOCK_NAME = "environment.lock"
+
+_PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:==(?P<version>[^\s;\\]+)|\s+@\s+(?P<place>\S+))")
+_SOURCE = re.compile(r"\s+# from (?P<source>\S+)")
+_AGE = re.compile(r"(?P<count>\d+)\s*(?P<unit>hour|day|week)s?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One package of a lock."""
+
+    name: str
+    version: str
+    """Empty for one that is given by its address."""
+    source: str = ""
+    """The index or folder it comes from, or its address."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be resolved: requirements, and options of `uv pip compile` beyond the user's sources."""
+
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The options that say where packages come from, those of the specification included. They may hold passwords."""
+
+    options: tuple[str, ...]
+    no_index: bool
+
+
+def sources_of(spec: EnvironmentSpec, settings: Mapping[str, str]) -> Sources:
+    """pip's settings and the options among the packages, as options for uv; the specification goes before."""
+    merged, rest = with_options(settings, [line for line in spec.pip_packages if line.startswith("-")])
+    options = uv_options(merged)
+    return Sources((*options, *rest), "--no-index" in options)
+
+
+def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
+    """The packages without the options."""
+    return tuple(line for line in spec.pip_packages if not line.startswith("-"))
+
+
+def resolve(request: Request, folder: Path, sources: Sources, tools: Tools, show: bool = False) -> tuple[str, str]:
+    """The lock's text, or what the resolver said against it; `show` prints what it says as it says it."""
+    work = folder / ".resolving"
+    work.mkdir()
+    try:
+        wanted, allowed, found = work / "requirements.in", work / "constraints.txt", work / LOCK_NAME
+        wanted.write_text("\n".join(request.requirements) + "\n")
+        allowed.write_text("\n".join(request.constraints) + "\n")
+        command = ["pip", "compile", "--python", f"{folder}/bin/python", "--no-header", "--emit-index-annotation"]
+        command += ["--constraint", str(allowed)] if request.constraints else []
+        command += [*sources.options, *request.options, str(wanted)]
+        code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, found, show)
+        if code:
+            return "", "".join(said)
+        return found.read_text().replace(f"-r {wanted}", "what was asked for").replace(f"-c {allowed}", "conda"), ""
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
+    """Installs exactly what the lock names; what uv's cache has is linked and nobody is asked."""
+    work = folder / ".installing"
+    # The text may hold passwords of addresses: the lock that stays does not.
+    work.write_text(text)
+    command = ["pip", "install", "--python", f"{folder}/bin/python", "--no-deps", *sources.options, "-r", str(work)]
+    try:
+        print("$ uv pip install (exactly the lock)", flush=True)
+        code, said = tools.attempt(tools.uv_command([*command, "--offline"]), tools.uv_environ)
+        if code:
+            # Something is not in the cache yet.
+            code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, show=True)
+        else:
+            print("".join(said), end="", flush=True)
+    finally:
+        work.unlink(missing_ok=True)
+    if code:
+        raise failure("installed", "".join(said))
+
+
+def failure(what: str, said: str) -> EnvironmentException:
+    """The error of a build, in the tool's own words."""
+    return EnvironmentException(
+        f"the environment could not be built: its packages cannot be {what}",
+        cause="\n".join(said.strip().splitlines()[-20:]),
+        hint=hint_for(said),
+    )
+
+
+def pins(text: str) -> list[Pin]:
+    """The packages of a lock.
+
+    >>> pins("numpy==2.4.6\\n    # via pandas\\n    # from https://pypi.org/simple\\n")
+    [Pin(name='numpy', version='2.4.6', source='https://pypi.org/simple')]
+    """
+    found: list[Pin] = []
+    for line in text.splitlines():
+        pin, source = _PIN.match(line), _SOURCE.match(line)
+        if pin:
+            found.append(Pin(_normal(pin["name"]), pin["version"] or "", masked(pin["place"] or "")))
+        elif source and found:
+            found[-1] = Pin(found[-1].name, found[-1].version, masked(source["source"]))
+    return found
+
+
+def write(folder: Path, text: str, title: str) -> None:
+    """Keeps the lock in the environment, without passwords."""
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    (folder / LOCK_NAME).write_text(f"# {title}\n# resolved on {day}\n{masked(text)}")
+
+
+def append(folder: Path, lines: Iterable[str]) -> None:
+    """Adds to the lock what a later stage installed, such as `horovod==0.28.1`."""
+    with open(folder / LOCK_NAME, "a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def cut_off(given: str, now: datetime) -> str:
+    """`exclude_newer` as a date for uv: a date, a time, or an age (`7 days`) counted from the build.
+
+    >>> cut_off("7 days", datetime(2026, 11, 15, tzinfo=UTC)), cut_off("2026-01-31", datetime(2026, 11, 15, tzinfo=UTC))
+    ('2026-11-08T00:00:00Z', '2026-01-31')
+    """
+    text = given.strip()
+    age = _AGE.fullmatch(text)
+    if age:
+        unit = {"hour": "hours", "day": "days", "week": "weeks"}[age["unit"].lower()]
+        return (now.astimezone(UTC) - timedelta(**{unit: int(age["count"])})).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise EnvironmentException(
+            f"exclude_newer must be a date such as '2026-01-31' or an age such as '7 days', not {given!r}"
+        ) from None
+    return text
+
+
+def title_of(python: str, cut: str, machine: str) -> str:
+    """The first line of a lock."""
+    return f"Python {python} on {machine}" + (f", no release after {cut}" if cut else "")
+
+
+def installed(folder: Path) -> Sequence[str]:
+    """The packages that an earlier stage brought (conda), as constraints."""
+    found = []
+    for info in sorted(folder.glob("lib/python3.*/site-packages/*.dist-info")):
+        name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
+        found.append(f"{name}=={version}")
+    return found
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -1,0 +1,79 @@
+"""Whether a built environment is still whole, told in milliseconds.
+
+After a build the time of the last change of every folder and the names in it are written down. A folder changes its
+time when something in it is added, removed or renamed, and not when a file's contents change: so what is missing is
+noticed, what was written over in place is not. A folder with another time is looked into; if nothing is missing, its
+new time is kept. Imports write their caches into `__pycache__`, which is made here beforehand and not looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from pathlib import Path
+
+_TIMES = "manifest.json"
+_NAMES = "contents.json"
+_CACHE = "__pycache__"
+
+
+def record(folder: Path) -> None:
+    """Writes down what `folder` consists of; the last step of a build."""
+    times: dict[str, int] = {}
+    names: dict[str, list[str]] = {}
+    pending = [""]
+    while pending:
+        place = pending.pop()
+        names[place], below = _look(os.path.join(folder, place))
+        pending += [os.path.join(place, name) for name in below]
+        # The top itself changes with the files written here; that its folders are there is seen from theirs.
+        if place:
+            times[place] = os.stat(os.path.join(folder, place)).st_mtime_ns
+    (folder / _NAMES).write_text(json.dumps(names))
+    (folder / _TIMES).write_text(json.dumps(times))
+
+
+def _look(place: str) -> tuple[list[str], list[str]]:
+    """The names in a folder, and which of them are folders."""
+    names, below = [], []
+    source = False
+    cache = False
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name == _CACHE:
+                cache = True
+                continue
+            names.append(entry.name)
+            if entry.is_dir(follow_symlinks=False):
+                below.append(entry.name)
+            else:
+                source = source or entry.name.endswith(".py")
+    if source and not cache:
+        os.mkdir(os.path.join(place, _CACHE))
+    return names, below
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether all that was built is there, as far as the times of the folders tell."""
+    try:
+        times: dict[str, int] = json.loads((folder / _TIMES).read_bytes())
+        now = {place: os.stat(f"{folder}/{place}").st_mtime_ns for place in times}
+        changed = [place for place, time in times.items() if now[place] != time]
+        if not changed:
+            return True
+        names = json.loads((folder / _NAMES).read_bytes())
+        whole = all(set(names[place]) <= set(os.listdir(f"{folder}/{place}")) for place in changed)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    if whole:
+        _keep(folder, now)
+    return whole
+
+
+def _keep(folder: Path, times: dict[str, int]) -> None:
+    """The new times, so that they need not be explained again; one that may only be read is looked at each time."""
+    whole = folder / f".{_TIMES}-{os.getpid()}"
+    with contextlib.suppress(OSError):
+        whole.write_text(json.dumps(times))
+        whole.replace(folder / _TIMES)
