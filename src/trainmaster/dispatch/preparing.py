@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
 import os
-import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write_plan
+from trainmaster.dispatch import environments
+from trainmaster.dispatch.processes import run_module
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
-from trainmaster.environments.sources import is_source_variable
-from trainmaster.errors import AzureMLException, from_wire
+from trainmaster.errors import AzureMLException, EnvironmentException
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
-from trainmaster.plain import to_plain
 from trainmaster.records import RunRecord
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
+
+# To find, to build, to find again; and once more if somebody removed it just then.
+_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -41,14 +39,10 @@ async def prepare(
     record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
 ) -> Preparation:
     """The environment (built if it is not there) and the data of a run."""
-    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     folder = yard.folder.run(record.id)
-    ready = prefix.find(spec.environment, yard.folder, path)
-    if ready is None:
-        say(f"building environment {prefix.digest(spec.environment)}")
-        await _build(spec, yard, folder, sources)
-        ready = prefix.find(spec.environment, yard.folder, path)
-        assert ready is not None
+    ready = await _environment(record, spec, yard, sources, say)
+    if ready.warnings:
+        yard.store.add_warnings(record.id, *ready.warnings)
     data = _plan_data(spec, yard, folder)
     if data is not None and data.before:
         say("bringing in the data")
@@ -79,56 +73,29 @@ def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
     return plan
 
 
-async def _build(spec: JobSpec, yard: Yard, folder: RunFolder, sources: Mapping[str, str] | None) -> None:
-    text = json.dumps(to_plain(spec.environment))
-    command = ["trainmaster.environments.build", str(yard.folder.environments), text, str(os.getpid())]
-    await _module(command, folder.logs / "20_image_build_log.txt", _build_variables(spec, sources))
-
-
-def _build_variables(spec: JobSpec, sources: Mapping[str, str] | None) -> dict[str, str]:
-    """The submitter's package sources; those of the dispatcher only for a run that an earlier dispatcher took."""
-    own = {name: value for name, value in os.environ.items() if sources is None or not is_source_variable(name)}
-    return {**own, **spec.inherited_variables, **(sources or {})}
-
-
-async def _stage(folder: RunFolder, when: str, log: Path) -> None:
-    await _module(
-        ["trainmaster.datastores.stage", str(folder.data_plan), when, str(os.getpid())], log, dict(os.environ)
+async def _environment(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Prefix:
+    """The environment of a run: the one that is there, or a new one."""
+    folder = yard.folder.run(record.id)
+    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
+    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
+    for _ in range(_ATTEMPTS):
+        found = await environments.find(spec.environment, yard.folder, path, shared)
+        if found is None:
+            say(f"building environment {prefix.digest(spec.environment)}")
+            variables = environments.variables(sources, spec.inherited_variables)
+            log = folder.logs / "20_image_build_log.txt"
+            await environments.build(spec.environment, yard.folder.environments, log, variables)
+        elif environments.note_use(folder, found):
+            return found
+    raise EnvironmentException(
+        f"environment {prefix.digest(spec.environment)} was built, but is not whole",
+        hint="Something removes files of it at the same time: look at who cleans that folder up.",
     )
 
 
-async def _module(command: list[str], log: Path, variables: Mapping[str, str]) -> None:
-    """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error."""
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "ab") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            *command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=output,
-            stderr=asyncio.subprocess.PIPE,
-            env=variables,
-            cwd=log.parent,
-            start_new_session=True,
-        )
-    try:
-        _, errors = await process.communicate()
-    except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-        raise
-    if process.returncode:
-        raise _error_of(command[0], process.returncode, errors.decode(errors="replace"))
-
-
-def _error_of(module: str, code: int, text: str) -> AzureMLException:
-    lines = text.strip().splitlines()
-    with contextlib.suppress(ValueError, IndexError):
-        data = json.loads(lines[-1])
-        if isinstance(data, dict) and "headline" in data:
-            return from_wire(data)
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return AzureMLException(f"{module} {how}", cause="\n".join(lines[-10:]))
+async def _stage(folder: RunFolder, when: str, log: Path) -> None:
+    await run_module(
+        ["trainmaster.datastores.stage", str(folder.data_plan), when, str(os.getpid())], log, dict(os.environ)
+    )

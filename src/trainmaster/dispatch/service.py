@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster import __version__
+from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.yard import Yard
 from trainmaster.environments.prefix import check_buildable
@@ -21,10 +22,19 @@ from trainmaster.errors import (
     RunNotFoundException,
     UserErrorException,
 )
-from trainmaster.job import load_spec
+from trainmaster.job import EnvironmentSpec, load_spec
 from trainmaster.launch.plan import planner
 from trainmaster.plain import PlainDataError, from_plain, to_plain
-from trainmaster.records import TERMINAL, DatastoreRecord, RunError, RunQuery, RunRecord, Status, TargetRecord
+from trainmaster.records import (
+    TERMINAL,
+    DatastoreRecord,
+    EnvironmentRecord,
+    RunError,
+    RunQuery,
+    RunRecord,
+    Status,
+    TargetRecord,
+)
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
@@ -58,9 +68,16 @@ class Service:
             "runs.update": self.update_run,
             "runs.metrics": self.metrics,
             "runs.series": self.series,
+            "environments.build": self.build_environment,
+            "environments.in_use": self.environments_in_use,
+            "environments.remove": self.remove_environments,
             "targets.list": self.list_targets,
             "targets.put": self.put_target,
             "targets.delete": self.delete_target,
+            "environments.put": self.put_environment,
+            "environments.get": self.get_environment,
+            "environments.list": self.list_environments,
+            "environments.label": self.label_environment,
             "datastores.list": self.list_datastores,
             "datastores.get": self.get_datastore,
             "datastores.put": self.put_datastore,
@@ -216,6 +233,21 @@ class Service:
             )
         return record
 
+    # Environments
+
+    async def build_environment(
+        self, spec: Mapping[str, Any], sources: Mapping[str, str] | None = None, refresh: bool = False
+    ) -> dict[str, Any]:
+        """Builds an environment unless it is there; answers when it is."""
+        return await environments.on_request(self._yard, from_plain(EnvironmentSpec, spec), sources, refresh)
+
+    def environments_in_use(self) -> dict[str, list[str]]:
+        return environments.in_use(self._yard)
+
+    async def remove_environments(self, names: list[str]) -> list[str]:
+        """Removes builds that no run needs; the names of those that are gone."""
+        return await environments.remove(self._yard, names)
+
     # Targets
 
     def list_targets(self) -> list[TargetRecord]:
@@ -244,6 +276,31 @@ class Service:
                 hint=f"Known: {', '.join(sorted(targets))}. Create one with 'trainmaster compute create'.",
             )
         return targets[name]
+
+    # Environments
+
+    def put_environment(self, name: str, definition: Mapping[str, Any]) -> EnvironmentRecord:
+        """Registers an environment; what the newest version says already is no new one."""
+        _check_environment(name, definition)
+        return self._store.put_environment(name, definition, at=time.time())
+
+    def get_environment(self, name: str, version: int | None = None, label: str | None = None) -> EnvironmentRecord:
+        found = self._store.get_environment(name, version, label)
+        if found is None:
+            wanted = f" of version {version}" if version is not None else f" with label {label!r}" if label else ""
+            known = ", ".join(record.name for record in self._store.list_environments())
+            raise UserErrorException(
+                f"there is no environment '{str(name)[:300]}'{wanted} in this workspace",
+                hint=f"Known: {known or 'none'}. Register one with environment.register(workspace).",
+            )
+        return found
+
+    def list_environments(self) -> list[EnvironmentRecord]:
+        return self._store.list_environments()
+
+    def label_environment(self, name: str, version: int, labels: list[str]) -> EnvironmentRecord:
+        self.get_environment(name, version)
+        return self._store.label_environment(name, version, labels)
 
     # Datastores
 
@@ -290,6 +347,15 @@ def _checked(record: RunRecord) -> RunRecord:
             hint="Use letters, digits, dots, dashes and underscores, 255 at most, a letter or digit first.",
         )
     return record
+
+
+def _check_environment(name: Any, definition: Any) -> None:
+    if not isinstance(name, str) or not name.strip() or len(name) > 255:
+        raise UserErrorException(
+            f"'{str(name)[:60]}' cannot be the name of an environment", hint="Use 1 to 255 characters."
+        )
+    if not isinstance(definition, Mapping):
+        raise UserErrorException(f"the definition of environment '{name}' must be an object")
 
 
 def answer_error(error: Exception) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Yard:
         self.ingest = Ingest(store)
         self._engine = LocalEngine()
         self._lives: dict[str, Life] = {}
+        self._working = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
@@ -47,8 +48,17 @@ class Yard:
 
     @property
     def busy(self) -> bool:
-        """Whether any run is on its way."""
-        return bool(self._lives)
+        """Whether any run is on its way, or work is done that a client asked for."""
+        return bool(self._lives or self._working)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """While a client waits for long work, the dispatcher is not idle."""
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
 
     def engine(self, target: str) -> Engine:
         """The engine of a target."""

@@ -17,7 +17,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmaster.environments import base, facts, manifest, packages
+from trainmaster.environments import base, compiled, facts, manifest, packages
+from trainmaster.environments.canonical import canonical
 from trainmaster.environments.prefix import check_buildable, digest, is_ready, ready, target
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
@@ -42,7 +43,7 @@ def main(argv: list[str]) -> int:
 def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False) -> Path:
     """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one."""
     check_buildable(spec)
-    name = digest(spec)
+    name, spec = digest(spec), canonical(spec)
     tools = Tools(dict(os.environ))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,8 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
     begun = time.monotonic()
     try:
         left = base.make(spec, temporary, final, tools)
-        packages.install(left, temporary, tools)
+        packages.install(compiled.completed(left), temporary, tools)
+        compiled.install(spec, temporary, tools)
         facts.write(temporary, spec, final.name, seconds=time.monotonic() - begun)
         manifest.record(temporary)
         temporary.rename(final)

@@ -87,15 +87,14 @@ def uv_options(settings: Mapping[str, str]) -> list[str]:
 
 
 def with_options(settings: Mapping[str, str], options: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """The settings with pip's options from a list of packages, and the words that are left for uv.
+    """The settings with pip's options from a list of packages (`--name value`), and the words that are left for uv.
 
-    >>> with_options({"extra-index-url": "https://one"}, ["--extra-index-url https://two", "--only-binary=:all:"])
+    >>> with_options({"extra-index-url": "https://one"}, ["--extra-index-url https://two", "--only-binary :all:"])
     ({'extra-index-url': 'https://one https://two'}, ['--only-binary', ':all:'])
     """
     merged, rest = dict(settings), []
     for option in options:
-        name, _, value = option.strip().replace("=", " ", 1).partition(" ")
-        value = value.strip()
+        name, _, value = option.partition(" ")
         if name in _SWITCHES:
             merged[_SWITCHES[name]] = "1"
         elif name in _SETTING_OF:

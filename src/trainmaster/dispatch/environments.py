@@ -1,0 +1,113 @@
+"""Environments as the dispatcher sees them: built on request, in use by runs, removed when nobody needs them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatch.processes import run_module
+from trainmaster.environments import facts, prefix, tidy
+from trainmaster.environments.lock import LOCK_NAME
+from trainmaster.environments.prefix import Prefix
+from trainmaster.environments.sources import is_source_variable
+from trainmaster.errors import EnvironmentException
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.job import EnvironmentSpec, load_spec
+from trainmaster.plain import to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+_NOTE = "environment.json"
+
+
+async def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str) -> Prefix | None:
+    """The environment if it is ready; the user's own at once, a built one is looked at beside the loop."""
+    if spec.user_managed:
+        return prefix.find(spec, workspace, path)
+    return await asyncio.to_thread(prefix.find, spec, workspace, path, shared)
+
+
+async def build(
+    spec: EnvironmentSpec, place: Path, log: Path, variables: Mapping[str, str], refresh: bool = False
+) -> None:
+    """Builds an environment into `place` in a process of its own, which prints to `log`."""
+    command = ["trainmaster.environments.build", str(place), json.dumps(to_plain(spec)), str(os.getpid())]
+    await run_module([*command, "--refresh"] if refresh else command, log, variables)
+
+
+def variables(sources: Mapping[str, str] | None, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The submitter's package sources; those of the dispatcher only for a run that an earlier dispatcher took."""
+    own = {name: value for name, value in os.environ.items() if sources is None or not is_source_variable(name)}
+    return {**own, **(inherited or {}), **(sources or {})}
+
+
+def note_use(run: RunFolder, found: Prefix) -> bool:
+    """Keeps with the run which environment it has and its lock; false if the environment went away meanwhile."""
+    if not found.folder:
+        return True
+    folder = Path(found.folder)
+    run.path.mkdir(parents=True, exist_ok=True)
+    (run.path / _NOTE).write_text(json.dumps({"version": 1, "folder": found.folder}))
+    facts.used_now(folder)
+    # One without a lock was put there by another hand; it is used as it is.
+    with contextlib.suppress(FileNotFoundError):
+        (run.path / LOCK_NAME).write_bytes((folder / LOCK_NAME).read_bytes())
+    return os.access(found.python, os.X_OK)
+
+
+def used_by(run: RunFolder) -> str:
+    """The real folder of the environment a run has; empty while it has none."""
+    try:
+        return str(json.loads((run.path / _NOTE).read_text())["folder"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def in_use(yard: Yard) -> dict[str, list[str]]:
+    """Folder to the runs that need it: the one a run began with, and the newest of what it asks for."""
+    found: dict[str, list[str]] = {}
+    for record in yard.store.active_runs():
+        if not record.spec:
+            continue
+        spec = load_spec(record.spec).environment
+        newest = None if spec.user_managed else prefix.target(yard.folder.environments, prefix.digest(spec))
+        for folder in {used_by(yard.folder.run(record.id)), str(newest or "")} - {""}:
+            found.setdefault(folder, []).append(record.id)
+    return found
+
+
+async def on_request(
+    yard: Yard, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
+) -> dict[str, Any]:
+    """Builds what a client asks for, if it is not there; its log lies beside it."""
+    place, name = yard.folder.environments, prefix.digest(spec)
+    if spec.user_managed:
+        raise EnvironmentException("an environment that the user manages is not built")
+    with yard.working():
+        if refresh or await asyncio.to_thread(prefix.ready, place, name) is None:
+            log = tidy.log_of(place, name)
+            await asyncio.to_thread(log.unlink, missing_ok=True)
+            await build(spec, place, log, variables(sources), refresh)
+    folder = prefix.target(place, name)
+    return {"digest": name, "folder": str(folder) if folder else ""}
+
+
+async def remove(yard: Yard, names: Sequence[str]) -> list[str]:
+    """Removes builds (`<digest>.<n>`) that no run needs; which ones they were.
+
+    The names go at once, while nothing else of the dispatcher runs; the files after that.
+    """
+    needed = in_use(yard)
+    place = yard.folder.environments
+    doomed = [name for name in names if str(place / name) not in needed]
+    gone = [(name, tidy.hide(place, name)) for name in doomed]
+    for _, hidden in gone:
+        if hidden is not None:
+            await asyncio.to_thread(tidy.delete, hidden)
+    return [name for name, hidden in gone if hidden is not None]

@@ -1,0 +1,138 @@
+"""What is built, how much room it takes, and what may go. Sizes count a file once, however many names it has."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.environments import facts
+from trainmaster.environments.facts import Facts
+from trainmaster.environments.prefix import target
+
+_BUILT = re.compile(r"(?P<digest>[0-9a-f]{32})\.(?P<number>\d+)")
+_DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Built:
+    """One build of an environment."""
+
+    name: str
+    """`<digest>.<n>`."""
+    path: Path
+    current: bool
+    """Whether the digest leads to it; if not, a newer build took its place."""
+    facts: Facts | None
+    last_used: float
+    bytes: int
+    """All its files."""
+    own_bytes: int
+    """Files that have no other name, in uv's cache or another environment: what removing it gives back."""
+
+    @property
+    def digest(self) -> str:
+        return self.name.partition(".")[0]
+
+
+def listed(place: Path) -> list[Built]:
+    """All builds in `place`, the one used last first."""
+    found = []
+    for entry in place.iterdir() if place.is_dir() else ():
+        if _BUILT.fullmatch(entry.name) and entry.is_dir():
+            found.append(described(entry))
+    return sorted(found, key=lambda each: (-each.last_used, each.name))
+
+
+def described(path: Path) -> Built:
+    """One build."""
+    whole, own = sizes(path)
+    current = target(path.parent, path.name.partition(".")[0]) == path
+    return Built(path.name, path, current, facts.read(path), facts.last_used(path), whole, own)
+
+
+def sizes(folder: Path) -> tuple[int, int]:
+    """The bytes of the files in `folder`, each once, and of those that have no name elsewhere."""
+    whole = own = 0
+    names: dict[int, tuple[int, int, int]] = {}
+    pending = [str(folder)]
+    while pending:
+        with suppress(OSError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                seen = names.get(found.st_ino, (0, 0, 0))[0]
+                names[found.st_ino] = (seen + 1, found.st_nlink, found.st_size)
+    for seen, links, size in names.values():
+        whole += size
+        own += size if seen >= links else 0
+    return whole, own
+
+
+def doomed(
+    builds: Sequence[Built],
+    in_use: Collection[str],
+    now: float,
+    older_than_days: float | None = None,
+    keep_bytes: int | None = None,
+) -> list[Built]:
+    """What a cleaning removes, never one in use: what was replaced, what was not used for days, what is too much.
+
+    Without a limit only builds go that a newer one replaced. The ones used last are kept longest.
+    """
+    free = [each for each in builds if str(each.path) not in in_use]
+    gone = [
+        each
+        for each in free
+        if not each.current or (older_than_days is not None and now - each.last_used > older_than_days * _DAY)
+    ]
+    if keep_bytes is not None:
+        total = sum(each.bytes for each in builds if each not in gone)
+        for each in sorted((each for each in free if each not in gone), key=lambda each: each.last_used):
+            if total <= keep_bytes:
+                break
+            gone.append(each)
+            total -= each.bytes
+    return gone
+
+
+def hide(place: Path, name: str) -> Path | None:
+    """Takes a build away under a name that nobody looks for, in one step; None if it is not there."""
+    parts = _BUILT.fullmatch(name)
+    if not parts:
+        return None
+    digest = parts["digest"]
+    with open(place / f"{digest}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Somebody builds it anew just now.
+            return None
+        if target(place, digest) == place / name:
+            (place / digest).unlink(missing_ok=True)
+            log_of(place, digest).unlink(missing_ok=True)
+            (place / f"{digest}.failed").unlink(missing_ok=True)
+        hidden = place / f".removing-{name}-{os.getpid()}"
+        try:
+            (place / name).rename(hidden)
+        except FileNotFoundError:
+            return None
+    return hidden
+
+
+def delete(hidden: Path) -> None:
+    """Removes the files, and what an earlier removal left that was killed."""
+    for leftover in {hidden, *hidden.parent.glob(".removing-*")}:
+        shutil.rmtree(leftover, ignore_errors=True)
+
+
+def log_of(place: Path, digest: str) -> Path:
+    """What building an environment printed that was built on request and not for a run."""
+    return place / f"{digest}.log"
