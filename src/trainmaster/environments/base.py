@@ -10,10 +10,20 @@ from trainmaster.environments.tools import Tools
 from trainmaster.job import EnvironmentSpec
 
 
-def make(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
-    """A virtual environment that may be moved."""
+def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> EnvironmentSpec:
+    """A prefix of conda packages, or a virtual environment that may be moved; returns what the next stages are for.
+
+    `folder` is where it is made, `final` where it will lie.
+    """
+    if spec.conda_packages:
+        from trainmaster.environments import conda
+
+        spec = conda.make(spec, folder, final, tools)
+    if spec.conda_packages:
+        return spec
     python = find_python(python_version(spec))
     tools.uv(
         ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)],
         f"venv --python {python}",
     )
+    return spec

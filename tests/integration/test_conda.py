@@ -1,0 +1,194 @@
+"""Conda packages from a channel made on the spot: solved, installed and used by real runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from tests.chaos.wheels import make_wheel
+from tests.conda_channel import copy_channel, make_channel, remove_package, running_python, tinytool
+from tests.conftest import ended
+
+from trainmaster.environments.conda_channels import SETTING as CHANNELS
+from trainmaster.environments.conda_names import SETTING as TO_PIP
+
+pytest.importorskip("rattler")
+
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"
+SCRIPT = """
+import pathlib, subprocess, sys, tinytool
+print("import", tinytool.VERSION)
+print("prefix", sys.prefix)
+for program in ("tinytool-say", "tinytool-script"):
+    print(subprocess.run([program], check=True, capture_output=True, text=True).stdout.strip())
+share = pathlib.Path(sys.prefix, "share", "tinytool")
+print("text", share.joinpath("where.txt").read_text().strip())
+print("binary", share.joinpath("where.bin").read_bytes() .split(b"\\0")[1].decode())
+"""
+
+
+@pytest.fixture(scope="module")
+def channel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("channel")
+    make_channel(folder, running_python(), tinytool("1.0"), tinytool("2.0"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def sources(channel, tmp_path_factory, monkeypatch):
+    """Packages come from the channel and from one folder of wheels alone."""
+    wheels = tmp_path_factory.mktemp("wheels")
+    make_wheel(wheels, "tinypackage")
+    make_wheel(wheels, "tqdm")
+    for name in [each for each in os.environ if each.startswith(("PIP_", "UV_", "TRAINMASTER_CONDA_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv(CHANNELS, channel.as_uri())
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(channel.parent / "rattler-cache"))
+    return wheels
+
+
+def prefixes(workspace):
+    folder = workspace.path / "environments"
+    return {path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()} if folder.is_dir() else set()
+
+
+def text(run, name="azureml-logs/70_driver_log.txt"):
+    return run.get_details_with_logs()["logFiles"][name]
+
+
+def refused(launch, shared, **settings):
+    """The message of a run whose environment cannot be built, after which nothing is left behind."""
+    known = prefixes(shared)
+    details = ended(launch("", user_managed=False, **settings))
+    assert (details["status"], details["error"]["code"]) == ("Failed", "EnvironmentError")
+    assert prefixes(shared) == known
+    assert "Traceback" not in details["error"]["message"]
+    return details["error"]["message"]
+
+
+def test_installed_used_locked_and_used_again(launch, shared):
+    first = launch(SCRIPT, conda_packages=["tinytool"], user_managed=False)
+    assert ended(first)["status"] == "Completed", text(first, BUILD_LOG)
+    (prefix,) = prefixes(shared)
+    assert text(first).splitlines() == [
+        "import 2.0",
+        f"prefix {prefix}",
+        "said 2.0",
+        f"script {prefix}",
+        f"text prefix={prefix}",
+        f"binary {prefix}/lib",
+    ]
+    log = text(first, BUILD_LOG)
+    assert "2 conda packages" in log
+    assert "[2/2]" in log
+    lock = (prefix / "conda.lock").read_text().splitlines()
+    assert lock[0] == "@EXPLICIT"
+    assert [line.rpartition("/")[2].partition("#sha256:")[0] for line in lock[1:]] == [
+        f"python-{'.'.join(map(str, sys.version_info[:3]))}-0.conda",
+        "tinytool-2.0-0.tar.bz2",
+    ]
+    assert all(len(line.partition("#sha256:")[2]) == 64 for line in lock[1:])
+    second = launch(SCRIPT, conda_packages=["tinytool"], user_managed=False)
+    assert ended(second)["status"] == "Completed"
+    assert text(second) == text(first)
+    assert BUILD_LOG not in second.get_file_names()
+    assert ended(second).get("warnings", []) == []
+
+
+def test_no_path_of_the_building_is_left(launch, shared):
+    known = prefixes(shared)
+    run = launch("", conda_packages=["tinytool=1.0"], pip_packages=["tinypackage"], user_managed=False)
+    assert ended(run)["status"] == "Completed", text(run, BUILD_LOG)
+    (prefix,) = prefixes(shared) - known
+    holders = [path for path in prefix.rglob("*") if path.is_file() and b".building-" in path.read_bytes()]
+    assert [path for path in holders if path.suffix != ".pyc"] == []
+
+
+def test_pip_packages_come_after(launch):
+    script = (
+        "import tinytool, tinypackage, os, sys\n"
+        "print(tinytool.VERSION, tinypackage.NAME, os.environ['CONDA_PREFIX'] == sys.prefix)"
+    )
+    run = launch(script, conda_packages=["tinytool=1.0"], pip_packages=["tinypackage"], user_managed=False)
+    assert ended(run)["status"] == "Completed", text(run, BUILD_LOG)
+    assert text(run) == "1.0 tinypackage True\n"
+
+
+def test_a_package_that_no_channel_has(launch, shared):
+    message = refused(launch, shared, conda_packages=["no-such-tool"])
+    assert "No candidates were found for no-such-tool" in message
+    assert CHANNELS in message
+
+
+def test_a_release_that_does_not_exist(launch, shared):
+    assert "No candidates were found for tinytool 7.*" in refused(launch, shared, conda_packages=["tinytool=7"])
+
+
+def test_a_text_that_is_no_package(launch, shared):
+    message = refused(launch, shared, conda_packages=["tinytool=1.0,,"])
+    assert "conda package 'tinytool=1.0,,' cannot be understood" in message
+    assert "unable to parse version spec" in message
+
+
+def test_a_channel_that_is_not_there(launch, shared, monkeypatch, tmp_path):
+    monkeypatch.setenv(CHANNELS, str(tmp_path / "nowhere"))
+    message = refused(launch, shared, conda_packages=["numpy"])
+    assert "a conda channel cannot be used" in message
+    assert "nowhere" in message
+
+
+def test_a_package_that_went_away(launch, shared, channel, monkeypatch, tmp_path):
+    monkeypatch.setenv(CHANNELS, copy_channel(channel, tmp_path / "damaged"))
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    remove_package(tmp_path / "damaged", "tinytool")
+    message = refused(launch, shared, conda_packages=["tinytool>=1"])
+    assert "the conda packages could not be installed" in message
+    assert "tinytool-2.0-0.tar.bz2" in message
+
+
+class TestWithoutAChannel:
+    @pytest.fixture(autouse=True)
+    def unreachable(self, monkeypatch):
+        # A port of this machine that nobody listens at.
+        monkeypatch.setenv(CHANNELS, "http://127.0.0.1:9/channel")
+
+    def test_known_names_come_from_pip_with_a_warning(self, launch):
+        for _ in range(2):
+            run = launch("import tqdm\nprint(tqdm.NAME)", conda_packages=["tqdm"], user_managed=False)
+            details = ended(run)
+            assert details["status"] == "Completed", details
+            assert text(run) == "tqdm\n"
+            assert "conda packages were taken from pip: tqdm" in str(details["warnings"])
+        first = "WARNING: taken from pip instead of conda: tqdm"
+        assert first in "".join(
+            text(each, BUILD_LOG) for each in run.experiment.get_runs() if BUILD_LOG in each.get_file_names()
+        )
+
+    def test_other_names_do_not(self, launch, shared):
+        message = refused(launch, shared, conda_packages=["tqdm", "tinypackage"])
+        assert "no conda channel could be reached: http://127.0.0.1:9/channel" in message
+        assert f"{TO_PIP}=1 asks pip for tinypackage by the same name" in message
+
+    def test_other_names_do_when_asked_for(self, launch, monkeypatch):
+        monkeypatch.setenv(TO_PIP, "1")
+        run = launch("import tinypackage", conda_packages=["tqdm", "tinypackage"], user_managed=False)
+        assert ended(run)["status"] == "Completed"
+
+    def test_none_when_forbidden(self, launch, shared, monkeypatch):
+        monkeypatch.setenv(TO_PIP, "0")
+        assert "no conda channel could be reached" in refused(launch, shared, conda_packages=["tqdm>=0"])
+
+
+def test_a_channel_that_never_answers(launch, shared, monkeypatch):
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv(CHANNELS, f"http://127.0.0.1:{silent.getsockname()[1]}/channel")
+        monkeypatch.setenv("TRAINMASTER_CONDA_TIMEOUT", "1")
+        message = refused(launch, shared, conda_packages=["tinytool<2"])
+    assert "no conda channel could be reached" in message
+    assert "timed out" in message
