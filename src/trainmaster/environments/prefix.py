@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from trainmaster.environments import open_mpi
 from trainmaster.environments.canonical import canonical
 from trainmaster.environments.manifest import is_whole
 from trainmaster.errors import EnvironmentException
@@ -91,6 +92,11 @@ def is_ready(folder: Path) -> bool:
 
 def check_buildable(spec: EnvironmentSpec) -> None:
     """Refuses what no builder of this release can make."""
+    if spec.horovod and not spec.user_managed:
+        # Not at the top: what is compiled knows prefixes.
+        from trainmaster.environments import compiled
+
+        compiled.check(spec, os.environ)
 
 
 def built(folder: Path, path: str) -> Prefix:
@@ -99,7 +105,7 @@ def built(folder: Path, path: str) -> Prefix:
     kind = "CONDA_PREFIX" if (folder / CONDA_LOCK).is_file() else "VIRTUAL_ENV"
     return Prefix(
         python=f"{binaries}/python",
-        variables={"PATH": f"{binaries}:{path}" if path else binaries, kind: str(folder)},
+        variables={"PATH": f"{binaries}:{path}" if path else binaries, kind: str(folder), **open_mpi.variables(folder)},
         folder=str(folder),
     )
 

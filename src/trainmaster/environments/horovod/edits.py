@@ -1,0 +1,143 @@
+"""Our changes to Horovod's source: small replacements, each of which must match as often as it says.
+
+Horovod's last releases are older than the compilers, frameworks and Open MPI of today.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.errors import EnvironmentException
+
+_ADDITIONS = Path(__file__).parent / "additions"
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Replaces a regular expression in one file, `times` times: no more, no fewer."""
+
+    file: str
+    pattern: str
+    replacement: str
+    times: int = 1
+
+    def apply(self, source: Path) -> None:
+        path = source / self.file
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        changed, times = re.subn(self.pattern, self.replacement, text, flags=re.MULTILINE)
+        if times != self.times:
+            raise EnvironmentException(
+                f"a change to Horovod's {self.file} does not fit its source",
+                cause=f"{self.pattern!r} was found {times} times instead of {self.times}.",
+                hint="This is an error in Trainmaster's recipe for this release of Horovod: please report it.",
+            )
+        path.write_text(changed, encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Addition:
+    """A file of our own that is put into the source."""
+
+    file: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        return (_ADDITIONS / self.name).read_text(encoding="utf-8")
+
+    def apply(self, source: Path) -> None:
+        (source / self.file).write_text(self.text, encoding="utf-8")
+
+
+# torch 2.1 and newer refuse anything older than C++17.
+CXX17 = (
+    Edit("CMakeLists.txt", r"^set\(CMAKE_CXX_STANDARD 14\)", "set(CMAKE_CXX_STANDARD 17)"),
+    Edit("horovod/torch/CMakeLists.txt", r"set\(CMAKE_CXX_STANDARD 14\)", "set(CMAKE_CXX_STANDARD 17)"),
+)
+
+# The wheel finds Open MPI and the framework beside itself, whichever environment it is installed in.
+RELOCATABLE = (
+    Edit(
+        "CMakeLists.txt",
+        r"^set\(CMAKE_CXX_STANDARD_REQUIRED ON\)",
+        "set(CMAKE_CXX_STANDARD_REQUIRED ON)\n"
+        "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n"
+        "set(CMAKE_INSTALL_RPATH_USE_LINK_PATH OFF)\n"
+        'set(CMAKE_INSTALL_RPATH "$ORIGIN/../../../..;$ORIGIN/../../torch/lib;$ORIGIN/../../tensorflow")',
+    ),
+)
+
+# Without debug information the wheel is twenty times smaller.
+SMALL = (Edit("setup.py", "'RelWithDebInfo'", "'Release'"),)
+
+# CMake 4 refuses projects that ask for less.
+CMAKE4 = (
+    Edit(
+        "third_party/gloo/CMakeLists.txt",
+        r"^cmake_minimum_required\(VERSION 2[0-9.]+ FATAL_ERROR\)",
+        "cmake_minimum_required(VERSION 3.13 FATAL_ERROR)",
+    ),
+)
+
+# Open MPI 5 misreads long options with one dash.
+DOUBLE_DASHES = (Edit("horovod/runner/mpi_run.py", r"(?<=['\"])-(?=(?:mca|bind-to|map-by|rank-by) )", "--", 11),)
+
+# TensorFlow 2.14 and newer come without the headers of XLA; only the operations for XLA are lost.
+WITHOUT_XLA = (Edit("horovod/tensorflow/CMakeLists.txt", r"^list\(APPEND TF_SOURCES .*/xla_mpi_ops\.cc\"\)$", ""),)
+
+# tf.estimator is gone.
+SESSION_HOOK = (
+    Edit("horovod/tensorflow/__init__.py", r"tf\.estimator\.SessionRunHook", "tf.compat.v1.train.SessionRunHook"),
+)
+
+# The Keras in use, be it Keras 3 or, with TF_USE_LEGACY_KERAS=1, tf_keras.
+KERAS_IN_USE = (
+    Edit("horovod/tensorflow/keras/__init__.py", r"^    from keras import backend as K$", "    K = keras.backend"),
+    Edit("horovod/tensorflow/keras/callbacks.py", r"^    from keras import backend as K$", "    K = keras.backend"),
+)
+
+_CALLBACKS = "horovod/_keras/callbacks.py"
+KERAS3 = (
+    Addition("horovod/_keras/keras3.py", "keras3.py.txt"),
+    Edit(
+        "horovod/_keras/__init__.py",
+        r"^    class _DistributedOptimizer\(",
+        "    from horovod._keras import keras3\n"
+        "    if keras3.is_keras3(optimizer):\n"
+        "        keras3.check(backward_passes_per_step)\n"
+        "        average = hvd._make_allreduce_grads_fn(\n"
+        "            name or 'Distributed' + type(optimizer).__name__, device_dense, device_sparse, compression,\n"
+        "            sparse_as_dense, op, gradient_predivide_factor, groups, process_set=process_set)\n"
+        "        return keras3.distributed(optimizer, average, process_set.size() if scale_local_gradients else 1)\n"
+        "\n"
+        "    class _DistributedOptimizer(",
+    ),
+    Edit(
+        "horovod/_keras/__init__.py",
+        r"^    if legacy_opts:$",
+        "    from horovod._keras import keras3\n    keras3.refuse_load_model(keras)\n    if legacy_opts:",
+    ),
+    Edit(_CALLBACKS, r"^import tensorflow as tf$", "import tensorflow as tf\nfrom horovod._keras import keras3"),
+    Edit(_CALLBACKS, r"in self\.model\.variables if", "in keras3.tensors(self.model.variables) if"),
+    Edit(_CALLBACKS, r"self\.model\.optimizer\.variables\(\)", "keras3.optimizer_tensors(self.model.optimizer)"),
+    Edit(_CALLBACKS, r"self\.backend\.constant\(value, name=metric\)", "tf.constant(value, name=metric)"),
+    Edit(
+        _CALLBACKS,
+        r"self\.backend\.get_value\(self\.model\.optimizer\.lr\)",
+        "keras3.get(self.backend, self.model.optimizer, 'lr')",
+        4,
+    ),
+    Edit(
+        _CALLBACKS,
+        r"self\.backend\.get_value\(self\.model\.optimizer\.momentum\)",
+        "keras3.get(self.backend, self.model.optimizer, 'momentum')",
+    ),
+    Edit(
+        _CALLBACKS,
+        r"self\.backend\.set_value\(self\.model\.optimizer\.(lr|momentum),",
+        r"keras3.set(self.backend, self.model.optimizer, '\1',",
+        3,
+    ),
+)

@@ -1,0 +1,284 @@
+"""Which Horovod can be built for which framework, and how: a table, and the questions to it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from trainmaster.environments import open_mpi
+from trainmaster.environments.horovod import edits
+from trainmaster.environments.horovod.edits import Addition, Edit
+from trainmaster.environments.prefix import python_version
+from trainmaster.environments.requirement import parse
+from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
+
+# The packages that are a framework, by what Horovod calls it.
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "torch": ("torch",),
+    "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly"),
+}
+ALTERNATIVE = {
+    "torch": "Without Horovod: distributed_training=Gloo() with torch.distributed needs nothing to be compiled.",
+    "tensorflow": "Without Horovod: ParameterServer() or tf.distribute needs nothing to be compiled.",
+}
+# What has to be importable while any of them is built, beside what they need themselves.
+TOOLS = ("pip", "setuptools<81", "wheel")
+_SHA256 = {
+    "0.15.2": "2b1599c701fafdb7deba83a19306fb9b9166ffce0efc0a8aa03008761b428187",
+    "0.16.1": "a91a09de008d38027b4ae2c03ac7d12fc30fefc1e91c1d6b5c6cde983ceaa196",
+    "0.18.1": "26a7751b090caabeba27808786b106cc672bc0aef3e7993361e99479c08beeb3",
+    "0.19.1": "2e7a609a985a54effead95512a568d5b94e2957cfc821c2bee5d49850fdd9ae3",
+    "0.19.5": "428d9ba5ff277467be77e4e707d40b915f7d9e6920a2645f647fcb2cea59c366",
+    "0.28.1": "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one release of Horovod is built for some releases of one framework."""
+
+    horovod: str
+    framework: str
+    releases: tuple[str, str]
+    """The first release it is for, and the first it is not for; empty means that no end is known."""
+    pythons: tuple[str, str]
+    """The first and the last Python; an empty last means that no end is known."""
+    seconds: int
+    """What compiling takes on two cores."""
+    tested: tuple[str, ...] = ()
+    """The releases of the framework with which two ranks were seen training."""
+    edits: tuple[Edit | Addition, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    open_mpi: str = open_mpi.CURRENT
+    cmake: bool = True
+    steps: int = 0
+    """How many files are compiled, for builds that do not say how far they are."""
+    parallel: bool = True
+
+    @property
+    def sha256(self) -> str:
+        """Of the source distribution."""
+        return _SHA256[self.horovod]
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What Horovod imports, and says so in its wheel."""
+        needed = ["cloudpickle", "psutil", "pyyaml", "packaging" if self.cmake else "six"]
+        return (*needed, "cffi>=1.4.0") if self.framework == "torch" or not self.cmake else tuple(needed)
+
+    def fits(self, release: str) -> bool:
+        """Whether it is meant for this release of its framework."""
+        first, end = self.releases
+        return numbers(release) >= numbers(first) and (not end or numbers(release) < numbers(end))
+
+
+_CMAKE = {"HOROVOD_WITH_MPI": "1", "HOROVOD_WITH_GLOO": "1", "CMAKE_POLICY_VERSION_MINIMUM": "3.5"}
+_COMMON = (*edits.RELOCATABLE, *edits.SMALL, *edits.CMAKE4, *edits.DOUBLE_DASHES)
+_TENSORFLOW = (*_COMMON, *edits.SESSION_HOOK, *edits.KERAS_IN_USE, *edits.KERAS3)
+# Before they used CMake: no Gloo, one file after the other, and headers that compilers of today do not include alone.
+_ERA = {"HOROVOD_WITHOUT_GLOO": "1", "CFLAGS": "-include stdexcept"}
+
+
+def _era(horovod: str, framework: str, releases: tuple[str, str], tested: tuple[str, ...] = ()) -> Recipe:
+    return Recipe(
+        horovod,
+        framework,
+        releases,
+        pythons=("3.6", "3.8"),
+        seconds=180 if framework == "torch" else 120,
+        tested=tested,
+        variables=_ERA,
+        open_mpi=open_mpi.ERA,
+        cmake=False,
+        steps=33 if framework == "torch" else 25,
+        parallel=False,
+    )
+
+
+RECIPES = (
+    Recipe("0.28.1", "torch", ("2.1", ""), ("3.8", ""), 180, ("2.13.0",), (*edits.CXX17, *_COMMON), _CMAKE),
+    Recipe("0.28.1", "torch", ("1.5", "2.1"), ("3.6", "3.11"), 180, (), _COMMON, _CMAKE),
+    Recipe("0.28.1", "tensorflow", ("2.14", ""), ("3.9", ""), 240, ("2.21.0",),
+           (*edits.WITHOUT_XLA, *_TENSORFLOW), _CMAKE),
+    Recipe("0.28.1", "tensorflow", ("2.0", "2.14"), ("3.6", "3.11"), 240, (), _TENSORFLOW, _CMAKE),
+    _era("0.15.2", "tensorflow", ("1.9", "1.13")),
+    _era("0.16.1", "tensorflow", ("1.9", "1.14"), ("1.13.1",)),
+    _era("0.18.1", "torch", ("1.0", "1.5"), ("1.4.0",)),
+    _era("0.18.1", "tensorflow", ("1.13", "2.1")),
+    _era("0.19.1", "torch", ("1.2", "1.6")),
+    _era("0.19.1", "tensorflow", ("1.14", "2.2")),
+    _era("0.19.5", "torch", ("1.3", "1.7")),
+    _era("0.19.5", "tensorflow", ("1.14", "2.3")),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be built: Horovod for one framework, or for several in one environment."""
+
+    recipes: tuple[Recipe, ...]
+    builds: tuple[str, ...]
+    """The frameworks with their releases, as in `torch 2.13.0`."""
+
+    @property
+    def horovod(self) -> str:
+        return self.recipes[0].horovod
+
+    @property
+    def sha256(self) -> str:
+        return self.recipes[0].sha256
+
+    @property
+    def edits(self) -> tuple[Edit | Addition, ...]:
+        return tuple(dict.fromkeys(edit for recipe in self.recipes for edit in recipe.edits))
+
+    @property
+    def seconds(self) -> int:
+        return sum(recipe.seconds for recipe in self.recipes)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the build is told: the frameworks it is for and those it is not for."""
+        wanted = {recipe.framework for recipe in self.recipes}
+        told = {key: value for recipe in self.recipes for key, value in recipe.variables.items()}
+        for name, word in (("torch", "PYTORCH"), ("tensorflow", "TENSORFLOW")):
+            told[f"HOROVOD_{'WITH' if name in wanted else 'WITHOUT'}_{word}"] = "1"
+        return {**told, "HOROVOD_WITHOUT_MXNET": "1"}
+
+    @property
+    def title(self) -> str:
+        return f"Horovod {self.horovod} for {' and '.join(self.builds)}"
+
+    @property
+    def untested(self) -> list[str]:
+        """The frameworks whose release was never seen with this Horovod."""
+        return [
+            build
+            for recipe, build in zip(self.recipes, self.builds, strict=True)
+            if not any(numbers(build.split()[-1]) == numbers(tested) for tested in recipe.tested)
+        ]
+
+    @property
+    def digest(self) -> str:
+        """Changes whenever the same order would be built in another way."""
+        parts = [
+            [self.sha256, self.variables, TOOLS],
+            [[edit.file, edit.text] if isinstance(edit, Addition) else list(vars(edit).values())
+             for edit in self.edits],
+        ]  # fmt: skip
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def check(spec: EnvironmentSpec) -> None:
+    """Refuses at once what is known not to build; what is merely untested passes."""
+    if not spec.horovod:
+        return
+    named = named_frameworks(spec)
+    if not named:
+        raise EnvironmentException(
+            f"Horovod {spec.horovod} needs a framework to be built for",
+            cause="The packages of this environment name neither torch nor TensorFlow.",
+            hint="Use a PyTorch or TensorFlow estimator, or add torch or tensorflow-cpu to pip_packages.",
+        )
+    _check_release(spec.horovod, named)
+    for framework, release in named.items():
+        if release:
+            _find(spec.horovod, framework, release, python_version(spec))
+
+
+def order(horovod: str, installed: Mapping[str, str], python: str) -> Order:
+    """What to build for the frameworks that are installed, by their releases."""
+    _check_release(horovod, installed)
+    return Order(
+        tuple(_find(horovod, framework, release, python) for framework, release in installed.items()),
+        tuple(f"{framework} {release}" for framework, release in installed.items()),
+    )
+
+
+def open_mpi_wheel(horovod: str) -> str:
+    """The Open MPI a release of Horovod was seen working with."""
+    return next((recipe.open_mpi for recipe in RECIPES if recipe.horovod == horovod), open_mpi.CURRENT)
+
+
+def needed_by(spec: EnvironmentSpec) -> list[str]:
+    """What Horovod needs in an environment beside the framework."""
+    named = named_frameworks(spec)
+    found = [each for each in RECIPES if each.horovod == spec.horovod and each.framework in named]
+    return list(dict.fromkeys(requirement for recipe in found for requirement in recipe.requirements))
+
+
+def named_frameworks(spec: EnvironmentSpec) -> dict[str, str]:
+    """The frameworks among the packages, with the release where exactly one is asked for.
+
+    >>> named_frameworks(EnvironmentSpec(pip_packages=("torch==2.13.0", "numpy", "tensorflow-cpu>2")))
+    {'torch': '2.13.0', 'tensorflow': ''}
+    """
+    found: dict[str, str] = {}
+    for package in spec.pip_packages:
+        wanted = parse(package)
+        framework = wanted and _framework(wanted.name)
+        if wanted and framework:
+            pin = re.fullmatch(r"={2,3}([0-9][^*]*)", ",".join(wanted.clauses))
+            found[framework] = pin.group(1) if pin else found.get(framework, "")
+    return found
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """A release for comparing, without what follows the numbers.
+
+    >>> numbers("2.13.0+cpu")
+    (2, 13, 0)
+    """
+    found = re.match(r"\d+(?:\.\d+)*", release)
+    return tuple(map(int, found.group().split("."))) if found else ()
+
+
+def _framework(name: str) -> str | None:
+    return next((framework for framework, names in PACKAGES.items() if name in names), None)
+
+
+def _check_release(horovod: str, frameworks: Iterable[str]) -> None:
+    if horovod not in _SHA256:
+        raise EnvironmentException(
+            f"there is no recipe for Horovod {horovod}",
+            cause=f"Known: {', '.join(_SHA256)}.",
+            hint=_alternative(frameworks),
+        )
+
+
+def _find(horovod: str, framework: str, release: str, python: str) -> Recipe:
+    candidates = [recipe for recipe in RECIPES if (recipe.horovod, recipe.framework) == (horovod, framework)]
+    found = next((recipe for recipe in candidates if recipe.fits(release)), None)
+    if found is None:
+        ranges = " and ".join(map(_range, candidates)) or "no release at all"
+        raise EnvironmentException(
+            f"Horovod {horovod} does not build with {framework} {release}",
+            cause=f"It builds with {framework} {ranges}.{_better(framework, release)}",
+            hint=_alternative([framework]),
+        )
+    first, last = found.pythons
+    if numbers(python) < numbers(first) or (last and numbers(python) > numbers(last)):
+        raise EnvironmentException(
+            f"Horovod {horovod} for {framework} {release} does not build on Python {python}",
+            cause=f"It needs Python {first} to {last}." if last else f"It needs Python {first} or newer.",
+            hint=f"Ask for another python_version. {_alternative([framework])}",
+        )
+    return found
+
+
+def _range(recipe: Recipe) -> str:
+    first, end = recipe.releases
+    return f"{first} up to before {end}" if end else f"{first} and newer"
+
+
+def _better(framework: str, release: str) -> str:
+    fitting = [recipe.horovod for recipe in RECIPES if recipe.framework == framework and recipe.fits(release)]
+    return f" For {framework} {release} there is Horovod {' or '.join(dict.fromkeys(fitting))}." if fitting else ""
+
+
+def _alternative(frameworks: Iterable[str]) -> str:
+    return " ".join(ALTERNATIVE[framework] for framework in frameworks)
