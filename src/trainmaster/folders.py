@@ -37,6 +37,10 @@ class RunFolder:
         return self.path / "journals"
 
     @property
+    def environment_lock(self) -> Path:
+        return self.path / "environment.lock"
+
+    @property
     def data_plan(self) -> Path:
         return self.path / "data.json"
 

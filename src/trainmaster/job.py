@@ -81,6 +81,9 @@ class JobSpec:
     node_count: int = 1
     distribution: Distribution = field(default_factory=Distribution)
     environment: EnvironmentSpec = field(default_factory=EnvironmentSpec)
+    environment_name: str = ""
+    environment_version: str = ""
+    """The version it is registered as; empty for one that is not."""
     environment_variables: Mapping[str, str] = field(default_factory=dict)
     """What the user asked for."""
     inherited_variables: Mapping[str, str] = field(default_factory=dict)

@@ -463,14 +463,22 @@ class Run(Recorder):
         return snapshot.id
 
     def get_environment(self) -> Environment | None:
-        """What its Python had, to be used for another run; none for a run without a job."""
+        """What its Python had, to be used for another run, and in `lock` the exact packages that were installed.
+
+        None for a run without a job.
+        """
         from trainmaster.environments.definition import Environment
         from trainmaster.job import load_spec
 
         if not self._refresh().spec:
             return None
-        environment = Environment(f"environment of {self.id}")
-        environment.python.take(load_spec(self._record.spec).environment)
+        spec = load_spec(self._record.spec)
+        environment = Environment(spec.environment_name or f"environment of {self.id}")
+        environment.version = spec.environment_version or None
+        environment.python.take(spec.environment)
+        environment.environment_variables = dict(spec.environment_variables)
+        lock = self._folder.environment_lock
+        environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
         return environment
 
     # Later releases

@@ -17,6 +17,7 @@ from trainmaster.folders import WorkspaceFolder
 if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget
     from trainmaster.datastores import Datastore
+    from trainmaster.environments.definition import Environment
     from trainmaster.experiment import Experiment
     from trainmaster.run import Run
 
@@ -246,9 +247,11 @@ class Workspace:
         return Named()
 
     @property
-    def environments(self) -> Named[Any]:
-        """Name to registered environment: none before the release that brings them."""
-        return Named()
+    def environments(self) -> Named[Environment]:
+        """Name to registered environment, each in its newest version."""
+        from trainmaster.environments.definition import Environment
+
+        return Named(Environment.list(self))
 
     def get_mlflow_tracking_uri(self) -> str:
         """Not in this release."""

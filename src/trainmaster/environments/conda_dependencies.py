@@ -75,6 +75,13 @@ class CondaDependencies:
         return created
 
     @classmethod
+    def of_file(cls, file: Path, where: str) -> CondaDependencies:
+        """From a conda file; `where` names it in messages."""
+        created = cls()
+        created._take(conda_file.read_conda_file(file, where))
+        return created
+
+    @classmethod
     def parse(cls, text: str, where: str) -> CondaDependencies:
         """From the text of a conda file; `where` names it in messages."""
         created = cls()

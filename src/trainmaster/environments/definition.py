@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import os
-import sys
-import warnings
-from typing import Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
+from trainmaster.environments import curated, definition_file
 from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.docker_section import ContainerRegistry, DockerSection
+from trainmaster.environments.python_section import PythonSection
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import EnvironmentRecord
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+__all__ = ["ContainerRegistry", "DockerSection", "Environment", "EnvironmentDefinition", "PythonSection"]
 
 
 class Environment:
@@ -36,141 +47,238 @@ class Environment:
         self.inferencing_stack_version: str | None = None
         self.python = PythonSection()
         self.docker = DockerSection()
+        self.lock: str | None = None
+        """`run.get_environment()` only: the exact packages that were installed."""
+        self._registered: dict[str, Any] | None = None
+
+    # Registered in a workspace
+
+    def register(self, workspace: Workspace) -> Environment:
+        """Keeps it in the workspace under its name: as a new version, unless the newest says the same."""
+        if curated.is_curated(self.name):
+            raise UserErrorException(
+                f"{self.name!r} cannot be registered: names that begin with AzureML or Microsoft stand for Azure's own",
+                hint="Register environment.clone('my-environment').",
+            )
+        definition = definition_file.describe(self)
+        registered = _of_record(workspace._call("environments.put", name=self.name, definition=definition))
+        self.version, self._registered = registered.version, definition
+        return registered
+
+    @staticmethod
+    def get(workspace: Workspace, name: str, version: str | None = None, label: str | None = None) -> Environment:
+        """A registered environment: its newest version, or the one of this version or label."""
+        if isinstance(name, str) and curated.is_curated(name):
+            curated.refuse(name)
+        if version is not None and label is not None:
+            raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
+        return _of_record(workspace._call("environments.get", name=name, version=_number(version), label=label))
+
+    @staticmethod
+    def list(workspace: Workspace) -> dict[str, Environment]:
+        """Name to the newest version of each registered environment."""
+        return {record["name"]: _of_record(record) for record in workspace._call("environments.list")}
+
+    @staticmethod
+    def label(workspace: Workspace, name: str, version: str, labels: str | builtins.list[str]) -> None:
+        """Gives labels to a version of a registered environment; another version that had one loses it."""
+        wanted = [labels] if isinstance(labels, str) else labels
+        if not isinstance(wanted, Iterable) or not all(isinstance(each, str) and each.strip() for each in wanted):
+            raise UserErrorException(f"labels must be texts, such as ['good'], not {labels!r}")
+        workspace._call("environments.label", name=name, version=_number(version), labels=[*wanted])
+
+    def registered_version(self) -> str:
+        """The version that says exactly this; empty for what was never registered, or changed since."""
+        unchanged = self._registered is not None and definition_file.describe(self) == self._registered
+        return self.version or "" if unchanged else ""
+
+    # From what is there
 
     def clone(self, new_name: str) -> Environment:
         """A copy under another name."""
         cloned = copy.deepcopy(self)
-        cloned.name, cloned.version = Environment(new_name).name, None
+        cloned.name, cloned.version, cloned._registered = Environment(new_name).name, None, None
         return cloned
 
-    def to_spec(self) -> EnvironmentSpec:
-        """What a job needs to know of it: the user's interpreter, or the packages to build with."""
-        return self.python.to_spec()
+    @staticmethod
+    def from_conda_specification(name: str, file_path: str | os.PathLike[str]) -> Environment:
+        """The packages of a conda YAML file."""
+        environment = Environment(name)
+        environment.python.conda_dependencies = CondaDependencies(_path("file_path", file_path))
+        return environment
+
+    @staticmethod
+    def from_pip_requirements(
+        name: str, file_path: str | os.PathLike[str], pip_version: str | None = None
+    ) -> Environment:
+        """The packages of a pip requirements file; with `pip_version` this pip is one of them."""
+        from trainmaster.environments.requirements_file import read_requirements_file
+
+        file = _path("file_path", file_path)
+        environment = Environment(name)
+        packages = environment.python.conda_dependencies
+        packages.set_pip_requirements(read_requirements_file(file, f"requirements file {str(file)!r}"))
+        if pip_version is not None:
+            packages.add_pip_package(f"pip=={pip_version}")
+        return environment
+
+    @staticmethod
+    def from_existing_conda_environment(name: str, conda_environment_name: str | os.PathLike[str]) -> Environment:
+        """The packages of a conda environment of this machine, by its name or folder; conda has to be there."""
+        from trainmaster.environments import existing_conda
+
+        environment = Environment(name)
+        environment.python.conda_dependencies = existing_conda.export(conda_environment_name)
+        return environment
+
+    @staticmethod
+    def from_docker_image(
+        name: str,
+        image: str,
+        container_registry: ContainerRegistry | None = None,
+        conda_specification: str | os.PathLike[str] | None = None,
+        pip_requirements: str | os.PathLike[str] | None = None,
+    ) -> Environment:
+        """Notes an image; see `environment.docker` for what becomes of it."""
+        environment = _with_packages(name, conda_specification, pip_requirements)
+        environment.docker.base_image = image
+        if container_registry is not None:
+            environment.docker.base_image_registry = container_registry
+        return environment
+
+    @staticmethod
+    def from_dockerfile(
+        name: str,
+        dockerfile: str | os.PathLike[str],
+        conda_specification: str | os.PathLike[str] | None = None,
+        pip_requirements: str | os.PathLike[str] | None = None,
+    ) -> Environment:
+        """Notes a Dockerfile, given by its path or its text; see `environment.docker` for what becomes of it."""
+        environment = _with_packages(name, conda_specification, pip_requirements)
+        environment.docker.base_dockerfile = _text_or_file(dockerfile)
+        return environment
+
+    @staticmethod
+    def from_docker_build_context(name: str, docker_build_context: Any) -> Environment:
+        """Notes a folder to build an image from; see `environment.docker` for what becomes of it."""
+        environment = _with_packages(name, None, None)
+        environment.docker.build_context = docker_build_context
+        return environment
+
+    @staticmethod
+    def add_private_pip_wheel(workspace: Workspace, file_path: str | os.PathLike[str], exist_ok: bool = False) -> str:
+        """Copies a wheel into the workspace; returns its address, to be given to `add_pip_package`."""
+        from trainmaster.environments.private_wheel import keep_wheel
+
+        return keep_wheel(workspace.path / "wheels", _path("file_path", file_path), exist_ok)
+
+    # Files
+
+    def save_to_directory(self, path: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Writes `azureml_environment.json` and `conda_dependencies.yml` into a folder."""
+        definition_file.save(self, _path("path", path), overwrite)
+
+    @staticmethod
+    def load_from_directory(path: str | os.PathLike[str]) -> Environment:
+        """Reads what `save_to_directory` wrote, here or in v1."""
+        folder = _path("path", path)
+        name, version, definition = definition_file.load(folder)
+        environment = Environment(name)
+        definition_file.fill(environment, definition, str(folder / definition_file.FILE_NAME))
+        environment.version = None if version is None else str(version)
+        return environment
+
+    # Building
+
+    def build(self, workspace: Workspace, image_build_compute: Any = None) -> Any:
+        """Builds it now, so that the first run does not have to; `image_build_compute` has no effect."""
+        return workspace._call("environments.build", spec=to_plain(self.to_spec()))
+
+    def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> Any:
+        """The same as `build`: everything is built on this machine."""
+        return self.build(workspace)
+
+    def get_image_details(self, workspace: Workspace) -> NoReturn:
+        """There are no images here."""
+        raise UserErrorException(
+            f"environment {self.name!r} has no image: environments are folders, not containers, here",
+            hint="environment.to_spec() and run.get_environment() show what it has.",
+        )
+
+    # For a job
+
+    def to_spec(self, base_directory: str | None = None) -> EnvironmentSpec:
+        """What a job needs to know of it: the user's interpreter, or the packages to build with.
+
+        `base_directory` is where `python.conda_dependencies_file` lies (default: this folder).
+        """
+        return self.python.to_spec(base_directory)
+
+    def job_variables(self, base_directory: str | None = None) -> Mapping[str, str]:
+        """The variables a script gets with it: those of the conda file, then `environment_variables`."""
+        own = self.environment_variables
+        if self.python.user_managed_dependencies or not isinstance(own, Mapping):
+            return own
+        return {**self.python.packages(base_directory).variables, **own}
 
     def __repr__(self) -> str:
-        return f"Environment(name={self.name!r})"
+        version = f", version={self.version!r}" if self.version else ""
+        if self.python.user_managed_dependencies:
+            return f"Environment(name={self.name!r}{version}, interpreter={self.python.interpreter_path!r})"
+        return f"Environment(name={self.name!r}{version}, packages={self.python.conda_dependencies!r})"
 
 
 EnvironmentDefinition = Environment
 
 
-class PythonSection:
-    """`environment.python`: the user's own interpreter, or packages."""
+def _of_record(answer: Mapping[str, Any]) -> Environment:
+    record = from_plain(EnvironmentRecord, answer)
+    environment = Environment(record.name)
+    definition_file.fill(environment, record.definition, f"environment {record.name!r}")
+    environment.version = str(record.version)
+    environment._registered = definition_file.describe(environment)
+    return environment
 
-    def __init__(self) -> None:
-        self.user_managed_dependencies = False
-        self.interpreter_path = "python"
-        self.conda_dependencies = CondaDependencies()
-        self.conda_dependencies_file: str | None = None
 
-    def to_spec(self) -> EnvironmentSpec:
-        """The interpreter or the packages, as a job needs them."""
-        if self.user_managed_dependencies:
-            return EnvironmentSpec(user_managed=True, interpreter=_interpreter(self.interpreter_path))
-        if self.conda_dependencies_file is not None:
-            raise UserErrorException(
-                "python.conda_dependencies_file: conda files are not read in this release",
-                hint="Give the packages to python.conda_dependencies.",
-            )
-        packages = self.conda_dependencies
-        if not isinstance(packages, CondaDependencies):
-            raise UserErrorException(
-                f"python.conda_dependencies must be a CondaDependencies, not {type(packages).__name__}",
-                hint="Use CondaDependencies.create(pip_packages=[...]).",
-            )
-        return EnvironmentSpec(
-            python_version=".".join(packages.get_python_version().split(".")[:2]),
-            pip_packages=(*packages.pip_options, *packages.pip_packages),
-            conda_packages=tuple(name for name in packages.conda_packages if not name.startswith("python=")),
+def _with_packages(
+    name: str,
+    conda_specification: str | os.PathLike[str] | None,
+    pip_requirements: str | os.PathLike[str] | None,
+) -> Environment:
+    if conda_specification is not None and pip_requirements is not None:
+        raise UserErrorException(
+            "conda_specification and pip_requirements cannot be given together", hint="Leave one of them out."
         )
-
-    def take(self, spec: EnvironmentSpec) -> None:
-        """Becomes what `to_spec` gave: the way back from a run to its environment."""
-        self.user_managed_dependencies = spec.user_managed
-        if spec.user_managed:
-            self.interpreter_path = spec.interpreter or "python"
-        packages = CondaDependencies()
-        if spec.python_version:
-            packages.set_python_version(spec.python_version)
-        for package in spec.conda_packages:
-            packages.add_conda_package(package)
-        for package in spec.pip_packages:
-            if package.startswith("-"):
-                packages.set_pip_option(package)
-            else:
-                packages.add_pip_package(package)
-        self.conda_dependencies = packages
+    if conda_specification is not None:
+        return Environment.from_conda_specification(name, conda_specification)
+    if pip_requirements is not None:
+        return Environment.from_pip_requirements(name, pip_requirements)
+    # As in v1: an image without packages brings its own Python.
+    environment = Environment(name)
+    environment.python.user_managed_dependencies = True
+    return environment
 
 
-class DockerSection:
-    """`environment.docker`: kept, and without effect, because there is no container engine here."""
-
-    def __init__(self) -> None:
-        self.enabled = False
-        self.base_image_registry = ContainerRegistry()
-        self.shm_size = "2g"
-        self.shared_volumes = True
-        self.arguments: list[str] = []
-        self.gpu_support = False
-        self.platform: Any = None
-        self._base: tuple[str, Any] = ("base_image", None)
-
-    @property
-    def base_image(self) -> Any:
-        """The image to build upon; excludes the other two."""
-        return self._get("base_image")
-
-    @base_image.setter
-    def base_image(self, value: Any) -> None:
-        self._set("base_image", value)
-
-    @property
-    def base_dockerfile(self) -> Any:
-        """The Dockerfile to build upon; excludes the other two."""
-        return self._get("base_dockerfile")
-
-    @base_dockerfile.setter
-    def base_dockerfile(self, value: Any) -> None:
-        self._set("base_dockerfile", value)
-
-    @property
-    def build_context(self) -> Any:
-        """The folder to build an image from; excludes the other two."""
-        return self._get("build_context")
-
-    @build_context.setter
-    def build_context(self, value: Any) -> None:
-        self._set("build_context", value)
-
-    def requested(self) -> bool:
-        """Whether a container was asked for."""
-        return bool(self.enabled or self._base[1] or getattr(self.base_image_registry, "address", None))
-
-    def _get(self, kind: str) -> Any:
-        return self._base[1] if self._base[0] == kind else None
-
-    def _set(self, kind: str, value: Any) -> None:
-        present, other = self._base
-        if value is None and present != kind:
-            return
-        if value is not None and other is not None and present != kind:
-            warnings.warn(f"docker.{kind} replaces docker.{present}", UserWarning, stacklevel=3)
-        self._base = (kind, value)
+def _text_or_file(dockerfile: str | os.PathLike[str]) -> str:
+    if isinstance(dockerfile, str) and "\n" in dockerfile:
+        return dockerfile
+    file = _path("dockerfile", dockerfile)
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserErrorException(f"dockerfile {str(file)!r} cannot be read", cause=str(error)) from None
 
 
-class ContainerRegistry:
-    """Where a private image is; kept, and without effect here."""
-
-    def __init__(self) -> None:
-        self.address: str | None = None
-        self.username: str | None = None
-        self.password: str | None = None
+def _path(name: str, value: str | os.PathLike[str]) -> Path:
+    if not isinstance(value, str | os.PathLike) or not str(value):
+        raise UserErrorException(f"{name} must be a path, not {value!r}")
+    return Path(value).expanduser()
 
 
-def _interpreter(path: Any) -> str:
-    if not isinstance(path, str) or not path.strip() or any(ord(letter) < 32 for letter in path):
-        raise UserErrorException(f"python.interpreter_path must be the path of a Python, not {path!r}")
-    if path == "python":
-        return sys.executable
-    # A bare name is looked up on the PATH of the job; a path must mean the same wherever the job runs.
-    return os.path.abspath(os.path.expanduser(path)) if "/" in path else path
+def _number(version: Any) -> int | None:
+    if version is None:
+        return None
+    try:
+        return int(version)
+    except (TypeError, ValueError):
+        raise UserErrorException(f"version must be a number such as '2', not {version!r}") from None

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.errors import ExperimentExecutionException, TrainingException
-from trainmaster.estimators import data, not_yet, old_names, rules, values
+from trainmaster.estimators import data, old_names, rules, values
 from trainmaster.estimators.arguments import Arguments, from_list, from_params
 from trainmaster.estimators.build import run_configuration
 from trainmaster.estimators.compile import Program, job_spec
+from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.settings import Settings, read
 from trainmaster.estimators.source import entry_script, file_inside, source_folder
@@ -36,6 +37,8 @@ class BaseEstimator:
         self._settings = old_names.with_new_names(read(type(self), given))
         self._check(self._settings)
         old_names.warn_about(self._settings)
+        if self._settings.conda_dependencies_file and self.KIND.name != "Estimator":
+            warn(f"conda_dependencies_file: the run has the packages of the file alone, none of {self.KIND.name}'s")
         self._run_config = run_configuration(self._source_directory, self._settings)
         # Asking for a container in so many words is told at submit; the default of v1 is not.
         self._run_config.docker.use_docker = bool(given.get("use_docker"))
@@ -82,7 +85,6 @@ class BaseEstimator:
         rules.check(self.KIND, settings)
         if settings.conda_dependencies_file:
             file_inside(self._source_directory, "conda_dependencies_file", settings.conda_dependencies_file)
-            not_yet.conda_dependencies_file()
 
     def _program(self, params: Any) -> Program:
         folder = source_folder(self._source_directory)

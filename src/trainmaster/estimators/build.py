@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import Environment
 from trainmaster.estimators import values
 from trainmaster.estimators.arguments import flat
@@ -11,7 +12,7 @@ from trainmaster.estimators.compute_target import LOCAL, target_name
 from trainmaster.estimators.distributed_job import TensorflowConfiguration
 from trainmaster.estimators.distributed_training import Gloo, Nccl
 from trainmaster.estimators.distribution import record
-from trainmaster.estimators.requirements import merge, read_requirements
+from trainmaster.estimators.requirements import merge, read_conda, read_requirements
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.settings import Settings
 
@@ -56,13 +57,10 @@ def _distribute(config: RunConfiguration, settings: Settings) -> None:
 def _environment(source_directory: str, settings: Settings) -> Environment:
     environment = Environment("default-environment")
     environment.python.user_managed_dependencies = settings.user_managed
-    packages = environment.python.conda_dependencies
-    for package in settings.conda_packages or ():
-        packages.add_conda_package(package)
-    from_file: list[str] = []
-    if settings.pip_requirements_file:
-        from_file = read_requirements(source_directory, settings.pip_requirements_file)
-    packages.set_pip_requirements(merge(list(settings.pip_packages or ()), from_file))
+    if settings.conda_dependencies_file:
+        environment.python.conda_dependencies = read_conda(source_directory, settings.conda_dependencies_file)
+    else:
+        _add_packages(environment.python.conda_dependencies, source_directory, settings)
     docker = environment.docker
     docker.gpu_support = settings.use_gpu
     if settings.custom_docker_image:
@@ -71,6 +69,15 @@ def _environment(source_directory: str, settings: Settings) -> Environment:
         docker.base_image_registry = settings.image_registry_details
     docker.shm_size = settings.shm_size or docker.shm_size
     return environment
+
+
+def _add_packages(packages: CondaDependencies, source_directory: str, settings: Settings) -> None:
+    for package in settings.conda_packages or ():
+        packages.add_conda_package(package)
+    from_file: list[str] = []
+    if settings.pip_requirements_file:
+        from_file = read_requirements(source_directory, settings.pip_requirements_file)
+    packages.set_pip_requirements(merge(list(settings.pip_packages or ()), from_file))
 
 
 def _name(store: Any) -> Any:

@@ -7,14 +7,6 @@ from typing import NoReturn
 from trainmaster.errors import TrainingException
 
 
-def conda_dependencies_file() -> NoReturn:
-    """Conda files need a YAML reader and a conda builder."""
-    raise TrainingException(
-        "conda_dependencies_file arrives with the environments release",
-        hint="Give the packages as pip_packages or in a pip_requirements_file, or use user_managed=True.",
-    )
-
-
 def notebook_script(script: str) -> NoReturn:
     """Notebooks as entry scripts need the notebook extra."""
     raise TrainingException(
@@ -42,7 +34,7 @@ def dataset(parameter: str) -> NoReturn:
 def saved_run_configuration(method: str) -> NoReturn:
     """Saved run configurations are YAML."""
     raise TrainingException(
-        f"RunConfiguration.{method} arrives with the environments release",
+        f"RunConfiguration.{method} arrives with a later release",
         hint="Build the RunConfiguration in the program.",
     )
 

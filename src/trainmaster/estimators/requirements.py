@@ -1,18 +1,25 @@
-"""pip's requirements, from a file and from lists."""
+"""The packages of a run: from lists, and from files in the source folder."""
 
 from __future__ import annotations
 
+from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.requirement import package_name
 from trainmaster.environments.requirements_file import check_requirement, read_requirements_file
 from trainmaster.estimators.source import file_inside
 
-__all__ = ["check_requirement", "merge", "read_requirements"]
+__all__ = ["check_requirement", "merge", "read_conda", "read_requirements"]
 
 
 def read_requirements(source_directory: str, given: str) -> list[str]:
     """The lines of `pip_requirements_file`, without comments."""
     file = file_inside(source_directory, "pip_requirements_file", given)
     return read_requirements_file(file, f"pip_requirements_file {given!r}")
+
+
+def read_conda(source_directory: str, given: str) -> CondaDependencies:
+    """The packages of `conda_dependencies_file`."""
+    file = file_inside(source_directory, "conda_dependencies_file", given)
+    return CondaDependencies.of_file(file, f"conda_dependencies_file {given!r}")
 
 
 def merge(packages: list[str], from_file: list[str]) -> list[str]:

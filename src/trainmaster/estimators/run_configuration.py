@@ -101,15 +101,15 @@ class RunConfiguration:
     def save(
         self, path: str | None = None, name: str | None = None, separate_environment_yaml: bool = False
     ) -> NoReturn:
-        """Arrives with the environments release."""
+        """Arrives with a later release."""
         not_yet.saved_run_configuration("save")
 
     @staticmethod
     def load(path: str, name: str | None = None) -> NoReturn:
-        """Arrives with the environments release."""
+        """Arrives with a later release."""
         not_yet.saved_run_configuration("load")
 
     @staticmethod
     def delete(path: str, name: str) -> NoReturn:
-        """Arrives with the environments release."""
+        """Arrives with a later release."""
         not_yet.saved_run_configuration("delete")

@@ -1,0 +1,29 @@
+"""Wheels that a user gives to a workspace."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+from trainmaster.errors import UserErrorException
+
+
+def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
+    """A copy of `wheel` in `folder`, below its digest: another wheel of the same name has another address."""
+    if wheel.suffix != ".whl" or not wheel.is_file():
+        raise UserErrorException(f"{str(wheel)!r} is not a wheel", hint="Give the path of a .whl file.")
+    if not exist_ok and any(folder.glob(f"*/{wheel.name}")):
+        raise UserErrorException(
+            f"the workspace has a wheel {wheel.name} already", hint="Give exist_ok=True if that is as it should be."
+        )
+    place = folder / hashlib.sha256(wheel.read_bytes()).hexdigest()[:16] / wheel.name
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        draft = place.with_name(f".{os.getpid()}-{wheel.name}")
+        shutil.copyfile(wheel, draft)
+        draft.replace(place)
+    except OSError as error:
+        raise UserErrorException(f"{wheel.name} cannot be kept in {folder}", cause=str(error)) from None
+    return place.as_uri()

@@ -1,0 +1,108 @@
+"""`environment.python`: the user's own interpreter, or packages."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.requirement import package_name
+from trainmaster.environments.requirements_file import check_no_other_file, check_requirement
+from trainmaster.errors import UserErrorException
+from trainmaster.job import EnvironmentSpec
+from trainmaster.notices import warn
+
+
+class PythonSection:
+    """The user's own interpreter, or packages, from an object or from a conda file."""
+
+    def __init__(self) -> None:
+        self.user_managed_dependencies = False
+        self.interpreter_path = "python"
+        self.conda_dependencies = CondaDependencies()
+        self.conda_dependencies_file: str | None = None
+        """Read at submit, relative to the source folder; its packages count instead of `conda_dependencies`."""
+        self.recipe = EnvironmentSpec()
+        """What frameworks add beside packages (accelerator, Horovod, Open MPI); only those fields count."""
+
+    def to_spec(self, base_directory: str | None = None) -> EnvironmentSpec:
+        """The interpreter or the packages, as a job needs them."""
+        if self.user_managed_dependencies:
+            return EnvironmentSpec(user_managed=True, interpreter=_interpreter(self.interpreter_path))
+        packages = self.packages(base_directory)
+        return replace(
+            self.recipe,
+            python_version=".".join(packages.get_python_version().split(".")[:2]),
+            pip_packages=(*_options(packages), *_without_sdk(packages)),
+            conda_packages=tuple(name for name in packages.conda_packages if not name.startswith("python=")),
+            conda_channels=tuple(packages.conda_channels),
+        )
+
+    def packages(self, base_directory: str | None = None) -> CondaDependencies:
+        """The packages that count: those of the file, if one is named, or those of the object."""
+        if self.conda_dependencies_file is not None:
+            given = self.conda_dependencies_file
+            if not isinstance(given, str | os.PathLike) or not str(given):
+                raise UserErrorException(f"python.conda_dependencies_file must be the path of a file, not {given!r}")
+            return CondaDependencies(Path(base_directory or ".") / given)
+        if not isinstance(self.conda_dependencies, CondaDependencies):
+            raise UserErrorException(
+                f"python.conda_dependencies must be a CondaDependencies, not {type(self.conda_dependencies).__name__}",
+                hint="Use CondaDependencies.create(pip_packages=[...]).",
+            )
+        return self.conda_dependencies
+
+    def take(self, spec: EnvironmentSpec) -> None:
+        """Becomes what `to_spec` gave: the way back from a run to its environment."""
+        self.user_managed_dependencies = spec.user_managed
+        if spec.user_managed:
+            self.interpreter_path = spec.interpreter or "python"
+        packages = CondaDependencies()
+        if spec.python_version:
+            packages.set_python_version(spec.python_version)
+        for channel in spec.conda_channels:
+            packages.add_channel(channel)
+        for package in spec.conda_packages:
+            packages.add_conda_package(package)
+        packages.set_pip_requirements(spec.pip_packages)
+        self.conda_dependencies = packages
+        self.conda_dependencies_file = None
+        self.recipe = EnvironmentSpec(
+            accelerator=spec.accelerator,
+            horovod=spec.horovod,
+            open_mpi=spec.open_mpi,
+            exclude_newer=spec.exclude_newer,
+        )
+
+
+def _options(packages: CondaDependencies) -> list[str]:
+    options = list(packages.pip_options)
+    for option in options:
+        check_no_other_file("one of the pip options", option)
+    return options
+
+
+def _without_sdk(packages: CondaDependencies) -> list[str]:
+    """The pip packages but those of Azure's SDK: a job is never given Microsoft's packages by surprise."""
+    given = list(packages.pip_packages)
+    kept = [package for package in given if not package_name(package).startswith("azureml-")]
+    for package in kept:
+        # Whole file addresses are what Environment.add_private_pip_wheel gives.
+        if "file:///" not in package:
+            check_requirement("one of the pip packages", package)
+    if len(kept) < len(given):
+        left_out = ", ".join(package for package in given if package not in kept)
+        warn(f"{left_out}: left out of the environment, because every job is given its runtime and 'azureml' to import")
+    return kept
+
+
+def _interpreter(path: Any) -> str:
+    if not isinstance(path, str) or not path.strip() or any(ord(letter) < 32 for letter in path):
+        raise UserErrorException(f"python.interpreter_path must be the path of a Python, not {path!r}")
+    if path == "python":
+        return sys.executable
+    # A bare name is looked up on the PATH of the job; a path must mean the same wherever the job runs.
+    return os.path.abspath(os.path.expanduser(path)) if "/" in path else path
