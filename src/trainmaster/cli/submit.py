@@ -36,6 +36,7 @@ def submit_arguments(parser: Parser) -> None:
     python.add_argument("--pip-file", metavar="FILE", help="a requirements file")
     python.add_argument("--python", metavar="PATH", help="run with this Python as it is")
     python.add_argument("--user-managed", action="store_true", help="run with the Python that Trainmaster runs with")
+    python.add_argument("--refresh-env", action="store_true", help="resolve and build the environment anew")
     how = parser.add_argument_group("how")
     how.add_argument("-w", "--wait", action="store_true", help="show the output; exit as the run ends: 0, 1 or 3")
     how.add_argument("--dry-run", action="store_true", help="show what would be done; nothing is queued or written")
@@ -63,6 +64,8 @@ def submit(options: Options) -> int:
     from trainmaster.cli.opening import open_workspace
 
     workspace = open_workspace(options.workspace)
+    if options.refresh_env:
+        _refresh(workspace, spec)
     record = _send(workspace, name, spec, options)
     return _wait(workspace, record, options) if options.wait else _tell(record, options)
 
@@ -107,7 +110,7 @@ def _environment(options: Options) -> Environment:
         environment.python.user_managed_dependencies = True
         environment.python.interpreter_path = _interpreter(options.python)
         return environment
-    environment.python.conda_dependencies.set_pip_requirements(_packages(options))
+    environment.python.conda_dependencies.set_pip_requirements(packages_of(options))
     return environment
 
 
@@ -124,7 +127,8 @@ def _interpreter(given: str | None) -> str:
     return os.path.abspath(found)
 
 
-def _packages(options: Options) -> list[str]:
+def packages_of(options: Options) -> list[str]:
+    """The packages of --pip and --pip-file."""
     from trainmaster.estimators.requirements import check_requirement, merge, read_requirements
 
     packages = list(options.pip or ())
@@ -134,6 +138,14 @@ def _packages(options: Options) -> list[str]:
         return packages
     file = Path(options.pip_file)
     return merge(packages, read_requirements(str(file.parent), file.name))
+
+
+def _refresh(workspace: Workspace, spec: JobSpec) -> None:
+    from trainmaster.cli.env import build_shown
+
+    if spec.environment.user_managed:
+        raise UserErrorException("--refresh-env does not go with --python and --user-managed")
+    build_shown(workspace, spec.environment, refresh=True)
 
 
 def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:

@@ -77,7 +77,9 @@ def resolve(request: Request, folder: Path, sources: Sources, tools: Tools, show
         code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, found, show)
         if code:
             return "", "".join(said)
-        return found.read_text().replace(f"-r {wanted}", "what was asked for").replace(f"-c {allowed}", "conda"), ""
+        # uv names our files, by a path as it likes; people know them by what they are.
+        text = re.sub(rf"-r \S*{wanted.name}", "what was asked for", found.read_text())
+        return re.sub(rf"-c \S*{allowed.name}", "what is allowed", text), ""
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import socket
-import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +52,6 @@ class _Resolver:
     tools: Tools
 
     def resolve(self, request: Request, spec: EnvironmentSpec) -> str:
-        begun = time.monotonic()
         words = masked(" ".join(spec.pip_packages))
         print(f"$ uv pip compile {words}", flush=True)
         text, said = lock.resolve(request, self.folder, self.sources, self.tools, show=True)
@@ -63,9 +61,7 @@ class _Resolver:
             text = self._for_cpu(request, text)
         elif spec.accelerator == "cuda":
             text = self._for_cuda(request, text)
-        found = lock.pins(text)
-        print(f"resolved {len(found)} packages in {time.monotonic() - begun:.2f} s", flush=True)
-        for line in accelerator.told(found):
+        for line in accelerator.told(lock.pins(text)):
             print(line, flush=True)
         return text
 

@@ -1,0 +1,265 @@
+"""`trainmaster env list`, `show`, `build` and `prune`."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.describing import iso
+from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.table import Column, render
+from trainmaster.cli.text import counted, moment, size
+from trainmaster.environments import lock, tidy
+from trainmaster.environments.tidy import Built
+from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import EnvironmentSpec
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+_COLUMNS = (
+    Column("ENVIRONMENT", style=lambda text: "bold"),
+    Column("PYTHON"),
+    Column("SIZE", right=True),
+    Column("OWN", right=True),
+    Column("LAST USED"),
+    Column("RUNS", right=True, style=lambda text: "" if text == "0" else "cyan"),
+    Column("PACKAGES", flexible=True),
+)
+_DIGEST = re.compile(r"[0-9a-f]{4,32}(\.\d+)?")
+_FOLLOW_SECONDS = 0.05
+
+
+def listing_arguments(parser: Parser) -> None:
+    """Nothing of its own."""
+
+
+def listing(options: Options) -> int:
+    """The environments of the workspace, the one used last first. SIZE counts all files of one, OWN those that it does
+    not share with uv's cache or another environment: what removing it gives back. JSON: a list of {"name", "digest",
+    "current", "python", "packages", "bytes", "own_bytes", "built_at", "last_used_at", "runs", "path"}.
+    """
+    workspace = open_workspace(options.workspace)
+    in_use = workspace._call("environments.in_use")
+    builds = tidy.listed(_place(workspace))
+    if options.json:
+        say_json([as_json(each, in_use) for each in builds])
+        return exits.OK
+    rows = [_row(each, in_use) for each in builds]
+    for line in render(_COLUMNS, rows, width_of_terminal(), paint) if rows else ():
+        say(line)
+    if not rows:
+        note("No environment was built here yet.")
+    return exits.OK
+
+
+def _row(each: Built, in_use: dict[str, list[str]]) -> tuple[str, ...]:
+    asked = " ".join(each.facts.specification.pip_packages) if each.facts else "?"
+    name = each.name if each.current else f"{each.name} (replaced)"
+    runs = str(len(in_use.get(str(each.path), ())))
+    used = moment(each.last_used, time.time()) if each.last_used else "-"
+    return (name, each.facts.python if each.facts else "?", size(each.bytes), size(each.own_bytes), used, runs, asked)
+
+
+def as_json(each: Built, in_use: dict[str, list[str]]) -> dict[str, Any]:
+    """The keys of an environment."""
+    return {
+        "name": each.name,
+        "digest": each.digest,
+        "current": each.current,
+        "python": each.facts.python if each.facts else None,
+        "packages": list(each.facts.specification.pip_packages) if each.facts else [],
+        "bytes": each.bytes,
+        "own_bytes": each.own_bytes,
+        "built_at": iso(each.facts.built_at if each.facts else None),
+        "last_used_at": iso(each.last_used or None),
+        "runs": in_use.get(str(each.path), []),
+        "path": str(each.path),
+    }
+
+
+def show_arguments(parser: Parser) -> None:
+    parser.add_argument("which", metavar="DIGEST|RUN", help="an environment's name or its beginning, or a run")
+
+
+def show(options: Options) -> int:
+    """What an environment, or that of a run, consists of: the lock. JSON: the keys of 'env list' and "lock", the text
+    of the lock, and "locked", a list of {"name", "version", "source"}.
+    """
+    workspace = open_workspace(options.workspace)
+    found, text = _found(workspace, options.which)
+    about = as_json(found, workspace._call("environments.in_use")) if found else {}
+    if options.json:
+        locked = [{"name": pin.name, "version": pin.version, "source": pin.source} for pin in lock.pins(text)]
+        say_json({**about, "lock": text, "locked": locked})
+        return exits.OK
+    if found is not None:
+        note(f"environment {found.name} in {found.path}")
+    say(text.rstrip())
+    return exits.OK
+
+
+def _found(workspace: Workspace, which: str) -> tuple[Built | None, str]:
+    """The environment, if it is there still, and its lock."""
+    builds = [each for each in tidy.listed(_place(workspace)) if each.name.startswith(which)]
+    if _DIGEST.fullmatch(which) and builds:
+        if len({each.digest for each in builds}) > 1:
+            raise UserErrorException(f"'{which}' is the beginning of {len(builds)} environments", hint="Give more.")
+        chosen = next((each for each in builds if each.current), builds[0])
+        return chosen, _text(chosen.path / lock.LOCK_NAME)
+    try:
+        folder = run_folder(workspace, find_run(workspace, which))
+    except RunNotFoundException:
+        raise RunNotFoundException(
+            f"there is no environment and no run '{which[:300]}' in workspace '{workspace.name}'",
+            hint="'trainmaster env list' and 'trainmaster runs' list them.",
+        ) from None
+    text = _text(folder.path / lock.LOCK_NAME)
+    if not text:
+        raise UserErrorException(
+            f"run {folder.path.name} has no environment that was built for it",
+            hint="It runs with a Python that you manage, or its environment is not built yet.",
+        )
+    return _of_run(folder.path), text
+
+
+def _of_run(folder: Path) -> Built | None:
+    import json
+
+    try:
+        path = Path(json.loads((folder / "environment.json").read_text())["folder"])
+    except (OSError, ValueError, KeyError):
+        return None
+    return tidy.described(path) if path.is_dir() else None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def build_arguments(parser: Parser) -> None:
+    parser.add_argument("--pip", metavar="PACKAGE", action="append", help="a package it has (repeatable)")
+    parser.add_argument("--pip-file", metavar="FILE", help="a requirements file")
+    parser.add_argument("--python-version", metavar="X.Y", default="", help="default: the one Trainmaster runs with")
+    parser.add_argument(
+        "--accelerator", choices=("any", "cpu", "cuda"), default="any", help="builds of a framework (default: any)"
+    )
+    parser.add_argument("--exclude-newer", metavar="DATE", default="", help="no release after a date, or '7 days'")
+    parser.add_argument("--refresh", action="store_true", help="resolve and build anew, even if it is there")
+
+
+def build(options: Options) -> int:
+    """Build an environment ahead of its first run. What happens is shown on standard error. JSON and output: the
+    environment, with the keys of 'env list'.
+
+      trainmaster env build --pip numpy --pip 'pandas<3' --python-version 3.12
+    """
+    from trainmaster.cli.submit import packages_of
+
+    spec = EnvironmentSpec(
+        python_version=options.python_version,
+        pip_packages=tuple(packages_of(options)),
+        accelerator=options.accelerator,
+        exclude_newer=options.exclude_newer,
+    )
+    workspace = open_workspace(options.workspace)
+    folder = build_shown(workspace, spec, options.refresh)
+    if options.json:
+        say_json(as_json(tidy.described(folder), workspace._call("environments.in_use")))
+    else:
+        say(folder.name)
+    return exits.OK
+
+
+def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool) -> Path:
+    """Builds through the dispatcher, and shows its log on standard error as it grows."""
+    import os
+
+    from trainmaster.environments.prefix import digest
+    from trainmaster.environments.sources import source_variables
+    from trainmaster.plain import to_plain
+
+    log = tidy.log_of(_place(workspace), digest(spec))
+    log.unlink(missing_ok=True)
+    answer: dict[str, Any] = {}
+
+    def ask() -> None:
+        try:
+            answer["result"] = workspace._call(
+                "environments.build", spec=to_plain(spec), sources=source_variables(os.environ), refresh=refresh
+            )
+        except AzureMLException as error:
+            answer["error"] = error
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    _follow(log, asking, sys.stderr)
+    if "error" in answer:
+        raise answer["error"]
+    return Path(answer["result"]["folder"])
+
+
+def _follow(log: Path, until: threading.Thread, screen: IO[str]) -> None:
+    """Prints what is added to a file until a thread has ended."""
+    shown = 0
+    going = True
+    while going:
+        until.join(_FOLLOW_SECONDS)
+        going = until.is_alive()
+        if log.exists():
+            with open(log, "rb") as file:
+                file.seek(shown)
+                added = file.read()
+            shown += len(added)
+            screen.write(added.decode(errors="replace"))
+            screen.flush()
+
+
+def prune_arguments(parser: Parser) -> None:
+    parser.add_argument("--older-than", metavar="DAYS", type=float, help="also those not used for so many days")
+    parser.add_argument("--keep-bytes", metavar="N", type=int, help="also the longest unused, until N bytes are left")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+
+
+def prune(options: Options) -> int:
+    """Remove environments: those that a newer build replaced, and with the options more. Never one that a run needs.
+    JSON: {"removed": [names], "bytes", "own_bytes", "dry_run"}; what is in uv's cache still is freed by
+    'uv cache prune'.
+    """
+    if options.older_than is not None and options.older_than < 0:
+        raise UserErrorException(f"--older-than must not be negative, not {options.older_than:g}")
+    if options.keep_bytes is not None and options.keep_bytes < 0:
+        raise UserErrorException(f"--keep-bytes must not be negative, not {options.keep_bytes}")
+    workspace = open_workspace(options.workspace)
+    in_use = workspace._call("environments.in_use")
+    builds = tidy.listed(_place(workspace))
+    gone = tidy.doomed(builds, in_use, time.time(), options.older_than, options.keep_bytes)
+    if not options.dry_run and gone:
+        removed = set(workspace._call("environments.remove", names=[each.name for each in gone]))
+        gone = [each for each in gone if each.name in removed]
+    sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}
+    if options.json:
+        say_json({"removed": [each.name for each in gone], **sums, "dry_run": options.dry_run})
+        return exits.OK
+    for each in gone:
+        say(each.name)
+    verb = "would be removed" if options.dry_run else "removed"
+    note(
+        f"{counted(len(gone), 'environment')} {verb}: {size(sums['bytes'])}, of which {size(sums['own_bytes'])} its own"
+    )
+    return exits.OK
+
+
+def _place(workspace: Workspace) -> Path:
+    return WorkspaceFolder(workspace.path).environments
