@@ -1,42 +1,107 @@
-"""The Pythons of this machine."""
+"""The Pythons of this machine: looked for, never downloaded, never started."""
 
 from __future__ import annotations
 
+import itertools
 import os
-import shutil
+import re
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.errors import EnvironmentException
 
+_PROGRAM = re.compile(r"python(3\.\d+)")
+_PYENV = re.compile(r"(3\.\d+)\.(\d+)")
+_UV = re.compile(r"cpython-(3\.\d+)\.(\d+)-.+")
+_OLDEST = (3, 6)
+_CONDA_HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".conda")
+
 
 def find_python(version: str) -> str:
-    """The path of a Python `version` (major.minor): the running one, one on PATH, or one of pyenv's."""
-    if version == f"{sys.version_info.major}.{sys.version_info.minor}":
+    """The path of a Python `version` (major.minor): the running one, or another of this machine."""
+    if version == running_version():
         return os.path.realpath(sys.executable)
-    found = all_pythons().get(version)
-    if found is None:
+    found = all_pythons()
+    if version not in found:
         raise EnvironmentException(
             f"no Python {version} is on this machine",
-            cause=f"Found: {', '.join(sorted(all_pythons())) or 'none'}.",
-            hint=f"Install Python {version} (for example with pyenv), or ask for another python_version.",
+            cause=f"Found: {', '.join(found)}.",
+            hint=f"Install Python {version}, for example with 'uv python install {version}' or "
+            f"'pyenv install {version}', or ask for another python_version.",
         )
-    return found
+    return found[version]
 
 
-def all_pythons() -> dict[str, str]:
-    """Version (major.minor) to path, for every CPython from 3.6 on that is found."""
-    found = {f"{sys.version_info.major}.{sys.version_info.minor}": os.path.realpath(sys.executable)}
-    for minor in range(6, 20):
-        version = f"3.{minor}"
-        path = _of_pyenv(version) or shutil.which(f"python{version}")
-        # pyenv's shims answer for every version but run only the chosen ones.
-        if path and "/shims/" not in path:
+def running_version() -> str:
+    """Major.minor of the Python that runs this."""
+    return f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def all_pythons(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Version (major.minor) to path, for every CPython from 3.6 on that is found, oldest first.
+
+    The running one comes first, then those on the PATH, of pyenv, of uv and of conda.
+    """
+    found = {running_version(): os.path.realpath(sys.executable)}
+    home = Path(environ.get("HOME") or "/")
+    places = (_on_path(environ), _of_pyenv(environ, home), _of_uv(environ, home), _of_conda(environ, home))
+    for version, path in itertools.chain(*places):
+        if _order(version) >= _OLDEST and os.access(path, os.X_OK):
             found.setdefault(version, path)
-    return found
+    return {version: found[version] for version in sorted(found, key=_order)}
 
 
-def _of_pyenv(version: str) -> str | None:
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
-    candidates = sorted(root.glob(f"versions/{version}.*/bin/python"))
-    return str(candidates[-1]) if candidates else None
+def _on_path(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for folder in environ.get("PATH", os.defpath).split(":"):
+        # Shims of pyenv, asdf and mise answer for every version but run only the chosen ones.
+        if folder and "shims" not in Path(folder).parts:
+            yield from _in_folder(Path(folder))
+
+
+def _of_pyenv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+    root = Path(environ.get("PYENV_ROOT") or home / ".pyenv")
+    return _newest_patches(root / "versions", _PYENV)
+
+
+def _of_uv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+    data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return _newest_patches(Path(environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python"), _UV)
+
+
+def _of_conda(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+    roots = [Path(environ[name]) for name in ("CONDA_PREFIX", "MAMBA_ROOT_PREFIX") if environ.get(name)]
+    for root in (*roots, *(home / name for name in _CONDA_HOMES)):
+        for prefix in (root, *_folders(root / "envs")):
+            yield from _in_folder(prefix / "bin")
+
+
+def _in_folder(folder: Path) -> Iterator[tuple[str, str]]:
+    """The programs python3.x of a folder; a link, as in a virtual environment, stands for what it leads to."""
+    for path in _entries(folder):
+        name = _PROGRAM.fullmatch(path.name)
+        if name and path.is_file():
+            yield name[1], os.path.realpath(path)
+
+
+def _newest_patches(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
+    """Of folders named by full release, the newest patch of each first. Other kinds of Python do not match."""
+    found = [(int(name[2]), name[1], path) for path in _folders(folder) if (name := pattern.fullmatch(path.name))]
+    for _, version, path in sorted(found, reverse=True):
+        yield version, str(path / "bin" / f"python{version}")
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in _entries(folder) if path.is_dir()]
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _order(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")
+    return int(major), int(minor)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from trainmaster.environments.frameworks import CHAINER
 from trainmaster.estimators.framework import FrameworkEstimator
 from trainmaster.estimators.rules import MPI, Kind
 from trainmaster.estimators.settings import FrameworkSettings, with_signature
@@ -14,10 +15,9 @@ from trainmaster.estimators.settings import FrameworkSettings, with_signature
 class Chainer(FrameworkEstimator):
     """A Chainer script: alone, or under Open MPI with ChainerMN."""
 
-    FRAMEWORK_NAME = "Chainer"
-    DEFAULT_VERSION = "5.1.0"
-    SUPPORTED_VERSIONS = ("5.1.0", "7.0.0")
-    PACKAGES = ("chainer",)
+    FRAMEWORK = CHAINER
+    FRAMEWORK_NAME = CHAINER.name
+    DEFAULT_VERSION = CHAINER.default
     KIND = Kind("Chainer", ("mpi",), MPI)
 
     def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]) -> None:

@@ -1,70 +1,131 @@
-"""Estimators of one framework: its supported releases, and what becomes of its packages."""
+"""Estimators of one framework: its releases, and the packages, Python and Horovod that come with them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from trainmaster.environments.conda_dependencies import package_name
+from trainmaster.environments import pythons
+from trainmaster.environments.frameworks import (
+    Framework,
+    Release,
+    choose_python,
+    is_named,
+    is_version,
+    name_of,
+    release_in,
+    release_of,
+)
 from trainmaster.errors import TrainingException
 from trainmaster.estimators.base import BaseEstimator
+from trainmaster.estimators.distribution import distribution_of
 from trainmaster.estimators.notices import warn
 from trainmaster.estimators.settings import Settings
-from trainmaster.job import JobSpec
+from trainmaster.job import Accelerator, EnvironmentSpec, JobSpec
 
 
 class FrameworkEstimator(BaseEstimator):
-    """An estimator that knows the releases of a framework.
+    """An estimator that brings its framework.
 
-    This release installs only the packages that the user names, and a submit without the framework says so.
+    The framework's packages join `conda_dependencies` when the estimator is made; what the user names, adds or removes
+    there counts before them. With an environment of the user's own nothing is added.
     """
 
+    FRAMEWORK: ClassVar[Framework]
     FRAMEWORK_NAME: ClassVar[str]
     DEFAULT_VERSION: ClassVar[str]
-    SUPPORTED_VERSIONS: ClassVar[tuple[str, ...]]
-    PACKAGES: ClassVar[tuple[str, ...]]
-    """Names under which the framework can be installed; the first is the one to suggest."""
 
     def __init__(self, source_directory: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
         super().__init__(source_directory, given)
-        self._framework_version = self._settings.framework_version or self.DEFAULT_VERSION
+        self._release = self._chosen_release()
+        if self._brings_framework():
+            self._warn_untested()
+            self._add_packages()
+        elif self._settings.framework_version is not None:
+            warn("framework_version is ignored, because the environment is given: it has no packages of the framework")
 
     @property
     def framework_version(self) -> str:
         """The release of the framework."""
-        return self._framework_version
+        return self._release.name
 
     @classmethod
     def get_supported_versions(cls) -> list[str]:
-        """The releases that `framework_version` may be."""
-        return sorted(cls.SUPPORTED_VERSIONS)
+        """The tested releases. `framework_version` may be any other too, with a warning."""
+        return cls.FRAMEWORK.versions
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         """The job as it stands now; see `Estimator.compile`."""
         spec = super().compile(overrides)
-        self._warn_without_framework(spec)
-        return spec
+        if spec.environment.user_managed or not self._brings_framework():
+            return spec
+        return replace(spec, environment=self._completed(spec))
 
     def _check(self, settings: Settings) -> None:
         super()._check(settings)
         version = settings.framework_version
-        if version is not None and version not in self.SUPPORTED_VERSIONS:
+        if version is not None and not is_version(version):
             raise TrainingException(
-                f"framework_version {version!r} is not supported by {type(self).__name__}",
-                hint=f"Supported: {', '.join(self.get_supported_versions())}. "
-                f"For another release use Estimator with pip_packages=['{self.PACKAGES[0]}==...'].",
+                f"framework_version {version!r} is not the number of a release of {self.FRAMEWORK_NAME}",
+                hint=f"Tested: {', '.join(self.get_supported_versions())}. Others are tried as they are.",
             )
 
-    def _warn_without_framework(self, spec: JobSpec) -> None:
-        # Packages may be added until submit, so that nothing can be said before.
-        if spec.environment.user_managed or self._settings.environment_definition is not None:
-            return
-        named = {package_name(name) for name in spec.environment.pip_packages}
-        named |= {package_name(name.rpartition("::")[2]) for name in spec.environment.conda_packages}
-        if named.isdisjoint(self.PACKAGES):
-            package = self.PACKAGES[0]
+    def _brings_framework(self) -> bool:
+        given = self._settings
+        return not (given.user_managed or given.environment_definition or given.conda_dependencies_file)
+
+    def _chosen_release(self) -> Release:
+        version = self._settings.framework_version
+        if version is None:
+            # A user who pins the framework in pip_packages means that release, with all that belongs to it.
+            pinned = release_in(self.FRAMEWORK, self.conda_dependencies.pip_packages)
+            return pinned or release_of(self.FRAMEWORK, self.DEFAULT_VERSION)
+        return release_of(self.FRAMEWORK, version)
+
+    def _warn_untested(self) -> None:
+        version = self._settings.framework_version
+        if version is not None and not self._release.tested:
             warn(
-                f"{type(self).__name__} without {package}: this release installs only pip_packages; "
-                f"add pip_packages=['{package}==...'] or user_managed=True"
+                f"framework_version {version!r} of {self.FRAMEWORK_NAME} is untested; "
+                f"tested are {', '.join(self.get_supported_versions())}"
             )
+
+    def _add_packages(self) -> None:
+        packages = self.conda_dependencies
+        of_user = [*packages.conda_packages, *packages.pip_packages]
+        named = {name_of(package): package for package in of_user}
+        is_mpi = distribution_of(self._run_config).kind == "mpi"
+        for package in self._release.packages(self._settings.use_gpu, is_mpi):
+            name = name_of(package)
+            if name in self.FRAMEWORK.names and is_named(self.FRAMEWORK, of_user):
+                replacing = next(each for each in of_user if name_of(each) in self.FRAMEWORK.names)
+            elif name in named:
+                replacing = named[name]
+            else:
+                packages.add_pip_package(package)
+                continue
+            if replacing != package:
+                warn(f"{replacing!r} of the estimator's packages replaces {package!r} of {self._release}")
+
+    def _completed(self, spec: JobSpec) -> EnvironmentSpec:
+        environment = spec.environment
+        accelerator: Accelerator = "cuda" if spec.use_gpu else "cpu"
+        environment = replace(environment, accelerator=accelerator)
+        # Packages may be edited until submit: what is there now says which release it is, if any.
+        if not is_named(self.FRAMEWORK, (*environment.pip_packages, *environment.conda_packages)):
+            return environment
+        release = release_in(self.FRAMEWORK, environment.pip_packages) or self._release
+        if spec.distribution.kind == "mpi":
+            environment = replace(environment, horovod=environment.horovod or release.era.horovod)
+        return replace(environment, python_version=environment.python_version or _python(release, environment))
+
+
+def _python(release: Release, environment: EnvironmentSpec) -> str:
+    """The Python to ask for; empty where the running one will do."""
+    running = pythons.running_version()
+    # Conda brings its own Python.
+    found = release.pythons if environment.conda_packages else pythons.all_pythons()
+    chosen = choose_python(release, running, found)
+    return "" if chosen == running else chosen

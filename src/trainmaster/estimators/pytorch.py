@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from trainmaster.environments.frameworks import PYTORCH
 from trainmaster.estimators.framework import FrameworkEstimator
 from trainmaster.estimators.rules import MPI, TORCH, Kind
 from trainmaster.estimators.settings import FrameworkSettings, with_signature
@@ -16,13 +17,12 @@ class PyTorch(FrameworkEstimator):
 
     >>> from trainmaster import Gloo
     >>> two_nodes = PyTorch(".", entry_script="train.py", compute_target="local", node_count=2,
-    ...                     distributed_training=Gloo(), pip_packages=["torch"])
+    ...                     distributed_training=Gloo())
     """
 
-    FRAMEWORK_NAME = "PyTorch"
-    DEFAULT_VERSION = "1.4"
-    SUPPORTED_VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
-    PACKAGES = ("torch", "pytorch", "pytorch-cpu")
+    FRAMEWORK = PYTORCH
+    FRAMEWORK_NAME = PYTORCH.name
+    DEFAULT_VERSION = PYTORCH.default
     KIND = Kind("PyTorch", ("mpi", "gloo", "nccl"), (*MPI, *TORCH))
 
     def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[FrameworkSettings]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from trainmaster.environments.frameworks import SKLEARN
 from trainmaster.estimators.framework import FrameworkEstimator
 from trainmaster.estimators.rules import Kind
 from trainmaster.estimators.settings import SKLearnSettings, with_signature
@@ -14,10 +15,9 @@ from trainmaster.estimators.settings import SKLearnSettings, with_signature
 class SKLearn(FrameworkEstimator):
     """A scikit-learn script, on one node in one process."""
 
-    FRAMEWORK_NAME = "SKLearn"
-    DEFAULT_VERSION = "0.20.3"
-    SUPPORTED_VERSIONS = ("0.20.3",)
-    PACKAGES = ("scikit-learn", "sklearn")
+    FRAMEWORK = SKLEARN
+    FRAMEWORK_NAME = SKLEARN.name
+    DEFAULT_VERSION = SKLEARN.default
     KIND = Kind("SKLearn")
 
     def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[SKLearnSettings]) -> None:

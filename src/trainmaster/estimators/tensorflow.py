@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Unpack
 
+from trainmaster.environments.frameworks import TENSORFLOW
 from trainmaster.estimators.framework import FrameworkEstimator
 from trainmaster.estimators.rules import MPI, PARAMETER_SERVER, Kind
 from trainmaster.estimators.settings import TensorFlowSettings, with_signature
@@ -17,10 +18,9 @@ class TensorFlow(FrameworkEstimator):
     The tasks of a parameter-server run may be more than its nodes: three tasks on two nodes are fine.
     """
 
-    FRAMEWORK_NAME = "TensorFlow"
-    DEFAULT_VERSION = "1.13"
-    SUPPORTED_VERSIONS = ("1.10", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3")
-    PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly")
+    FRAMEWORK = TENSORFLOW
+    FRAMEWORK_NAME = TENSORFLOW.name
+    DEFAULT_VERSION = TENSORFLOW.default
     KIND = Kind("TensorFlow", ("mpi", "ps"), (*MPI, *PARAMETER_SERVER))
 
     def __init__(self, source_directory: str | os.PathLike[str], **settings: Unpack[TensorFlowSettings]) -> None:

@@ -19,7 +19,6 @@ from trainmaster.estimators import (
     ParameterServer,
     PyTorch,
     PyTorchConfiguration,
-    SKLearn,
     TensorFlow,
     TensorflowConfiguration,
 )
@@ -120,7 +119,7 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("kind", "settings", "framework", "communicator", "distribution"), RECORDED)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*without t:UserWarning")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_distribution(make, kind, settings, framework, communicator, distribution):
     nodes = 2 if settings else 1
     spec = make(kind, node_count=nodes, **settings).compile({})
@@ -313,26 +312,6 @@ class TestEnvironment:
         estimator = make(Estimator, environment_variables={"AZUREML_RUN_ID": "x", "MINE": "y"})
         with pytest.warns(UserWarning, match="AZUREML_RUN_ID itself"):
             estimator.compile({})
-
-
-FRAMEWORKS = [(PyTorch, "torch"), (TensorFlow, "tensorflow"), (SKLearn, "scikit-learn")]
-
-
-@pytest.mark.parametrize(("kind", "package"), FRAMEWORKS)
-def test_a_framework_that_nobody_installs_is_told(make, kind, package):
-    with pytest.warns(UserWarning, match=rf"installs only pip_packages; add pip_packages=\['{package}=="):
-        make(kind).compile({})
-
-
-@pytest.mark.parametrize(("kind", "package"), FRAMEWORKS)
-def test_a_framework_that_is_there_is_no_word_worth(make, kind, package):
-    make(kind, user_managed=True).compile({})
-    make(kind, environment_definition=Environment("mine")).compile({})
-    pinned = make(kind, pip_packages=[f"{package.replace('-', '_')}==1.0"])
-    assert pinned.compile({}).environment.pip_packages == (f"{package.replace('-', '_')}==1.0",)
-    later = make(kind)
-    later.conda_dependencies.add_pip_package(package)
-    later.compile({})
 
 
 def test_with_the_real_data_classes(make):

@@ -125,10 +125,15 @@ REFUSED = [
     (Estimator, {"conda_dependencies_file": "no.yml"}, UserErrorException, "inside source_directory"),
     (Estimator, {"conda_dependencies_file": "conda.yml"}, TrainingException, "environments release"),
     # frameworks
-    (PyTorch, {"framework_version": "9.9"}, TrainingException, "use Estimator with pip_packages"),
-    (TensorFlow, {"framework_version": "1.9"}, TrainingException, "use Estimator"),
-    (Chainer, {"framework_version": "4"}, TrainingException, "use Estimator"),
-    (SKLearn, {"framework_version": "1.0"}, TrainingException, "use Estimator"),
+    (
+        PyTorch,
+        {"framework_version": "newest"},
+        TrainingException,
+        "'newest' is not the number of a release of PyT",
+    ),
+    (TensorFlow, {"framework_version": ">=2"}, TrainingException, "not the number.*Tested: 1.10, 1.12, 1.13"),
+    (Chainer, {"framework_version": "7.x"}, TrainingException, "not the number"),
+    (SKLearn, {"framework_version": "1.0 "}, TrainingException, "not the number"),
     # data
     (Estimator, {"inputs": ["folder"]}, UserErrorException, "inputs holds a str, which is not supported"),
     (Estimator, {"inputs": [Path()]}, UserErrorException, "create_data_reference"),

@@ -78,16 +78,16 @@ def test_an_unknown_parameter_is_a_type_error(project):
 @pytest.mark.parametrize(
     ("kind", "name", "default", "versions"),
     [
-        (PyTorch, "PyTorch", "1.4", ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6"]),
-        (TensorFlow, "TensorFlow", "1.13", ["1.10", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3"]),
-        (Chainer, "Chainer", "5.1.0", ["5.1.0", "7.0.0"]),
-        (SKLearn, "SKLearn", "0.20.3", ["0.20.3"]),
+        (PyTorch, "PyTorch", "2.13", ["1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "2.13"]),
+        (TensorFlow, "TensorFlow", "2.21", ["1.10", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3", "2.15", "2.21"]),
+        (Chainer, "Chainer", "7.0.0", ["5.1.0", "7.0.0"]),
+        (SKLearn, "SKLearn", "1.9.1", ["0.20.3", "1.9.1"]),
     ],
 )
 def test_framework_releases(make, kind, name, default, versions):
     assert (kind.FRAMEWORK_NAME, kind.DEFAULT_VERSION, kind.get_supported_versions()) == (name, default, versions)
     assert make(kind).framework_version == default
-    assert make(kind, framework_version=versions[-1]).framework_version == versions[-1]
+    assert make(kind, framework_version=versions[0]).framework_version == versions[0]
 
 
 def test_helper_classes_name_themselves():

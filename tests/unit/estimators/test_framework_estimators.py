@@ -1,0 +1,243 @@
+"""Framework estimators bring their framework; what the user says counts before it."""
+
+import sys
+
+import pytest
+
+from trainmaster.environments import pythons
+from trainmaster.errors import EnvironmentException
+from trainmaster.estimators import (
+    Chainer,
+    CondaDependencies,
+    Environment,
+    Estimator,
+    Gloo,
+    Mpi,
+    MpiConfiguration,
+    PyTorch,
+    ScriptRunConfig,
+    SKLearn,
+    TensorFlow,
+)
+
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+@pytest.fixture(autouse=True)
+def found(monkeypatch):
+    """The Pythons of a machine that has them all."""
+    machine = {f"3.{minor}": f"/usr/bin/python3.{minor}" for minor in range(6, 15)}
+    monkeypatch.setattr(pythons, "all_pythons", lambda: machine)
+    return machine
+
+
+@pytest.fixture
+def built(make):
+    """The environment an estimator compiles to."""
+    return lambda kind, **settings: make(kind, **settings).compile({}).environment
+
+
+CONSTRUCTED = [
+    (PyTorch, {}, ("torch==2.13.0", "numpy"), "", "cpu"),
+    (PyTorch, {"use_gpu": True}, ("torch==2.13.0", "numpy"), "", "cuda"),
+    (PyTorch, {"framework_version": "2.13.0"}, ("torch==2.13.0", "numpy"), "", "cpu"),
+    (
+        PyTorch,
+        {"framework_version": "1.4"},
+        ("torch==1.4.0", "torchvision==0.5.0", "tensorboard==1.14.0", "future", "protobuf<3.21", "numpy<1.20"),
+        "3.7",
+        "cpu",
+    ),
+    (TensorFlow, {}, ("tensorflow-cpu==2.21.0",), "", "cpu"),
+    (TensorFlow, {"framework_version": "2.21", "use_gpu": True}, ("tensorflow[and-cuda]==2.21.0",), "", "cuda"),
+    (
+        TensorFlow,
+        {"framework_version": "1.13"},
+        ("tensorflow==1.13.1", "protobuf<3.21", "numpy<1.17", "h5py<3", "gast<0.3"),
+        "3.7",
+        "cpu",
+    ),
+    (
+        TensorFlow,
+        {"framework_version": "1.12", "use_gpu": True},
+        ("tensorflow-gpu==1.12.0", "protobuf<3.21", "numpy<1.17", "h5py<3", "gast<0.3"),
+        "3.6",
+        "cuda",
+    ),
+    (SKLearn, {}, ("scikit-learn==1.9.1", "scipy", "joblib"), "", "cpu"),
+    (
+        SKLearn,
+        {"framework_version": "0.20.3"},
+        ("scikit-learn==0.20.3", "scipy==1.2.1", "joblib==0.13.2", "numpy<1.20"),
+        "3.7",
+        "cpu",
+    ),
+    (Chainer, {}, ("chainer==7.0.0", "numpy<1.20", "setuptools<60"), "3.8", "cpu"),
+    (
+        Chainer,
+        {"distributed_training": Mpi()},
+        ("chainer==7.0.0", "numpy<1.20", "setuptools<60", "mpi4py"),
+        "3.8",
+        "cpu",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "packages", "python", "accelerator"), CONSTRUCTED)
+def test_the_constructor_is_enough(make, kind, settings, packages, python, accelerator):
+    estimator = make(kind, **settings)
+    assert tuple(estimator.conda_dependencies.pip_packages) == packages
+    environment = estimator.compile({}).environment
+    assert environment.pip_packages == packages
+    assert (environment.python_version, environment.accelerator) == ("" if python == HERE else python, accelerator)
+
+
+def test_a_generic_estimator_takes_what_the_sources_give(built):
+    environment = built(Estimator, pip_packages=["torch"], use_gpu=True)
+    assert (environment.accelerator, environment.pip_packages) == ("any", ("torch",))
+
+
+def test_packages_of_the_user_join(built):
+    assert built(PyTorch, pip_packages=["pandas"]).pip_packages == ("pandas", "torch==2.13.0", "numpy")
+
+
+REPLACED = [
+    (PyTorch, {"pip_packages": ["numpy==2.0"]}, ("numpy==2.0", "torch==2.13.0"), "'numpy==2.0' .* 'numpy'"),
+    (PyTorch, {"pip_packages": ["Torch"]}, ("Torch", "numpy"), "'Torch' .* 'torch==2.13.0' of PyTorch 2.13"),
+    (TensorFlow, {"pip_packages": ["tf-nightly"]}, ("tf-nightly",), "'tf-nightly' .* 'tensorflow-cpu==2.21.0'"),
+    (PyTorch, {"conda_packages": ["pytorch::pytorch=2.5"]}, ("numpy",), "'pytorch::pytorch=2.5' .* 'torch==2.13.0'"),
+    (
+        SKLearn,
+        {"framework_version": "1.9.1", "pip_packages": ["scikit-learn==1.9.0"]},
+        ("scikit-learn==1.9.0", "scipy", "joblib"),
+        "'scikit-learn==1.9.0' .* 'scikit-learn==1.9.1'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "packages", "message"), REPLACED)
+def test_packages_of_the_user_win(built, kind, settings, packages, message):
+    with pytest.warns(UserWarning, match=f"{message}") as told:
+        assert built(kind, **settings).pip_packages == packages
+    assert len(told) == 1
+
+
+def test_a_requirements_file_counts_as_the_user(built, project):
+    (project / "requirements.txt").write_text("torch==2.13.0\nnumpy\n")
+    assert built(PyTorch, pip_requirements_file="requirements.txt").pip_packages == ("torch==2.13.0", "numpy")
+
+
+def test_the_framework_as_a_pin_of_the_user_is_that_release(make):
+    estimator = make(PyTorch, pip_packages=["torch==1.2.0", "torchvision==0.4.0"])
+    environment = estimator.compile({}).environment
+    assert estimator.framework_version == "1.2.0"
+    assert environment.python_version == "3.7"
+    assert environment.pip_packages[:2] == ("torch==1.2.0", "torchvision==0.4.0")
+    assert {"pillow<7", "numpy<1.20"} < set(environment.pip_packages)
+
+
+def test_edits_of_conda_dependencies_count(make):
+    estimator = make(PyTorch)
+    estimator.conda_dependencies.add_pip_package("torch==1.4.0")
+    estimator.conda_dependencies.remove_pip_package("numpy")
+    environment = estimator.compile({}).environment
+    assert (environment.pip_packages, environment.python_version) == (("torch==1.4.0",), "3.7")
+    estimator.conda_dependencies.remove_pip_package("torch")
+    environment = estimator.compile({}).environment
+    assert (environment.pip_packages, environment.python_version) == ((), "")
+
+
+def test_the_python_of_the_user_counts(make):
+    estimator = make(PyTorch, framework_version="1.4")
+    estimator.conda_dependencies.set_python_version("3.6.2")
+    assert estimator.compile({}).environment.python_version == "3.6"
+    assert make(PyTorch, framework_version="1.4", conda_packages=["python=3.8"]).compile({}).environment.python_version
+
+
+@pytest.mark.parametrize("kind", [PyTorch, TensorFlow, SKLearn, Chainer])
+def test_an_environment_of_the_users_own_stays_as_it_is(make, built, kind):
+    mine = Environment("mine")
+    mine.python.conda_dependencies = CondaDependencies.create(pip_packages=["pandas"])
+    assert built(kind, environment_definition=mine).pip_packages == ("pandas",)
+    assert built(kind, environment_definition=mine).accelerator == "any"
+    assert built(kind, user_managed=True).user_managed
+    assert tuple(make(kind, user_managed=True).conda_dependencies.pip_packages) == ()
+    with pytest.warns(UserWarning, match="framework_version is ignored"):
+        make(kind, framework_version="1.4", environment_definition=mine)
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "package", "python"),
+    [
+        (PyTorch, "1.7", "torch==1.7.*", "3.8"),
+        (PyTorch, "1.7.1", "torch==1.7.1", "3.8"),
+        (PyTorch, "0.4.1", "torch==0.4.1", "3.7"),
+        (TensorFlow, "1.15.5", "tensorflow==1.15.5", "3.7"),
+        (TensorFlow, "9.9", "tensorflow-cpu==9.9.*", "3.13"),
+        (SKLearn, "1.0", "scikit-learn==1.0.*", "3.10"),
+        (Chainer, "4", "chainer==4.*", "3.8"),
+    ],
+)
+def test_any_other_release_is_tried(make, kind, version, package, python):
+    with pytest.warns(UserWarning, match=rf"framework_version '{version}' of {kind.FRAMEWORK_NAME} is untested"):
+        estimator = make(kind, framework_version=version)
+    assert estimator.framework_version == version
+    environment = estimator.compile({}).environment
+    assert environment.pip_packages[0] == package
+    assert environment.python_version in ("", python)
+
+
+def test_no_python_for_a_release_is_told_at_submit(make, found):
+    for version in ("3.6", "3.7", "3.8"):
+        del found[version]
+    estimator = make(PyTorch, framework_version="1.4")
+    with pytest.raises(EnvironmentException) as refused:
+        estimator.compile({})
+    assert refused.value.headline == "PyTorch 1.4.0 needs Python 3.6, 3.7 or 3.8, and this machine has none of them"
+    assert refused.value.cause == "Found: 3.9, 3.10, 3.11, 3.12, 3.13, 3.14."
+    assert "uv python install 3.7" in refused.value.hint
+    # Conda brings its own.
+    with_conda = make(PyTorch, framework_version="1.4", conda_packages=["ffmpeg"])
+    assert with_conda.compile({}).environment.python_version == "3.7"
+
+
+MPI = [
+    (PyTorch, {}, "0.28.1"),
+    (PyTorch, {"framework_version": "1.4"}, "0.18.1"),
+    (PyTorch, {"pip_packages": ["horovod==0.27.0"]}, "0.27.0"),
+    (PyTorch, {"pip_packages": ["horovod[pytorch]"], "framework_version": "1.6"}, "0.19.5"),
+    (TensorFlow, {}, "0.28.1"),
+    (TensorFlow, {"framework_version": "1.13"}, "0.16.1"),
+    (TensorFlow, {"framework_version": "1.12"}, "0.15.2"),
+    (Chainer, {}, ""),
+    (Estimator, {}, ""),
+    (Estimator, {"pip_packages": ["torch", "horovod"]}, "0.28.1"),
+    (Estimator, {"pip_packages": ["torch==1.4.0", "horovod"]}, "0.18.1"),
+]
+
+
+@pytest.mark.parametrize(("kind", "settings", "horovod"), MPI)
+def test_mpi_brings_open_mpi_and_horovod(built, kind, settings, horovod):
+    environment = built(kind, distributed_training=Mpi(2), **settings)
+    assert (environment.open_mpi, environment.horovod) == (True, horovod)
+    assert not [package for package in environment.pip_packages if package.startswith("horovod")]
+
+
+def test_without_mpi_there_is_neither(built):
+    for settings in ({}, {"distributed_training": Gloo()}):
+        environment = built(PyTorch, **settings)
+        assert (environment.open_mpi, environment.horovod) == (False, "")
+    managed = built(PyTorch, user_managed=True, distributed_training=Mpi())
+    assert (managed.open_mpi, managed.horovod) == (False, "")
+
+
+def test_a_script_run_config_gets_open_mpi_too(project):
+    environment = Environment("mine")
+    environment.python.conda_dependencies = CondaDependencies.create(
+        pip_packages=["tensorflow==1.13.1", "horovod==0.16.1"]
+    )
+    config = ScriptRunConfig(
+        project, script="train.py", environment=environment, distributed_job_config=MpiConfiguration(node_count=2)
+    )
+    compiled = config.compile({}).environment
+    assert (compiled.open_mpi, compiled.horovod, compiled.pip_packages) == (True, "0.16.1", ("tensorflow==1.13.1",))
