@@ -6,7 +6,7 @@ import inspect
 
 import pytest
 
-from trainmaster import Experiment, Run, ScriptRun, Workspace
+from trainmaster import CondaDependencies, Environment, Experiment, Run, ScriptRun, Workspace
 from trainmaster.compute import ComputeTarget
 
 METHODS = {
@@ -100,6 +100,50 @@ METHODS = {
         delete()
         detach()
     """,
+    Environment: """
+        register(workspace)
+        label(workspace, name, version, labels)
+        clone(new_name)
+        get(workspace, name, version=None, label=None)
+        list(workspace)
+        from_dockerfile(name, dockerfile, conda_specification=None, pip_requirements=None)
+        from_docker_image(name, image, container_registry=None, conda_specification=None, pip_requirements=None)
+        from_docker_build_context(name, docker_build_context)
+        from_conda_specification(name, file_path)
+        from_existing_conda_environment(name, conda_environment_name)
+        from_pip_requirements(name, file_path, pip_version=None)
+        add_private_pip_wheel(workspace, file_path, exist_ok=False)
+        get_image_details(workspace)
+        build(workspace, image_build_compute=None)
+        build_local(workspace, platform=None)
+        save_to_directory(path, overwrite=False)
+        load_from_directory(path)
+    """,
+    CondaDependencies: """
+        create(pip_indexurl=None, pip_packages=None, conda_packages=None, python_version=None, pin_sdk_version=True)
+        merge_requirements(requirements)
+        sdk_origin_url()
+        set_pip_index_url(index_url)
+        get_default_number_of_packages()
+        get_python_version()
+        set_python_version(version)
+        add_channel(channel)
+        remove_channel(channel)
+        add_conda_package(conda_package)
+        remove_conda_package(conda_package)
+        add_pip_package(pip_package)
+        set_pip_option(pip_option)
+        remove_pip_option(pip_option)
+        remove_pip_package(pip_package)
+        set_pip_requirements(pip_requirements)
+        add_cntk_package(core_type='cpu')
+        add_tensorflow_pip_package(core_type='cpu', version=None)
+        add_tensorflow_conda_package(core_type='cpu', version=None)
+        save_to_file(base_directory, conda_file_path=None)
+        save(path=None)
+        serialize_to_string()
+        as_dict()
+    """,
 }
 PROPERTIES = {
     Workspace: "name subscription_id resource_group location sku tags compute_targets datastores experiments "
@@ -107,6 +151,7 @@ PROPERTIES = {
     Experiment: "workspace workspace_object name id archived_time tags",
     Run: "id name display_name description type number parent status tags properties experiment",
     ScriptRun: "id status",
+    CondaDependencies: "conda_channels conda_packages pip_packages pip_options",
 }
 
 

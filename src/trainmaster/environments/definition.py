@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.environments import curated, definition_file
+from trainmaster.environments.build_details import BuildDetails
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.docker_section import ContainerRegistry, DockerSection
 from trainmaster.environments.python_section import PythonSection
+from trainmaster.environments.sources import source_variables
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import from_plain, to_plain
@@ -141,7 +143,7 @@ class Environment:
     ) -> Environment:
         """Notes an image; see `environment.docker` for what becomes of it."""
         environment = _with_packages(name, conda_specification, pip_requirements)
-        environment.docker.base_image = image
+        environment.docker.enabled, environment.docker.base_image = True, image
         if container_registry is not None:
             environment.docker.base_image_registry = container_registry
         return environment
@@ -190,11 +192,13 @@ class Environment:
 
     # Building
 
-    def build(self, workspace: Workspace, image_build_compute: Any = None) -> Any:
+    def build(self, workspace: Workspace, image_build_compute: Any = None) -> BuildDetails:
         """Builds it now, so that the first run does not have to; `image_build_compute` has no effect."""
-        return workspace._call("environments.build", spec=to_plain(self.to_spec()))
+        sources = source_variables(os.environ)
+        answer = workspace._call("environments.build", spec=to_plain(self.to_spec()), sources=sources)
+        return BuildDetails(answer["digest"], answer["folder"])
 
-    def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> Any:
+    def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> BuildDetails:
         """The same as `build`: everything is built on this machine."""
         return self.build(workspace)
 

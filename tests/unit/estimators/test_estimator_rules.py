@@ -123,7 +123,6 @@ REFUSED = [
     (Estimator, {"pip_requirements_file": "../out.txt"}, UserErrorException, "inside source_directory"),
     (Estimator, {"pip_requirements_file": "/etc/hosts"}, UserErrorException, "inside source_directory"),
     (Estimator, {"conda_dependencies_file": "no.yml"}, UserErrorException, "inside source_directory"),
-    (Estimator, {"conda_dependencies_file": "conda.yml"}, TrainingException, "environments release"),
     # frameworks
     (
         PyTorch,

@@ -1,0 +1,311 @@
+"""Environment: what it says, where it comes from, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+import pytest
+
+from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.definition import ContainerRegistry, Environment
+from trainmaster.environments.definition_file import describe
+from trainmaster.errors import EnvironmentException, UserErrorException
+from trainmaster.job import EnvironmentSpec
+
+
+class TestEnvironment:
+    def test_packages(self):
+        environment = Environment("mine")
+        environment.python.conda_dependencies = CondaDependencies.create(
+            "https://x.example", ["numpy"], ["scipy"], "3.12"
+        )
+        assert environment.to_spec() == EnvironmentSpec(
+            python_version="3.12",
+            pip_packages=("--index-url https://x.example", "numpy"),
+            conda_packages=("scipy",),
+        )
+
+    @pytest.mark.parametrize(
+        ("path", "interpreter"),
+        [("python", sys.executable), ("/opt/p/bin/python", "/opt/p/bin/python"), ("python3.9", "python3.9")],
+    )
+    def test_user_managed(self, path, interpreter):
+        environment = Environment("mine")
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = path
+        assert environment.to_spec() == EnvironmentSpec(user_managed=True, interpreter=interpreter)
+
+    def test_a_relative_interpreter_becomes_absolute(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        environment = Environment("mine")
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = ".venv/bin/python"
+        assert environment.to_spec().interpreter == f"{tmp_path}/.venv/bin/python"
+
+    @pytest.mark.parametrize("path", ["", None, "a\nb"])
+    def test_an_interpreter_that_is_no_path(self, path):
+        environment = Environment("mine")
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = path
+        with pytest.raises(UserErrorException, match="interpreter_path"):
+            environment.to_spec()
+
+    def test_packages_of_another_type(self):
+        environment = Environment("mine")
+        environment.python.conda_dependencies = ["numpy"]
+        with pytest.raises(UserErrorException, match="must be a CondaDependencies"):
+            environment.to_spec()
+
+    @pytest.mark.parametrize("name", ["", None, "a\nb"])
+    def test_names(self, name):
+        with pytest.raises(UserErrorException, match="name of an Environment"):
+            Environment(name)
+
+    def test_clone_is_independent(self):
+        first = Environment("first")
+        second = first.clone("second")
+        second.python.conda_dependencies.add_pip_package("numpy")
+        assert (first.name, second.name, first.to_spec().pip_packages) == ("first", "second", ())
+
+    def test_docker_bases_exclude_each_other(self):
+        docker = Environment("mine").docker
+        docker.base_image = None
+        docker.base_image = "image"
+        with pytest.warns(UserWarning, match="base_dockerfile replaces docker.base_image") as caught:
+            docker.base_dockerfile = "FROM x"
+        assert caught[0].filename == __file__
+        docker.base_image = None
+        assert (docker.base_image, docker.base_dockerfile, docker.build_context) == (None, "FROM x", None)
+
+    def test_channels(self):
+        environment = Environment("mine")
+        environment.python.conda_dependencies.add_channel("conda-forge")
+        assert environment.to_spec().conda_channels == ("conda-forge",)
+
+    def test_packages_of_the_sdk_are_kept_and_not_built(self):
+        environment = Environment("mine")
+        packages = CondaDependencies.create(pip_packages=["azureml-defaults", "numpy", "AzureML_SDK[notebooks]==1.0"])
+        environment.python.conda_dependencies = packages
+        with pytest.warns(UserWarning, match=r"azureml-defaults, AzureML_SDK\[notebooks\]==1.0: left out") as caught:
+            assert environment.to_spec().pip_packages == ("numpy",)
+        assert len(caught) == 1 and caught[0].filename == __file__
+        assert "azureml-defaults" in packages.serialize_to_string()
+
+    @pytest.mark.parametrize("package", ["./local", "a.whl", "x @ file:a"])
+    def test_packages_that_are_not_elsewhere(self, package):
+        environment = Environment("mine")
+        environment.python.conda_dependencies.set_pip_requirements([package])
+        with pytest.raises(UserErrorException, match="local path"):
+            environment.to_spec()
+
+    def test_options_that_are_not_elsewhere(self):
+        environment = Environment("mine")
+        environment.python.conda_dependencies.set_pip_requirements(["-r other.txt"])
+        with pytest.raises(UserErrorException, match="another file"):
+            environment.to_spec()
+
+    def test_the_way_back(self):
+        spec = EnvironmentSpec(
+            python_version="3.9",
+            pip_packages=("--pre", "torch", "numpy; os_name == 'nt'", "numpy>1"),
+            conda_packages=("scipy",),
+            conda_channels=("conda-forge",),
+            accelerator="cpu",
+            horovod="0.28.1",
+            open_mpi=True,
+            exclude_newer="2026-01-01",
+        )
+        environment = Environment("again")
+        environment.python.take(spec)
+        assert environment.to_spec() == spec
+
+    def test_repr_is_readable(self):
+        environment = Environment("mine")
+        environment.python.conda_dependencies = CondaDependencies.create(pip_packages=["numpy"], python_version="3.9")
+        environment.version = "2"
+        assert repr(environment) == (
+            "Environment(name='mine', version='2', packages=CondaDependencies(python=3.9, pip: numpy))"
+        )
+        environment.python.user_managed_dependencies = True
+        assert "interpreter='python'" in repr(environment)
+
+
+class TestSources:
+    def test_conda_file(self, tmp_path):
+        (tmp_path / "conda.yml").write_text("dependencies: [python=3.8, {pip: [numpy]}]\nvariables: {A: 1, B: 2}\n")
+        environment = Environment.from_conda_specification("mine", tmp_path / "conda.yml")
+        assert environment.to_spec() == EnvironmentSpec(python_version="3.8", pip_packages=("numpy",))
+        environment.environment_variables["B"] = "3"
+        assert environment.job_variables() == {"A": "1", "B": "3"}
+
+    def test_conda_file_of_the_section(self, tmp_path):
+        (tmp_path / "conda.yml").write_text("dependencies: [{pip: [numpy]}]\nvariables: {A: 1}\n")
+        environment = Environment("mine")
+        environment.python.conda_dependencies_file = "conda.yml"
+        assert environment.to_spec(str(tmp_path)).pip_packages == ("numpy",)
+        assert environment.job_variables(str(tmp_path)) == {"A": "1"}
+        with pytest.raises(UserErrorException, match=r"conda\.yml"):
+            environment.to_spec(str(tmp_path / "elsewhere"))
+        environment.python.conda_dependencies_file = 3
+        with pytest.raises(UserErrorException, match="must be the path of a file"):
+            environment.to_spec()
+
+    def test_requirements(self, tmp_path):
+        (tmp_path / "r.txt").write_text("--pre\nnumpy  # fast\n\nscipy>=1\n")
+        environment = Environment.from_pip_requirements("mine", str(tmp_path / "r.txt"), pip_version="20.3")
+        assert environment.to_spec().pip_packages == ("--pre", "numpy", "scipy>=1", "pip==20.3")
+
+    @pytest.mark.parametrize("text", ["-r other.txt", "./folder", None])
+    def test_requirements_that_cannot_be(self, tmp_path, text):
+        if text is not None:
+            (tmp_path / "r.txt").write_text(text)
+        with pytest.raises(UserErrorException, match=r"r\.txt"):
+            Environment.from_pip_requirements("mine", tmp_path / "r.txt")
+
+    def test_docker(self, tmp_path):
+        registry = ContainerRegistry()
+        of_image = Environment.from_docker_image("a", "image:1", registry)
+        assert of_image.docker.base_image == "image:1" and of_image.docker.base_image_registry is registry
+        assert of_image.python.user_managed_dependencies
+        (tmp_path / "Dockerfile").write_text("FROM x")
+        (tmp_path / "r.txt").write_text("numpy")
+        of_file = Environment.from_dockerfile("b", tmp_path / "Dockerfile", pip_requirements=tmp_path / "r.txt")
+        assert of_file.docker.base_dockerfile == "FROM x" and of_file.to_spec().pip_packages == ("numpy",)
+        assert Environment.from_dockerfile("c", "FROM x\nRUN y").docker.base_dockerfile == "FROM x\nRUN y"
+        assert Environment.from_docker_build_context("d", "./folder").docker.build_context == "./folder"
+        with pytest.raises(UserErrorException, match="together"):
+            Environment.from_docker_image("e", "image", None, "a.yml", "r.txt")
+        with pytest.raises(UserErrorException, match="has no image"):
+            of_image.get_image_details(None)
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [
+            ("AzureML-PyTorch-1.3-GPU", "PyTorch(framework_version='1.3')"),
+            ("AzureML-TensorFlow-2.0-CPU", "TensorFlow(framework_version='2.0')"),
+            ("AzureML-Scikit-learn-0.20.3", "SKLearn(framework_version='0.20.3')"),
+            ("AzureML-Minimal", "CondaDependencies.create"),
+        ],
+    )
+    def test_curated_environments(self, name, hint):
+        with pytest.raises(UserErrorException, match="curated environment of Azure") as caught:
+            Environment.get(None, name)
+        assert hint in caught.value.hint
+        with pytest.raises(UserErrorException, match="cannot be registered"):
+            Environment(name).register(None)
+
+
+def program(folder, text):
+    path = folder / "conda"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+class TestExistingConda:
+    @pytest.fixture(autouse=True)
+    def only_this_conda(self, tmp_path, monkeypatch):
+        monkeypatch.delenv("CONDA_EXE", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    def test_by_name(self, tmp_path):
+        program(tmp_path, 'echo "name: $5"; echo "dependencies: [python=3.8.1, numpy=1.2]"; echo "prefix: /x"')
+        environment = Environment.from_existing_conda_environment("mine", "theirs")
+        assert environment.to_spec() == EnvironmentSpec(python_version="3.8", conda_packages=("numpy=1.2",))
+        assert environment.python.conda_dependencies.as_dict()["name"] == "theirs"
+
+    def test_by_folder(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        program(tmp_path, 'echo "name: $4$5"')
+        environment = Environment.from_existing_conda_environment("mine", "./env")
+        assert environment.python.conda_dependencies.as_dict()["name"] == f"--prefix{tmp_path}/env"
+
+    def test_conda_says_no(self, tmp_path):
+        program(tmp_path, "echo EnvironmentLocationNotFound >&2; exit 1")
+        with pytest.raises(EnvironmentException, match="EnvironmentLocationNotFound"):
+            Environment.from_existing_conda_environment("mine", "theirs")
+
+    def test_the_conda_of_the_shell(self, tmp_path, monkeypatch):
+        program(tmp_path, "echo 'name: x'")
+        monkeypatch.setenv("PATH", "/nowhere")
+        monkeypatch.setenv("CONDA_EXE", str(tmp_path / "conda"))
+        assert Environment.from_existing_conda_environment("mine", "x").name == "mine"
+
+    def test_no_conda(self):
+        with pytest.raises(EnvironmentException, match="no conda on this machine") as caught:
+            Environment.from_existing_conda_environment("mine", "theirs")
+        assert "from_conda_specification" in caught.value.hint
+
+    @pytest.mark.parametrize("name", ["", None, "--help"])
+    def test_no_name(self, name):
+        with pytest.raises(UserErrorException):
+            Environment.from_existing_conda_environment("mine", name)
+
+
+def full():
+    environment = Environment("mine")
+    environment.python.conda_dependencies = CondaDependencies.create(
+        "https://x.example", ["numpy", "azureml-defaults"], ["scipy"], "3.8"
+    )
+    environment.python.conda_dependencies.add_channel("conda-forge")
+    environment.environment_variables = {"A": "1"}
+    environment.inferencing_stack_version = "latest"
+    environment.docker.base_image = "image"
+    environment.docker.arguments = ["--init"]
+    environment.docker.base_image_registry.address = "registry.example"
+    environment.docker.base_image_registry.password = "secret"
+    return environment
+
+
+class TestFolders:
+    def test_there_and_back(self, tmp_path):
+        full().save_to_directory(tmp_path / "saved")
+        assert sorted(os.listdir(tmp_path / "saved")) == ["azureml_environment.json", "conda_dependencies.yml"]
+        assert "secret" not in (tmp_path / "saved" / "azureml_environment.json").read_text()
+        loaded = Environment.load_from_directory(str(tmp_path / "saved"))
+        assert describe(loaded) == describe(full())
+
+    def test_nothing_is_overwritten_by_surprise(self, tmp_path):
+        full().save_to_directory(tmp_path)
+        with pytest.raises(UserErrorException, match="already"):
+            Environment("other").save_to_directory(tmp_path)
+        assert Environment.load_from_directory(tmp_path).name == "mine"
+        Environment("other").save_to_directory(tmp_path, overwrite=True)
+        assert Environment.load_from_directory(tmp_path).name == "other"
+
+    def test_the_conda_file_counts(self, tmp_path):
+        full().save_to_directory(tmp_path)
+        (tmp_path / "conda_dependencies.yml").write_text("dependencies: [{pip: [pandas]}]")
+        assert Environment.load_from_directory(tmp_path).to_spec().pip_packages == ("pandas",)
+
+    def test_a_folder_of_v1(self, tmp_path):
+        conda = {"name": "x", "channels": ["conda-forge"], "dependencies": ["python=3.6.2"]}
+        python = {"userManagedDependencies": False, "baseCondaEnvironment": None, "condaDependencies": conda}
+        text = {"name": "old", "version": "7", "spark": {"packages": []}, "databricks": {}, "python": python}
+        (tmp_path / "azureml_environment.json").write_text(json.dumps(text))
+        loaded = Environment.load_from_directory(tmp_path)
+        assert (loaded.name, loaded.version, loaded.to_spec().python_version) == ("old", "7", "3.6")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (None, "there is no environment in"),
+            ("{", "cannot be read"),
+            ("[]", "must be an object"),
+            ('{"name": 3}', "name of .* must be str"),
+            ("{}", "name of an Environment"),
+            ('{"name": "a", "python": []}', "python of .* must be dict"),
+            (
+                '{"name": "a", "python": {"userManagedDependencies": "no"}}',
+                "userManagedDependencies of .* must be bool",
+            ),
+            ('{"name": "a", "python": {"condaDependencies": {"x": 1}}}', "keys that conda does not know"),
+            ('{"name": "a", "python": {"recipe": {"x": 1}}}', "cannot be used"),
+        ],
+    )
+    def test_a_folder_that_is_wrong(self, tmp_path, text, message):
+        if text is not None:
+            (tmp_path / "azureml_environment.json").write_text(text)
+        with pytest.raises(UserErrorException, match=message):
+            Environment.load_from_directory(tmp_path)
