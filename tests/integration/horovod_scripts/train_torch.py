@@ -42,7 +42,7 @@ for step in range(50):
             optimizer.step()
     else:
         optimizer.step()
-    losses.append(float(loss))
+    losses.append(loss.item())
 
 weights = everyones(model.parameters())
 seen = {

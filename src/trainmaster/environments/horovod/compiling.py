@@ -91,6 +91,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
         *whole, begun = (begun + piece).split(b"\n")
         for line in whole:
             yield line.decode(errors="replace") + "\n"
+    process.stdout.close()
     if begun:
         yield begun.decode(errors="replace")
 

@@ -25,7 +25,7 @@ class Progress:
         said = re.match(r"\s*\[\s*(\d+)%\]", line)
         if said:
             self.percent = max(self.percent, int(said.group(1)))
-        elif self._steps and re.search(r"(?:gcc|g\+\+|cc|c\+\+|clang\S*) .* -c \S+\.(?:cc|cpp|c)\b", line):
+        elif self._steps and re.search(r"(?:gcc|g\+\+|cc|c\+\+|clang\S*)\s.*?-c \S+\.(?:cc|cpp|c)\b", line):
             self._done += 1
             self.percent = min(99, 100 * self._done // self._steps)
 

