@@ -20,7 +20,7 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     Order stays where it counts: pip's options (an index before another) and conda's channels.
     """
     if spec.user_managed:
-        return EnvironmentSpec(user_managed=True, interpreter=spec.interpreter)
+        return replace(spec, python_version="", pip_packages=(), conda_packages=(), conda_channels=())
     lines = [line.strip() for line in spec.pip_packages]
     options = _once(_option(line) for line in lines if line.startswith("-"))
     packages = sorted({_package(line) for line in lines if not line.startswith("-")})

@@ -220,7 +220,7 @@ class Environment:
 
     def job_variables(self, base_directory: str | None = None) -> Mapping[str, str]:
         """The variables a script gets with it: those of the conda file, then `environment_variables`."""
-        own = self.environment_variables
+        own = self.environment_variables if self.environment_variables is not None else {}
         if self.python.user_managed_dependencies or not isinstance(own, Mapping):
             return own
         return {**self.python.packages(base_directory).variables, **own}

@@ -53,7 +53,7 @@ def describe(environment: Environment) -> dict[str, Any]:
     }
     whole = {
         "name": environment.name,
-        "environmentVariables": dict(environment.environment_variables or {}),
+        "environmentVariables": _variables(environment.environment_variables),
         "inferencingStackVersion": environment.inferencing_stack_version,
         "python": sections,
         "docker": plain,
@@ -61,6 +61,12 @@ def describe(environment: Environment) -> dict[str, Any]:
     # What JSON does not know (a platform object, a path) becomes its text.
     known: dict[str, Any] = json.loads(json.dumps(whole, default=str))
     return known
+
+
+def _variables(given: Any) -> dict[str, str]:
+    if not isinstance(given, Mapping | None):
+        raise UserErrorException(f"environment_variables must be a dict, not {type(given).__name__}")
+    return {str(key): str(value) for key, value in (given or {}).items()}
 
 
 def fill(environment: Environment, data: Any, where: str) -> None:

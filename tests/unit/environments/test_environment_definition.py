@@ -259,6 +259,13 @@ def full():
 
 
 class TestFolders:
+    def test_variables_that_are_none(self, tmp_path):
+        environment = Environment("mine")
+        environment.environment_variables = ["A"]
+        with pytest.raises(UserErrorException, match="environment_variables must be a dict"):
+            environment.save_to_directory(tmp_path)
+        assert os.listdir(tmp_path) == []
+
     def test_there_and_back(self, tmp_path):
         full().save_to_directory(tmp_path / "saved")
         assert sorted(os.listdir(tmp_path / "saved")) == ["azureml_environment.json", "conda_dependencies.yml"]
