@@ -14,7 +14,6 @@ from trainmaster.environments.build_details import BuildDetails
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.docker_section import ContainerRegistry, DockerSection
 from trainmaster.environments.python_section import PythonSection
-from trainmaster.environments.sources import source_variables
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import from_plain, to_plain
@@ -194,6 +193,8 @@ class Environment:
 
     def build(self, workspace: Workspace, image_build_compute: Any = None) -> BuildDetails:
         """Builds it now, so that the first run does not have to; `image_build_compute` has no effect."""
+        from trainmaster.environments.sources import source_variables
+
         sources = source_variables(os.environ)
         answer = workspace._call("environments.build", spec=to_plain(self.to_spec()), sources=sources)
         return BuildDetails(answer["digest"], answer["folder"])

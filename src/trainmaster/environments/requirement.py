@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _CLAUSE = r"(?:===|~=|==|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+"
 _CLAUSES = rf"{_CLAUSE}(?:\s*,\s*{_CLAUSE})*\s*,?"
-_WHOLE = re.compile(
+_WHOLE = (
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*"
     r"(?:\[(?P<extras>[A-Za-z0-9._,\s-]*)\])?\s*"
     rf"(?:@\s*(?P<url>\S+)|\(\s*(?P<braced>{_CLAUSES})\s*\)|(?P<plain>{_CLAUSES}))?\s*"
@@ -41,7 +42,7 @@ def parse(text: str) -> Requirement | None:
     >>> str(parse("Scikit_Learn [B, a] < 2, >=1.0"))
     'scikit-learn[a,b]<2,>=1.0'
     """
-    found = _WHOLE.fullmatch(text.strip())
+    found = _whole().fullmatch(text.strip())
     if not found:
         return None
     clauses = re.split(r"\s*,\s*", found["plain"] or found["braced"] or "")
@@ -100,6 +101,12 @@ def _as_given(text: str, part: Requirement) -> tuple[str, ...]:
     """The clauses in the order a person wrote them."""
     bare = "".join(text.split())
     return tuple(sorted(part.clauses, key=bare.find))
+
+
+@cache
+def _whole() -> re.Pattern[str]:
+    # Compiled when it is first needed: it takes longer than the rest of this module.
+    return re.compile(_WHOLE)
 
 
 def _normal(name: str) -> str:

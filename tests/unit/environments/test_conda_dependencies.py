@@ -187,7 +187,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ("name: x\n  channels: y\n", "not YAML, line 2"),
         ("name: !!python/object/apply:os.system [ls]\n", "not YAML, line 1"),
         ("\x07", "not YAML"),
-        ("[" * 5000, "not YAML"),
+        ("[" * 1500, "not YAML"),
         ("- a\n", "not a conda environment"),
         ("just text", "not a conda environment"),
         ("dependencies: numpy\n", "'dependencies' of .* must be a list, not a text"),
