@@ -32,6 +32,17 @@ class Distribution:
 
 
 @dataclass(frozen=True)
+class ContainerSpec:
+    """The image a script runs in, with the Python and the packages that are in it."""
+
+    image: str
+    shm_size: str = ""
+    """Size of the memory that processes share, such as 2g; empty means the engine's default."""
+    arguments: tuple[str, ...] = ()
+    """Further options for the engine."""
+
+
+@dataclass(frozen=True)
 class EnvironmentSpec:
     """What the script's Python has: the user's own interpreter, or a set of packages built once per digest."""
 
@@ -53,6 +64,8 @@ class EnvironmentSpec:
     """Whether Open MPI is part of it."""
     exclude_newer: str = ""
     """A date: releases after it are not taken (a cool-down against fresh malicious ones)."""
+    container: ContainerSpec | None = None
+    """None: on the machine itself."""
 
 
 @dataclass(frozen=True)

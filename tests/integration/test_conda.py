@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import http.server
 import os
+import socket
 import sys
+import threading
 
 import pytest
 from tests.chaos.wheels import make_wheel
-from tests.conda_channel import copy_channel, make_channel, remove_package, running_python, tinytool
+from tests.conda_channel import copy_channel, make_channel, remove_package, running_python, tinytool, write_tar_bz2
 from tests.conftest import ended
 
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
@@ -41,6 +46,7 @@ def sources(channel, tmp_path_factory, monkeypatch):
     wheels = tmp_path_factory.mktemp("wheels")
     make_wheel(wheels, "tinypackage")
     make_wheel(wheels, "tqdm")
+    make_wheel(wheels, "pip")
     for name in [each for each in os.environ if each.startswith(("PIP_", "UV_", "TRAINMASTER_CONDA_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
@@ -150,6 +156,54 @@ def test_a_package_that_went_away(launch, shared, channel, monkeypatch, tmp_path
     assert "tinytool-2.0-0.tar.bz2" in message
 
 
+def test_a_package_that_was_changed(launch, shared, channel, monkeypatch, tmp_path):
+    monkeypatch.setenv(CHANNELS, copy_channel(channel, tmp_path / "damaged"))
+    (package,) = (tmp_path / "damaged").glob("*/tinytool-2.0-*")
+    package.write_bytes(package.read_bytes() + b"more")
+    message = refused(launch, shared, conda_packages=["tinytool>1"])
+    assert f"conda package {package} is not the one that its channel lists" in message
+
+
+def test_a_package_that_was_changed_on_its_way(launch, shared, channel, monkeypatch, tmp_path):
+    copy_channel(channel, tmp_path / "damaged")
+    (package,) = (tmp_path / "damaged").glob("*/tinytool-2.0-*")
+    other = tmp_path / "other"
+    other.mkdir()
+    write_tar_bz2(other, tinytool("2.0-other"))
+    package.write_bytes(next(other.iterdir()).read_bytes())
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    with served(tmp_path / "damaged") as address:
+        monkeypatch.setenv(CHANNELS, address)
+        message = refused(launch, shared, conda_packages=["tinytool>1.5"])
+    assert "hash mismatch" in message
+
+
+@contextlib.contextmanager
+def served(folder):
+    """`folder` as a web server shows it."""
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder)) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_a_channel_on_the_web(launch, channel, monkeypatch, tmp_path):
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    with served(channel) as address:
+        monkeypatch.setenv(CHANNELS, address)
+        run = launch("import tinytool", conda_packages=["tinytool!=1.0"], user_managed=False)
+        assert ended(run)["status"] == "Completed", text(run, BUILD_LOG)
+
+
 class TestWithoutAChannel:
     @pytest.fixture(autouse=True)
     def unreachable(self, monkeypatch):
@@ -178,14 +232,17 @@ class TestWithoutAChannel:
         run = launch("import tinypackage", conda_packages=["tqdm", "tinypackage"], user_managed=False)
         assert ended(run)["status"] == "Completed"
 
+    def test_pip_itself_needs_none(self, launch):
+        """conda files name pip so that conda brings it; that is no reason to ask a channel."""
+        details = ended(launch("import pip\nassert pip.NAME == 'pip'", conda_packages=["pip"], user_managed=False))
+        assert (details["status"], details["warnings"]) == ("Completed", [])
+
     def test_none_when_forbidden(self, launch, shared, monkeypatch):
         monkeypatch.setenv(TO_PIP, "0")
         assert "no conda channel could be reached" in refused(launch, shared, conda_packages=["tqdm>=0"])
 
 
 def test_a_channel_that_never_answers(launch, shared, monkeypatch):
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv(CHANNELS, f"http://127.0.0.1:{silent.getsockname()[1]}/channel")
         monkeypatch.setenv("TRAINMASTER_CONDA_TIMEOUT", "1")

@@ -12,7 +12,6 @@ from tests.conftest import ended, until
 
 from trainmaster import CondaDependencies, Environment, Experiment, ScriptRunConfig
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import EnvironmentException
 
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 
@@ -100,13 +99,6 @@ def test_no_packages_is_a_clean_environment(launch):
     run = launch("import importlib.util as u\nprint(u.find_spec('sqlalchemy'), u.find_spec('pip'))", user_managed=False)
     assert ended(run)["status"] == "Completed"
     assert text(run) == "None None\n"
-
-
-def test_conda_packages_are_refused(launch, shared):
-    with pytest.raises(EnvironmentException, match="conda packages are not in this release: numpy") as caught:
-        launch("", conda_packages=["numpy"], user_managed=False, experiment="conda")
-    assert "pip_packages" in caught.value.hint
-    assert list(Experiment(shared, "conda").get_runs()) == []
 
 
 def test_own_python(launch):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
 from trainmaster.client import dispatcher_command
 from trainmaster.dispatch.preparing import Preparation
+from trainmaster.environments.containers import Container, Mount, engine_variables, find_engine
+from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, plan_launch
@@ -38,6 +41,7 @@ def agent_plans(
         environment_variables=prepared.prefix.variables,
         run_variables=run_variables(record, spec, prepared, workspace),
         gpus=tuple(node_gpus(target, node) for node in record.nodes),
+        container=container_of(prepared, folder) if spec.environment.container else None,
     )
     manifest = str(workspace.snapshots / f"{spec.snapshot_id}.json")
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
@@ -61,6 +65,20 @@ def agent_plans(
             }
         )
     return plans
+
+
+def container_of(prepared: Preparation, folder: RunFolder) -> Container:
+    """What the processes of a run with an image run in: its folder, the kit and its data are there."""
+    engine, found = find_engine(os.environ)
+    if engine is None:
+        raise EnvironmentException("no container engine runs on this machine any more", cause=found)
+    data = [Mount(link.target) for link in prepared.data.links] if prepared.data else []
+    return Container(
+        engine=engine,
+        mounts=(Mount(str(folder.path)), Mount(prepared.kit, read_only=True), *data),
+        user=f"{os.getuid()}:{os.getgid()}",
+        variables=engine_variables(os.environ),
+    )
 
 
 def run_variables(

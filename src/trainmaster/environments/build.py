@@ -166,4 +166,8 @@ def _system_error(error: OSError) -> EnvironmentException:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Threads of py-rattler may outlive their work, and abort an interpreter that takes itself down around them.
+    os._exit(code)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import hashlib
+import os
 import time
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from trainmaster.environments import conda_names
 from trainmaster.environments.conda_channels import SETTING, channels, without_secrets
@@ -65,6 +69,7 @@ def _make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Non
     records = asyncio.run(_solved(wanted, sources, spec, seconds))
     size = sum(record.size or 0 for record in records) / 1e6
     print(f"{len(records)} conda packages, {size:.1f} MB, solved in {time.monotonic() - begun:.1f} s", flush=True)
+    _check_local_files(records)
     asyncio.run(_installed(records, folder, final, seconds))
     (folder / CONDA_LOCK).write_text(lock_text(records))
     # Without `home` this makes no virtual environment of it, but uv then writes programs that may be moved.
@@ -154,6 +159,22 @@ def _channel_error(shown: str, cause: str) -> Exception:
     if any(sign in cause for sign in _UNREACHABLE):
         return _Unavailable(f"no conda channel could be reached: {shown}", cause, hint)
     return EnvironmentException(f"a conda channel cannot be used: {shown}", cause=cause, hint=hint)
+
+
+def _check_local_files(records: Sequence[RepoDataRecord]) -> None:
+    """py-rattler compares what it downloads with the channel's index, but not what lies in a folder."""
+    for record in records:
+        path = url2pathname(urlsplit(record.url).path) if record.url.startswith("file:") else ""
+        if not record.sha256 or not os.path.isfile(path):
+            continue
+        with open(path, "rb") as file:
+            found = hashlib.file_digest(file, "sha256").digest()
+        if found != record.sha256:
+            raise EnvironmentException(
+                f"conda package {path} is not the one that its channel lists",
+                cause=f"Its SHA-256 is {found.hex()}, and {record.sha256.hex()} in the index.",
+                hint="Index the channel again, or bring back the file.",
+            )
 
 
 async def _installed(records: list[RepoDataRecord], folder: Path, final: Path, seconds: float) -> None:

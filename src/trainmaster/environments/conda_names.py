@@ -45,8 +45,18 @@ _OTHER_NAME = {
 KNOWN: Mapping[str, str] = {**{name: name for name in _SAME_NAME.split()}, **_OTHER_NAME}
 """conda's name to pip's, for packages that are safe to take from either."""
 
+_OF_PIP = ("pip", "setuptools", "wheel")
 _PACKAGE = re.compile(r"(?:\S+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)\s*(?P<rest>[^\[\]]*)")
 _CLAUSE = re.compile(r"(?P<sign>===|==|>=|<=|!=|~=|>|<|=|)\s*(?P<release>\d[A-Za-z0-9.!+_]*?)(?P<any>\.?\*)?")
+
+
+def needs_conda(conda_packages: Iterable[str]) -> bool:
+    """Whether a conda channel is needed for them. conda files name pip because conda wants it so: pip can do that.
+
+    >>> needs_conda(["pip"]), needs_conda(["pip", "numpy"])
+    (False, True)
+    """
+    return any(package_name(to_pip(package) or "") not in _OF_PIP for package in conda_packages)
 
 
 def stand_in(conda_packages: Iterable[str], every: bool = False) -> tuple[list[str], list[str]]:

@@ -7,7 +7,11 @@ from typing import Any
 
 
 class DockerSection:
-    """`environment.docker`: kept, and without effect, because there is no container engine here."""
+    """`environment.docker`: the image to run in, by docker, podman or apptainer, where one of them runs.
+
+    An image counts when `enabled` is set (or DockerConfiguration(use_docker=True) is given) and brings its own Python
+    and packages. Images are not built here: a Dockerfile is kept, and refused at submit.
+    """
 
     def __init__(self) -> None:
         self.enabled = False
@@ -46,10 +50,6 @@ class DockerSection:
     def build_context(self, value: Any) -> None:
         self._set("build_context", value)
 
-    def requested(self) -> bool:
-        """Whether a container was asked for."""
-        return bool(self.enabled or self._base[1] or getattr(self.base_image_registry, "address", None))
-
     def _get(self, kind: str) -> Any:
         return self._base[1] if self._base[0] == kind else None
 
@@ -63,7 +63,7 @@ class DockerSection:
 
 
 class ContainerRegistry:
-    """Where a private image is; kept, and without effect here."""
+    """Where a private image is. The address counts; log in with the engine's own `login`, passwords are not used."""
 
     def __init__(self) -> None:
         self.address: str | None = None

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from trainmaster.environments import open_mpi
 from trainmaster.environments.canonical import canonical
+from trainmaster.environments.conda_names import needs_conda
 from trainmaster.environments.manifest import is_whole
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import WorkspaceFolder
@@ -58,6 +59,9 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
 
     `shared` is a folder of ready environments that is looked at first, such as one an administrator fills.
     """
+    if spec.container is not None:
+        # The Python of the image; nothing is built.
+        return Prefix(python=spec.interpreter or "python")
     if spec.user_managed:
         return _users_own(spec)
     name = digest(spec)
@@ -92,6 +96,10 @@ def is_ready(folder: Path) -> bool:
 
 def check_buildable(spec: EnvironmentSpec) -> None:
     """Refuses what no builder of this release can make."""
+    if spec.container is not None:
+        from trainmaster.environments import containers
+
+        containers.check(spec, os.environ)
     if spec.horovod and not spec.user_managed:
         # Not at the top: what is compiled knows prefixes.
         from trainmaster.environments import compiled
@@ -111,7 +119,7 @@ def built(folder: Path, path: str) -> Prefix:
 
 
 def _warnings(spec: EnvironmentSpec, folder: Path) -> tuple[str, ...]:
-    if spec.conda_packages and not (folder / CONDA_LOCK).is_file():
+    if needs_conda(spec.conda_packages) and not (folder / CONDA_LOCK).is_file():
         # The builder could reach no channel, and said so in its log.
         return (f"conda packages were taken from pip: {', '.join(spec.conda_packages)}",)
     return ()

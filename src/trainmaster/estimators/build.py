@@ -64,7 +64,7 @@ def _environment(source_directory: str, settings: Settings) -> Environment:
     docker = environment.docker
     docker.gpu_support = settings.use_gpu
     if settings.custom_docker_image:
-        docker.base_image = settings.custom_docker_image
+        docker.enabled, docker.base_image = True, settings.custom_docker_image
     if settings.image_registry_details is not None:
         docker.base_image_registry = settings.image_registry_details
     docker.shm_size = settings.shm_size or docker.shm_size

@@ -11,9 +11,11 @@ from trainmaster.environments.definition import Environment
 from trainmaster.errors import UserErrorException
 from trainmaster.estimators import data, not_yet, values
 from trainmaster.estimators.arguments import Arguments
+from trainmaster.estimators.container import with_container
 from trainmaster.estimators.distribution import distribution_of, node_count_of
 from trainmaster.estimators.environment_variables import environment_variables, warn_reserved
 from trainmaster.estimators.inherited import inherited
+from trainmaster.estimators.mpi_environment import for_distribution
 from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.job import DataBinding, JobSpec
@@ -42,8 +44,10 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
     if config.data or config.output_data:
         not_yet.dataset("data" if config.data else "output_data")
     arguments = _with_resume(program.arguments, resume_from)
-    variables = _variables(config)
+    environment = _environment(config)
+    variables = _variables(config, program.source_directory)
     _warn_ignored(config)
+    distribution = distribution_of(config)
     return JobSpec(
         source_directory=program.source_directory,
         target=config.target,
@@ -51,8 +55,12 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
         command=program.command,
         arguments=arguments.words,
         node_count=node_count_of(config),
-        distribution=distribution_of(config),
-        environment=_environment(config).to_spec(),
+        distribution=distribution,
+        environment=with_container(
+            for_distribution(environment.to_spec(program.source_directory), distribution), environment, config
+        ),
+        environment_name=environment.name,
+        environment_version=environment.registered_version(),
         environment_variables=variables,
         inherited_variables=inherited(os.environ),
         data=data.merged((*arguments.data, *inputs, *data.configured(config.data_references))),
@@ -81,9 +89,10 @@ def _environment(config: RunConfiguration) -> Environment:
     return config.environment
 
 
-def _variables(config: RunConfiguration) -> dict[str, str]:
+def _variables(config: RunConfiguration, source_directory: str) -> dict[str, str]:
+    of_environment = _environment(config).job_variables(source_directory)
     variables = {
-        **environment_variables("environment.environment_variables", _environment(config).environment_variables),
+        **environment_variables("environment.environment_variables", of_environment),
         **environment_variables("environment_variables", config.environment_variables),
     }
     warn_reserved(variables)
@@ -94,5 +103,3 @@ def _warn_ignored(config: RunConfiguration) -> None:
     python = config.environment.python
     if python.user_managed_dependencies and any(getattr(python.conda_dependencies, "pip_packages", ())):
         warn("the packages of conda_dependencies are ignored, because the environment is user managed")
-    if getattr(config.docker, "use_docker", False) or config.environment.docker.requested():
-        warn(f"the container settings are ignored: target {config.target!r} has no container engine")

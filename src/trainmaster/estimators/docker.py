@@ -1,4 +1,4 @@
-"""DockerConfiguration: accepted, and without effect, because there is no container engine here."""
+"""DockerConfiguration: whether a run that names an image runs in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 
 class DockerConfiguration:
-    """Whether and how to run in a container; a submit that asks for one warns that it is ignored."""
+    """Whether and how to run in the image of the environment (`environment.docker.base_image`).
+
+    Without an image it changes nothing: the run is on the machine itself, with the packages of its environment.
+    """
 
     def __init__(
         self,

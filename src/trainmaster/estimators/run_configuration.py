@@ -67,8 +67,8 @@ class RunConfiguration:
         self.data: dict[str, Any] = {}
         self.output_data: dict[str, Any] = {}
         self.source_directory_data_store: Any = None
-        # Kept for programs that set them; a run here has no use for them.
         self.docker: DockerConfiguration = DockerConfiguration()
+        # Kept for programs that set them; a run here has no use for them.
         self.history = HistoryConfiguration()
         self.amlcompute = AmlComputeConfiguration()
         self.container_instance = ContainerInstanceConfiguration()

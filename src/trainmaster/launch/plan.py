@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainmaster.environments.containers import Container
 from trainmaster.errors import TrainingException
 from trainmaster.job import JobSpec
 
@@ -24,6 +25,8 @@ class Launch:
     """Of the run: TRAINMASTER_*, AZUREML_*, data references."""
     gpus: Sequence[Sequence[str]] = ((),)
     """For each node of the run, the GPUs it has."""
+    container: Container | None = None
+    """What its processes run in, when the spec names an image."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,12 @@ Planner = Callable[[JobSpec, Launch], tuple[NodePlan, ...]]
 
 def plan_launch(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     """The plan of every node of the run."""
-    return planner(spec)(spec, launch)
+    plans = planner(spec)(spec, launch)
+    if spec.environment.container is None or launch.container is None:
+        return plans
+    from trainmaster.launch.container import in_containers
+
+    return in_containers(plans, spec, launch, spec.environment.container, launch.container)
 
 
 def planner(spec: JobSpec) -> Planner:

@@ -8,6 +8,7 @@ import pytest
 from estimator_doubles import Path, Reference, Store, Target
 
 from trainmaster.datastores import DataPath, DataReference
+from trainmaster.environments.definition import ContainerRegistry
 from trainmaster.errors import ExperimentExecutionException, TrainingException, UserErrorException
 from trainmaster.estimators import (
     Environment,
@@ -22,7 +23,7 @@ from trainmaster.estimators import (
     TensorFlow,
     TensorflowConfiguration,
 )
-from trainmaster.job import DataBinding, Distribution, dump_spec, load_spec
+from trainmaster.job import ContainerSpec, DataBinding, Distribution, dump_spec, load_spec
 
 ARGUMENTS = [
     ({}, []),
@@ -298,15 +299,40 @@ class TestEnvironment:
         with pytest.warns(UserWarning, match="ignored, because the environment is user managed"):
             assert estimator.compile({}).environment.pip_packages == ()
 
-    @pytest.mark.parametrize(
-        "settings",
-        [{"use_docker": True}, {"custom_docker_image": "image"}, {"custom_docker_image": "i", "shm_size": "4g"}],
-    )
-    def test_containers_are_ignored_with_a_word(self, make, settings):
-        estimator = make(Estimator, **settings)
-        with pytest.warns(UserWarning, match="container settings are ignored: target 'local'") as caught:
-            estimator.compile({})
+    @pytest.mark.parametrize("settings", [{"use_docker": True}, {"use_docker": True, "shm_size": "4g"}, {}])
+    def test_containers_without_an_image_are_no_word_worth(self, make, settings):
+        assert make(Estimator, **settings).compile({}).environment.container is None
+
+    def test_an_image(self, make):
+        registry = ContainerRegistry()
+        registry.address = "registry.example"
+        settings = {"custom_docker_image": "org/image:1", "shm_size": "4g", "image_registry_details": registry}
+        environment = make(Estimator, **settings).compile({}).environment
+        assert environment.container == ContainerSpec("registry.example/org/image:1", shm_size="4g")
+
+    def test_the_python_of_an_image_is_not_the_one_that_submits(self, make):
+        environment = make(Estimator, custom_docker_image="image", user_managed=True).compile({}).environment
+        assert (environment.user_managed, environment.interpreter) == (True, "python")
+
+    def test_an_image_that_is_not_enabled_is_told(self, make):
+        mine = Environment("mine")
+        mine.docker.base_image = "image"
+        with pytest.warns(UserWarning, match="'image' is not used, because docker.enabled is not set") as caught:
+            assert make(Estimator, environment_definition=mine).compile({}).environment.container is None
         assert [one.filename for one in caught] == [__file__]
+
+    @pytest.mark.parametrize(("name", "value"), [("base_dockerfile", "FROM x"), ("build_context", object())])
+    def test_images_are_not_built(self, make, name, value):
+        mine = Environment("mine")
+        mine.docker.enabled = True
+        setattr(mine.docker, name, value)
+        with pytest.raises(TrainingException, match="images are not built here"):
+            make(Estimator, environment_definition=mine).compile({})
+
+    @pytest.mark.parametrize("image", ["--privileged", "two words"])
+    def test_what_is_no_image(self, make, image):
+        with pytest.raises(UserErrorException, match="must be the name of an image"):
+            make(Estimator, custom_docker_image=image).compile({})
 
     def test_reserved_variables_are_told(self, make):
         estimator = make(Estimator, environment_variables={"AZUREML_RUN_ID": "x", "MINE": "y"})

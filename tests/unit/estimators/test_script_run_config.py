@@ -20,7 +20,7 @@ from trainmaster.estimators import (
     ScriptRunConfig,
     TensorflowConfiguration,
 )
-from trainmaster.job import Distribution, dump_spec, load_spec
+from trainmaster.job import ContainerSpec, Distribution, dump_spec, load_spec
 
 
 def test_defaults(project):
@@ -92,8 +92,10 @@ def test_settings(project):
         docker_runtime_config=DockerConfiguration(use_docker=True),
         resume_from=Path("runs/1"),
     )
-    with pytest.warns(UserWarning, match="container settings are ignored: target 'cluster'"):
-        spec = config.compile({})
+    spec = config.compile({})
+    assert spec.environment.container is None
+    environment.docker.base_image, environment.docker.arguments = "image", ["--cpus", "2"]
+    assert config.compile({}).environment.container == ContainerSpec("image", "2g", ("--cpus", "2"))
     assert (spec.target, spec.environment.pip_packages) == ("cluster", ("numpy",))
     assert spec.max_run_duration_seconds is None
     assert spec.arguments == ("--resume-from", "$AZUREML_DATAREFERENCE_MODEL_LOCATION")
