@@ -24,13 +24,14 @@ _PROGRAMS = (("a C++ compiler", ("c++", "g++", "clang++")), ("make", ("make", "g
 
 
 def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
-    """Refuses at once what cannot be compiled on this machine."""
+    """Refuses at once what cannot be had or compiled on this machine."""
+    path = environ.get("PATH", os.defpath)
+    given = _takes_wheel(spec, environ) or open_mpi.named_by_user(spec) or spec.conda_packages
+    if (spec.open_mpi or spec.horovod) and not given and open_mpi.of_system(path) is None:
+        raise open_mpi.missing()
     if not spec.horovod:
         return
     recipes.check(spec)
-    path = environ.get("PATH", os.defpath)
-    if not spec.open_mpi and not open_mpi.named_by_user(spec) and open_mpi.of_system(path) is None:
-        raise open_mpi.missing()
     absent = [name for name, commands in _PROGRAMS if not any(shutil.which(each, path=path) for each in commands)]
     if absent and not wheel.any_kept(spec.horovod, environ):
         raise EnvironmentException(
@@ -40,11 +41,15 @@ def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
         )
 
 
-def completed(spec: EnvironmentSpec) -> EnvironmentSpec:
+def completed(spec: EnvironmentSpec, environ: Mapping[str, str] = os.environ) -> EnvironmentSpec:
     """`spec` with the packages that Open MPI and Horovod bring, to be locked with the others."""
-    added = [] if open_mpi.named_by_user(spec) or not spec.open_mpi else [recipes.open_mpi_wheel(spec.horovod)]
+    added = [recipes.open_mpi_wheel(spec.horovod)] if _takes_wheel(spec, environ) else []
     added += recipes.needed_by(spec)
     return replace(spec, pip_packages=(*spec.pip_packages, *added)) if added else spec
+
+
+def _takes_wheel(spec: EnvironmentSpec, environ: Mapping[str, str]) -> bool:
+    return spec.open_mpi and not open_mpi.named_by_user(spec) and open_mpi.in_environment(environ)
 
 
 def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:

