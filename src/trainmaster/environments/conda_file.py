@@ -93,7 +93,13 @@ def _load(text: str, where: str) -> Any:
     import yaml
 
     try:
-        return yaml.safe_load(text)
+        loader = yaml.SafeLoader(text)
+        try:
+            node = loader.get_single_node()
+            _refuse_twice(node, where)
+            return None if node is None else loader.construct_document(node)
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         cause = ", ".join(part for part in (error.context, error.problem) if part)
@@ -102,6 +108,15 @@ def _load(text: str, where: str) -> Any:
     raise UserErrorException(
         f"{where} is not YAML{line}", cause=cause, hint="Lists are lines that begin with '- ', one level deeper."
     )
+
+
+def _refuse_twice(node: Any, where: str) -> None:
+    """YAML readers silently take the last of two keys, and the packages of the first would be lost."""
+    seen: set[str] = set()
+    for key, _ in node.value if node is not None and node.id == "mapping" else ():
+        if key.value in seen:
+            raise UserErrorException(f"{where}, line {key.start_mark.line + 1}: the key {key.value!r} is there twice")
+        seen.add(str(key.value))
 
 
 def _dependencies(data: Any, where: str) -> tuple[list[str], list[str]]:

@@ -8,12 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from trainmaster.environments import pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.python_range import choose, is_range
 from trainmaster.environments.requirement import package_name
 from trainmaster.environments.requirements_file import check_no_other_file, check_requirement
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.notices import warn
+
+_NEWEST_MINOR = 14
 
 
 class PythonSection:
@@ -33,11 +37,12 @@ class PythonSection:
         if self.user_managed_dependencies:
             return EnvironmentSpec(user_managed=True, interpreter=_interpreter(self.interpreter_path))
         packages = self.packages(base_directory)
+        python, conda_packages = _python_of(packages)
         return replace(
             self.recipe,
-            python_version=".".join(packages.get_python_version().split(".")[:2]),
+            python_version=python,
             pip_packages=(*_options(packages), *_without_sdk(packages)),
-            conda_packages=tuple(name for name in packages.conda_packages if not name.startswith("python=")),
+            conda_packages=conda_packages,
             conda_channels=tuple(packages.conda_channels),
         )
 
@@ -76,6 +81,25 @@ class PythonSection:
             open_mpi=spec.open_mpi,
             exclude_newer=spec.exclude_newer,
         )
+
+
+def _python_of(packages: CondaDependencies) -> tuple[str, tuple[str, ...]]:
+    """The Python to build with, empty for the one that submits, and the conda packages without it."""
+    version = ".".join(packages.get_python_version().split(".")[:2])
+    others = [name for name in packages.conda_packages if not name.startswith("python=")]
+    ranges = [name for name in others if is_range(name)]
+    if version or len(ranges) != 1:
+        return version, tuple(others)
+    running = pythons.running_version()
+    chosen = choose(ranges[0], [running]) or choose(ranges[0], _others())
+    if chosen is None:
+        return "", tuple(others)
+    return "" if chosen == running else chosen, tuple(name for name in others if name not in ranges)
+
+
+def _others() -> list[str]:
+    """The Pythons of this machine, newest first, then those that conda may bring."""
+    return [*reversed(pythons.all_pythons()), *(f"3.{minor}" for minor in range(_NEWEST_MINOR, 5, -1))]
 
 
 def _options(packages: CondaDependencies) -> list[str]:

@@ -188,6 +188,8 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ("name: !!python/object/apply:os.system [ls]\n", "not YAML, line 1"),
         ("\x07", "not YAML"),
         ("[" * 1500, "not YAML"),
+        ("dependencies:\n- a\ndependencies:\n- b\n", "line 3: the key 'dependencies' is there twice"),
+        ("name: a\n---\nname: b\n", "not YAML, line 2"),
         ("- a\n", "not a conda environment"),
         ("just text", "not a conda environment"),
         ("dependencies: numpy\n", "'dependencies' of .* must be a list, not a text"),

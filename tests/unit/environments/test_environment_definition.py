@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from trainmaster.environments import pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import ContainerRegistry, Environment
 from trainmaster.environments.definition_file import describe
@@ -105,6 +106,17 @@ class TestEnvironment:
         environment.python.conda_dependencies.set_pip_requirements(["-r other.txt"])
         with pytest.raises(UserErrorException, match="another file"):
             environment.to_spec()
+
+    def test_a_range_of_pythons(self, monkeypatch):
+        monkeypatch.setattr(pythons, "all_pythons", lambda: {"3.6": "/a", "3.7": "/b", "3.11": "/c"})
+        environment = Environment("mine")
+        packages = CondaDependencies.create(conda_packages=["python>=3.6", "numpy"])
+        environment.python.conda_dependencies = packages
+        assert environment.to_spec() == EnvironmentSpec(conda_packages=("numpy",))
+        environment.python.conda_dependencies = CondaDependencies.create(conda_packages=["python >=3.6,<3.9"])
+        assert environment.to_spec() == EnvironmentSpec(python_version="3.7")
+        environment.python.conda_dependencies = CondaDependencies.create(conda_packages=["python<3"])
+        assert environment.to_spec() == EnvironmentSpec(conda_packages=("python<3",))
 
     def test_the_way_back(self):
         spec = EnvironmentSpec(
