@@ -80,6 +80,7 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools) ->
         print(f"environment {name} is not whole any more (files are missing) and is built again", flush=True)
     numbers = [_number(path) for path in folder.glob(f"{name}.*")]
     final = folder / f"{name}.{max([0, *numbers]) + 1}"
+    print(f"building environment {final.name}", flush=True)
     try:
         _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools)
     except AzureMLException as error:

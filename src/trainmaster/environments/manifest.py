@@ -61,7 +61,7 @@ def is_whole(folder: Path) -> bool:
         now = {place: os.stat(f"{folder}/{place}").st_mtime_ns for place in times}
         changed = [place for place, time in times.items() if now[place] != time]
         if not changed:
-            return True
+            return bool(times)
         names = json.loads((folder / _NAMES).read_bytes())
         whole = all(set(names[place]) <= set(os.listdir(f"{folder}/{place}")) for place in changed)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -1,0 +1,454 @@
+"""The builder with real uv and wheels made on the spot: locks, CPU and CUDA, refreshing, tampering, bad sources."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.chaos.wheels import make_wheel
+from tests.conftest import ended
+
+from trainmaster.environments import facts, lock, prefix, tidy
+from trainmaster.environments.build import build
+from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
+from trainmaster.plain import to_plain
+
+BUILD_LOG = "azureml-logs/20_image_build_log.txt"
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder of wheels that stay as they are, and one of two torches: for CPU, and for CUDA."""
+    folder = tmp_path_factory.mktemp("wheels")
+    for name in ("tinypackage", "otherpackage", "lastpackage"):
+        make_wheel(folder, name)
+    make_wheel(folder, "needsother", requires=["otherpackage==1.0"])
+    make_wheel(folder, "hatesother", requires=["otherpackage>=2"])
+    make_wheel(folder, "foreign", tag="cp38-cp38-manylinux_2_17_x86_64")
+    make_wheel(folder, "torch", "2.13.0", requires=["nvidia-fake"])
+    make_wheel(folder, "torch", "1.4.0")
+    make_wheel(folder, "nvidia-fake")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def cpu_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cpu")
+    make_wheel(folder, "torch", "2.13.0+cpu")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def sources(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages come from the wheels alone."""
+    for name in [each for each in os.environ if each.startswith(("PIP_", "UV_", "TRAINMASTER_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+
+
+def spec(*packages: str, **more: Any) -> EnvironmentSpec:
+    return EnvironmentSpec(pip_packages=packages, **more)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def locked(folder: Path) -> dict[str, str]:
+    return {pin.name: pin.version for pin in lock.pins((folder / "environment.lock").read_text())}
+
+
+def answer(folder: Path, code: str) -> str:
+    done = subprocess.run([folder / "bin/python", "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+# The lock
+
+
+def test_the_lock_names_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = build(tmp_path, spec("needsother"))
+    assert locked(folder) == {"needsother": "1.0", "otherpackage": "1.0"}
+    assert answer(folder, "import needsother, otherpackage; print('both')") == "both"
+    text = (folder / "environment.lock").read_text()
+    assert "# resolved on 20" in text
+    assert str(tmp_path) not in text
+    log = capsys.readouterr().out
+    assert log.index("uv pip compile needsother") < log.index("+ otherpackage==1.0") < log.index("is ready after")
+
+
+def test_no_packages_have_a_lock_too(tmp_path: Path) -> None:
+    assert locked(build(tmp_path, spec())) == {}
+
+
+def test_a_lock_freezes_what_was_not_pinned(tmp_path: Path, wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = tmp_path / "mine"
+    make_wheel(mine, "moves", "1.0")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(mine))
+    first = build(tmp_path / "e", spec("moves"))
+    make_wheel(mine, "moves", "2.0")
+    assert build(tmp_path / "e", spec("moves")) == first
+    second = build(tmp_path / "e", spec("moves"), refresh=True)
+    assert (locked(first), locked(second)) == ({"moves": "1.0"}, {"moves": "2.0"})
+    assert answer(first, "import moves; print('the old one still runs')")
+    assert prefix.ready(tmp_path / "e", second.stem) == second
+    assert build(tmp_path / "e", spec("moves")) == second
+
+
+def test_options_among_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_wheel(tmp_path / "hidden", "hiddenpackage")
+    folder = build(tmp_path / "e", spec(f"--find-links {tmp_path}/hidden", "hiddenpackage", "tinypackage"))
+    assert locked(folder) == {"hiddenpackage": "1.0", "tinypackage": "1.0"}
+
+
+@pytest.fixture
+def dated(tmp_path: Path) -> Iterator[str]:
+    """The address of an index whose package `moves` has an old release, and one of yesterday."""
+    days = {
+        "1.0": "2020-01-01T00:00:00Z",
+        "2.0": (datetime.now(UTC) - timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+    files = [
+        {"filename": make_wheel(tmp_path / "dated", "moves", version).name, "upload-time": day}
+        for version, day in days.items()
+    ]
+
+    class Index(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            name = self.path.rpartition("/")[2]
+            content = (tmp_path / "dated" / name).read_bytes() if name else json.dumps(page).encode()
+            self.send_response(200)
+            self.send_header(
+                "Content-Type", "application/octet-stream" if name else "application/vnd.pypi.simple.v1+json"
+            )
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *words: object) -> None:
+            """Says nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Index) as server:
+        address = f"http://127.0.0.1:{server.server_port}"
+        page = {
+            "meta": {"api-version": "1.1"},
+            "name": "moves",
+            "files": [{**file, "url": f"{address}/files/{file['filename']}", "hashes": {}} for file in files],
+        }
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"{address}/simple"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("field", "variable", "taken"),
+    [
+        ("", "", "2.0"),
+        ("7 days", "", "1.0"),
+        ("2021-01-01", "", "1.0"),
+        ("", "7 days", "1.0"),
+        ("1 hour", "7 days", "2.0"),
+    ],
+)
+def test_a_cool_down(
+    tmp_path: Path, dated: str, field: str, variable: str, taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", dated)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRAINMASTER_EXCLUDE_NEWER", variable)
+    folder = build(tmp_path / "e", spec("moves", exclude_newer=field))
+    assert locked(folder) == {"moves": taken}
+    assert ("no release after" in (folder / "environment.lock").read_text()) == bool(field or variable)
+
+
+def test_a_cool_down_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentException, match="'7 days', not 'soon'"):
+        build(tmp_path, spec("tinypackage", exclude_newer="soon"))
+
+
+def test_passwords_are_shown_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str], wheels: Path) -> None:
+    folder = build(tmp_path, spec("--extra-index-url http://me:hunter2@127.0.0.1:9/simple", "tinypackage"))
+    kept = [path for path in folder.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
+    assert kept == []
+    assert "hunter2" not in "".join(capfd.readouterr())
+
+
+# CPU and CUDA
+
+
+def test_a_cpu_run_takes_the_cpu_build(
+    tmp_path: Path, wheels: Path, cpu_wheels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{wheels} {cpu_wheels}")
+    assert locked(build(tmp_path, spec("torch==2.13.0", accelerator="cpu"))) == {"torch": "2.13.0+cpu"}
+    assert "torch 2.13.0+cpu: CPU build from" in capsys.readouterr().out
+
+
+def test_a_cuda_run_takes_the_cuda_build(
+    tmp_path: Path, wheels: Path, cpu_wheels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{wheels} {cpu_wheels}")
+    folder = build(tmp_path, spec("torch==2.13.0", accelerator="cuda"))
+    assert locked(folder) == {"torch": "2.13.0", "nvidia-fake": "1.0"}
+    assert "torch 2.13.0: CUDA build from" in capsys.readouterr().out
+
+
+def test_a_cuda_run_without_a_cuda_build(
+    tmp_path: Path, cpu_wheels: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(cpu_wheels))
+    assert locked(build(tmp_path, spec("torch", accelerator="cuda"))) == {"torch": "2.13.0+cpu"}
+    assert "no CUDA build" in capsys.readouterr().out
+
+
+def test_cuda_is_refused_for_a_cpu_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(EnvironmentException, match=r"only a CUDA build of torch 2\.13\.0") as refused:
+        build(tmp_path, spec("torch==2.13.0", accelerator="cpu"))
+    assert "nvidia-fake" in refused.value.cause
+    assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir()]
+    monkeypatch.setenv("TRAINMASTER_ALLOW_CUDA", "1")
+    assert "nvidia-fake" in locked(build(tmp_path, spec("torch==2.13.0", accelerator="cpu")))
+
+
+def test_old_releases_have_cuda_inside_and_are_taken(tmp_path: Path) -> None:
+    assert locked(build(tmp_path, spec("torch==1.4.0", accelerator="cpu"))) == {"torch": "1.4.0"}
+
+
+def test_any_takes_what_comes(tmp_path: Path) -> None:
+    assert "nvidia-fake" in locked(build(tmp_path, spec("torch==2.13.0")))
+
+
+# Whole or not
+
+
+@pytest.mark.parametrize("what", ["module", "package information", "python", "manifest", "everything but the top"])
+def test_what_was_tampered_with_is_built_again(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    first = build(tmp_path, spec("tinypackage"))
+    packages = next(first.glob("lib/python3*/site-packages"))
+    if what == "module":
+        (packages / "tinypackage.py").unlink()
+    elif what == "package information":
+        shutil.rmtree(packages / "tinypackage-1.0.dist-info")
+    elif what == "python":
+        (first / "bin/python").unlink()
+    elif what == "manifest":
+        (first / "manifest.json").unlink()
+    else:
+        shutil.rmtree(first / "lib")
+    assert prefix.ready(tmp_path, first.stem) is None
+    second = build(tmp_path, spec("tinypackage"))
+    assert second.name == f"{first.stem}.2"
+    assert "built again" in capsys.readouterr().out
+    assert answer(second, "import tinypackage; print(tinypackage.NAME)") == "tinypackage"
+
+
+def test_an_import_or_an_addition_is_no_damage(tmp_path: Path) -> None:
+    folder = build(tmp_path, spec("tinypackage"))
+    answer(folder, "import tinypackage, sys; open(sys.prefix + '/bin/added', 'w').close()")
+    assert build(tmp_path, spec("tinypackage")) == folder
+
+
+def test_a_builder_killed_just_before_the_name(tmp_path: Path) -> None:
+    """The folder is there, complete, but no name leads to it: it is not used, and nothing is in the way."""
+    first = build(tmp_path, spec("tinypackage"))
+    (tmp_path / first.stem).unlink()
+    assert prefix.ready(tmp_path, first.stem) is None
+    assert build(tmp_path, spec("tinypackage")).name == f"{first.stem}.2"
+
+
+# Sources that do not answer, and packages that do not fit
+
+
+@pytest.fixture
+def hanging() -> Iterator[str]:
+    """The address of an index that takes every question and answers none."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    taken: list[socket.socket] = []
+
+    def take() -> None:
+        while True:
+            try:
+                taken.append(listener.accept()[0])
+            except OSError:
+                return
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/simple"
+    listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+    thread.join()
+    for each in taken:
+        each.close()
+
+
+def test_an_index_that_hangs(tmp_path: Path, hanging: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", hanging)
+    monkeypatch.setenv("UV_HTTP_TIMEOUT", "1")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(EnvironmentException) as failed:
+        build(tmp_path, spec("no-such-package"))
+    assert "operation timed out" in failed.value.cause
+    assert "UV_HTTP_TIMEOUT" in failed.value.hint
+
+
+def test_an_index_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(EnvironmentException) as failed:
+        build(tmp_path, spec("no-such-package"))
+    assert "Connection refused" in failed.value.cause
+    assert "cannot be reached" in failed.value.hint
+
+
+@pytest.mark.parametrize(
+    ("packages", "cause", "hint"),
+    [
+        (("no-such-package",), "no-such-package was not found", "spelling"),
+        (("needsother", "hatesother"), "needsother", "relax"),
+        (("foreign",), "cp38", "python_version"),
+        (("tinypackage==7",), "tinypackage==7", "relax"),
+        (("tiny package!",), "tiny package!", "names and versions"),
+    ],
+)
+def test_the_resolvers_own_words(tmp_path: Path, packages: tuple[str, ...], cause: str, hint: str) -> None:
+    with pytest.raises(EnvironmentException) as failed:
+        build(tmp_path, spec(*packages))
+    assert cause in failed.value.cause
+    assert hint in failed.value.hint
+    assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir()]
+
+
+# Many at once
+
+
+def start(folder: Path, wanted: EnvironmentSpec, *more: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "trainmaster.environments.build", str(folder), json.dumps(to_plain(wanted))]
+    return subprocess.Popen(
+        [*command, str(os.getpid()), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_ten_builders_build_once(tmp_path: Path) -> None:
+    builders = [start(tmp_path, spec("tinypackage", "otherpackage")) for _ in range(10)]
+    logs = [builder.communicate(timeout=60)[0] for builder in builders]
+    assert [builder.returncode for builder in builders] == [0] * 10
+    assert sum("is ready after" in log for log in logs) == 1
+    assert len([path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()]) == 1
+
+
+def test_ten_builders_of_what_cannot_be_built_ask_once(tmp_path: Path) -> None:
+    first = start(tmp_path / "e", spec("no-such-package"))
+    others = [start(tmp_path / "e", spec("no-such-package")) for _ in range(9)]
+    said = [builder.communicate(timeout=60) for builder in (first, *others)]
+    assert all(builder.returncode == 1 for builder in (first, *others))
+    assert all("no-such-package was not found" in errors for _, errors in said)
+    # Those that waited learned it from the one that asked; those that came when it was over asked again.
+    assert all(("waiting for" in log) == ("the other run could not build it" in log) for log, _ in said)
+
+
+# Shared folders
+
+
+def test_a_folder_of_ready_environments(tmp_path: Path, launch: Callable[..., Any], shared: Any) -> None:
+    wanted = EnvironmentSpec(pip_packages=("lastpackage", "tinypackage"))
+    folder = build(tmp_path / "shared", wanted)
+    assert prefix.find(wanted, _workspace(tmp_path), "", str(tmp_path / "shared")).folder == str(folder)
+    assert prefix.find(wanted, _workspace(tmp_path), "") is None
+
+
+def test_a_run_uses_a_read_only_folder(
+    tmp_path: Path, launch: Callable[..., Any], shared: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = launch("import otherpackage", pip_packages=["otherpackage"], user_managed=False)
+    assert ended(first)["status"] == "Completed"
+    own = shared.path / "environments"
+    shared_place = tmp_path / "all"
+    shutil.copytree(own, shared_place, symlinks=True)
+    monkeypatch.setenv("TRAINMASTER_ENVIRONMENTS", str(shared_place))
+    run = launch("import sys; print(sys.prefix)", pip_packages=["otherpackage"], user_managed=False)
+    assert ended(run)["status"] == "Completed"
+    assert run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"].startswith(str(shared_place))
+
+
+def _workspace(tmp_path: Path) -> Any:
+    from trainmaster.folders import WorkspaceFolder
+
+    return WorkspaceFolder(tmp_path / "workspace")
+
+
+# Runs
+
+
+def test_every_run_keeps_the_lock(launch: Callable[..., Any], shared: Any) -> None:
+    runs = [launch("import lastpackage", pip_packages=["lastpackage"], user_managed=False) for _ in range(2)]
+    assert [ended(run)["status"] for run in runs] == ["Completed"] * 2
+    again = launch("import lastpackage", pip_packages=["lastpackage"], user_managed=False)
+    assert ended(again)["status"] == "Completed"
+    texts = [(shared.path / "runs" / run.id / "environment.lock").read_text() for run in [*runs, again]]
+    assert len(set(texts)) == 1
+    assert "lastpackage==1.0" in texts[0]
+    assert BUILD_LOG not in again.get_file_names()
+
+
+def test_an_own_python_has_no_lock(launch: Callable[..., Any], shared: Any) -> None:
+    run = launch("")
+    ended(run)
+    assert not (shared.path / "runs" / run.id / "environment.lock").exists()
+
+
+def test_one_in_use_is_never_removed(launch: Callable[..., Any], shared: Any, gate: Callable[..., Any]) -> None:
+    door = gate("door")
+    run = launch(f"{door.wait}; import tinypackage", pip_packages=["tinypackage"], user_managed=False)
+    door.await_arrival()
+    place = shared.path / "environments"
+    (folder,) = [path for path, runs in shared._call("environments.in_use").items() if run.id in runs]
+    wanted = EnvironmentSpec(pip_packages=("tinypackage",))
+    newer = shared._call("environments.build", spec=to_plain(wanted), refresh=True)["folder"]
+    assert newer != folder
+    assert run.id in shared._call("environments.in_use")[folder]
+    assert shared._call("environments.remove", names=[Path(folder).name, Path(newer).name]) == []
+    door.open()
+    assert ended(run)["status"] == "Completed"
+    assert shared._call("environments.remove", names=[Path(folder).name]) == [Path(folder).name]
+    assert not Path(folder).exists()
+    assert prefix.ready(place, Path(newer).stem) == Path(newer)
+
+
+def test_a_failed_build_on_request_is_an_error(shared: Any) -> None:
+    with pytest.raises(EnvironmentException, match="no-such-package was not found"):
+        shared._call("environments.build", spec=to_plain(spec("no-such-package")))
+
+
+def test_the_use_is_remembered(launch: Callable[..., Any], shared: Any) -> None:
+    run = launch("", pip_packages=["needsother"], user_managed=False)
+    assert ended(run)["status"] == "Completed"
+    note = json.loads((shared.path / "runs" / run.id / "environment.json").read_text())
+    folder = Path(note["folder"])
+    os.utime(folder / "environment.json", (1, 1))
+    assert ended(launch("", pip_packages=["needsother"], user_managed=False))["status"] == "Completed"
+    assert facts.last_used(folder) > 1000
+    assert facts.read(folder).specification.pip_packages == ("needsother",)
+    assert tidy.described(folder).current

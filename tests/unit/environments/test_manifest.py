@@ -1,0 +1,75 @@
+"""What the manifest of an environment notices, and what it does not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainmaster.environments import manifest
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> Path:
+    for name in ("bin/python", "lib/site/one/__init__.py", "lib/site/one/part.so", "lib/site/two/deep/module.py"):
+        file = tmp_path / "prefix" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    manifest.record(tmp_path / "prefix")
+    return tmp_path / "prefix"
+
+
+def age(folder: Path) -> None:
+    """The clock of a file system may be coarser than this test is fast."""
+    os.utime(folder, ns=(1, 1))
+
+
+def test_untouched(prefix: Path) -> None:
+    assert manifest.is_whole(prefix)
+
+
+@pytest.mark.parametrize("name", ["bin/python", "lib/site/one/part.so", "lib/site/two/deep/module.py"])
+def test_a_file_that_is_missing(prefix: Path, name: str) -> None:
+    (prefix / name).unlink()
+    age((prefix / name).parent)
+    assert not manifest.is_whole(prefix)
+    assert not manifest.is_whole(prefix), "it was taken for whole the second time"
+
+
+def test_a_folder_that_is_missing(prefix: Path) -> None:
+    (prefix / "lib/site/two").rename(prefix / "elsewhere")
+    assert not manifest.is_whole(prefix)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"lib": "x"}', '{"no/such": 1}', "7"])
+def test_a_manifest_that_is_broken(prefix: Path, text: str) -> None:
+    (prefix / "manifest.json").write_text(text)
+    (prefix / "contents.json").write_text(text)
+    assert not manifest.is_whole(prefix)
+
+
+def test_no_manifest(tmp_path: Path) -> None:
+    assert not manifest.is_whole(tmp_path)
+
+
+def test_what_is_added_is_looked_at_once(prefix: Path) -> None:
+    (prefix / "lib/site/one/cache.bin").write_text("x")
+    age(prefix / "lib/site/one")
+    assert manifest.is_whole(prefix)
+    # Its new time is kept: the names are not needed any more.
+    (prefix / "contents.json").unlink()
+    assert manifest.is_whole(prefix)
+
+
+def test_caches_of_imports_change_nothing(prefix: Path) -> None:
+    before = os.stat(prefix / "lib/site/one").st_mtime_ns
+    (prefix / "lib/site/one/__pycache__/part.pyc").write_text("x")
+    assert os.stat(prefix / "lib/site/one").st_mtime_ns == before
+    (prefix / "contents.json").unlink()
+    assert manifest.is_whole(prefix)
+
+
+def test_no_cache_is_made_where_nothing_is_imported_from(prefix: Path) -> None:
+    assert not (prefix / "bin/__pycache__").exists()
+    assert (prefix / "lib/site/two/deep/__pycache__").is_dir()

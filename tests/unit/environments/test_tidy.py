@@ -1,0 +1,74 @@
+"""What is removed, and how much room there is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainmaster.environments import tidy
+from trainmaster.environments.tidy import Built
+
+DAY = 86400.0
+DIGEST = "0123456789abcdef" * 2
+
+
+def built(name: str, days_ago: float, size: int = 100, current: bool = True) -> Built:
+    return Built(name, Path("/e") / name, current, None, 100 * DAY - days_ago * DAY, size, size)
+
+
+BUILDS = [built("a.1", 1), built("b.1", 10), built("b.2", 2), built("c.1", 30), built("d.1", 50, current=False)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "in_use", "gone"),
+    [
+        ({}, [], ["d.1"]),
+        ({}, ["d.1"], []),
+        ({"older_than_days": 5}, [], ["b.1", "c.1", "d.1"]),
+        ({"older_than_days": 5}, ["c.1"], ["b.1", "d.1"]),
+        ({"keep_bytes": 250}, [], ["d.1", "c.1", "b.1"]),
+        ({"keep_bytes": 0}, ["a.1"], ["d.1", "c.1", "b.1", "b.2"]),
+        ({"keep_bytes": 10_000}, [], ["d.1"]),
+        ({"keep_bytes": 150, "older_than_days": 20}, [], ["c.1", "d.1", "b.1", "b.2"]),
+    ],
+)
+def test_doomed(limits: dict[str, float], in_use: list[str], gone: list[str]) -> None:
+    found = tidy.doomed(BUILDS, [f"/e/{name}" for name in in_use], 100 * DAY, **limits)
+    assert [each.name for each in found] == gone
+
+
+def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
+    (tmp_path / "in/deep").mkdir(parents=True)
+    (tmp_path / "in/own").write_bytes(b"x" * 10)
+    (tmp_path / "in/twice").write_bytes(b"x" * 100)
+    os.link(tmp_path / "in/twice", tmp_path / "in/deep/again")
+    (tmp_path / "in/cached").write_bytes(b"x" * 1000)
+    os.link(tmp_path / "in/cached", tmp_path / "cache")
+    assert tidy.sizes(tmp_path / "in") == (1110, 110)
+
+
+def test_hidden_in_one_step(tmp_path: Path) -> None:
+    (tmp_path / f"{DIGEST}.1").mkdir()
+    (tmp_path / DIGEST).symlink_to(f"{DIGEST}.1")
+    hidden = tidy.hide(tmp_path, f"{DIGEST}.1")
+    assert hidden is not None
+    assert [each.name for each in tidy.listed(tmp_path)] == []
+    assert not (tmp_path / DIGEST).is_symlink()
+    tidy.delete(hidden)
+    assert [each.name for each in tmp_path.iterdir()] == [f"{DIGEST}.lock"]
+    assert tidy.hide(tmp_path, f"{DIGEST}.1") is None
+
+
+@pytest.mark.parametrize("name", ["..", "../x", "x", f"{DIGEST}", f"{DIGEST}.1/..", ".building-x"])
+def test_only_builds_can_be_hidden(tmp_path: Path, name: str) -> None:
+    assert tidy.hide(tmp_path, name) is None
+
+
+def test_removing_an_old_build_leaves_the_name_of_the_new_one(tmp_path: Path) -> None:
+    for number in (1, 2):
+        (tmp_path / f"{DIGEST}.{number}").mkdir()
+    (tmp_path / DIGEST).symlink_to(f"{DIGEST}.2")
+    assert tidy.hide(tmp_path, f"{DIGEST}.1") is not None
+    assert os.readlink(tmp_path / DIGEST) == f"{DIGEST}.2"
