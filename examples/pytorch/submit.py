@@ -10,7 +10,6 @@ estimator = PyTorch(
     entry_script="train.py",
     script_params={"--lr": 0.02, "--epochs": 60},
     compute_target="local",
-    pip_packages=["torch==2.13.0", "numpy"],
     use_gpu=False,
 )
 run = Experiment(ws, "demo").submit(estimator)

@@ -10,10 +10,14 @@ import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from trainmaster.environments.requirement import package_name, parse
+from trainmaster.environments.requirement import package_name
 from trainmaster.errors import EnvironmentException
 
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9.]+)?")
+# Of pip: name[extras]==version. Of conda: channel::name=version=build, where the build may follow a space too.
+_PIN = re.compile(
+    r"(?:\S+::)?(?P<name>[A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*={1,2}\s*(?P<version>[^\s=,;*]+?)(?:\.?\*)?(?:[\s=;].*)?"
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,8 @@ class Era:
 
 
 @dataclass(frozen=True)
-class Tested:
-    """A release by the name that v1 or its makers give it, the exact one, and the packages that come with it."""
+class Known:
+    """A tested release by the name that v1 or its makers give it, the exact one, and the packages that come with it."""
 
     name: str
     exact: str
@@ -48,7 +52,7 @@ class Framework:
     name: str
     names: tuple[str, ...]
     """Names under which pip and conda know it; the first is the usual one."""
-    releases: tuple[Tested, ...]
+    releases: tuple[Known, ...]
     """Oldest first; the last is the default."""
     eras: tuple[Era, ...]
     """Oldest first."""
@@ -88,7 +92,8 @@ class Release:
         return f"{self.framework.name} {self.name}"
 
 
-_TENSORBOARD = ("tensorboard==1.14.0", "future", "protobuf<3.21")
+# What tensorboard of that time needs today.
+_WRITER = ("future", "protobuf<3.21")
 
 # v1 asked for torchvision 0.4.1 beside torch 1.0 and for 0.5.0 beside 1.5 and 1.6. Each of these wants another torch;
 # here is the torchvision that was released with each. The newest have none: a CPU build of it is hard to come by.
@@ -96,14 +101,14 @@ PYTORCH = Framework(
     name="PyTorch",
     names=("torch", "pytorch", "pytorch-cpu"),
     releases=(
-        Tested("1.0", "1.0.0", ("torchvision==0.2.1",)),
-        Tested("1.1", "1.1.0", ("torchvision==0.3.0", *_TENSORBOARD)),
-        Tested("1.2", "1.2.0", ("torchvision==0.4.0", *_TENSORBOARD)),
-        Tested("1.3", "1.3.1", ("torchvision==0.4.2", *_TENSORBOARD)),
-        Tested("1.4", "1.4.0", ("torchvision==0.5.0", *_TENSORBOARD)),
-        Tested("1.5", "1.5.0", ("torchvision==0.6.0", *_TENSORBOARD)),
-        Tested("1.6", "1.6.0", ("torchvision==0.7.0", *_TENSORBOARD)),
-        Tested("2.13", "2.13.0"),
+        Known("1.0", "1.0.0", ("torchvision==0.2.1",)),
+        Known("1.1", "1.1.0", ("torchvision==0.3.0", "tensorboard==1.14.0", *_WRITER)),
+        Known("1.2", "1.2.0", ("torchvision==0.4.0", "tensorboard==1.14.0", *_WRITER)),
+        Known("1.3", "1.3.1", ("torchvision==0.4.2", "tensorboard==1.14.0", *_WRITER)),
+        Known("1.4", "1.4.0", ("torchvision==0.5.0", "tensorboard==1.14.0", *_WRITER)),
+        Known("1.5", "1.5.0", ("torchvision==0.6.0", "tensorboard==1.14.0", *_WRITER)),
+        Known("1.6", "1.6.0", ("torchvision==0.7.0", "tensorboard==1.15.0", *_WRITER)),
+        Known("2.13", "2.13.0"),
     ),
     eras=(
         # Pillow 7 lost a name that torchvision before 0.5 imports; NumPy 1.20 warns of names of Python's own types.
@@ -128,15 +133,15 @@ TENSORFLOW = Framework(
     name="TensorFlow",
     names=("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly"),
     releases=(
-        Tested("1.10", "1.10.0"),
-        Tested("1.12", "1.12.0"),
-        Tested("1.13", "1.13.1"),
-        Tested("2.0", "2.0.0"),
-        Tested("2.1", "2.1.0"),
-        Tested("2.2", "2.2.0"),
-        Tested("2.3", "2.3.0"),
-        Tested("2.15", "2.15.1"),
-        Tested("2.21", "2.21.0"),
+        Known("1.10", "1.10.0"),
+        Known("1.12", "1.12.0"),
+        Known("1.13", "1.13.1"),
+        Known("2.0", "2.0.0"),
+        Known("2.1", "2.1.0"),
+        Known("2.2", "2.2.0"),
+        Known("2.3", "2.3.0"),
+        Known("2.15", "2.15.1"),
+        Known("2.21", "2.21.0"),
     ),
     eras=(
         Era("1", "3.6", "tensorflow", "tensorflow-gpu", _TF1, "0.15.2"),
@@ -160,8 +165,8 @@ SKLEARN = Framework(
     name="SKLearn",
     names=("scikit-learn", "sklearn"),
     releases=(
-        Tested("0.20.3", "0.20.3", ("scipy==1.2.1", "joblib==0.13.2")),
-        Tested("1.9.1", "1.9.1", ("scipy", "joblib")),
+        Known("0.20.3", "0.20.3", ("scipy==1.2.1", "joblib==0.13.2")),
+        Known("1.9.1", "1.9.1", ("scipy", "joblib")),
     ),
     eras=(
         Era("0", "3.7 3.6", "scikit-learn", "scikit-learn", ("numpy<1.20",)),
@@ -178,7 +183,7 @@ SKLEARN = Framework(
 CHAINER = Framework(
     name="Chainer",
     names=("chainer",),
-    releases=(Tested("5.1.0", "5.1.0"), Tested("7.0.0", "7.0.0")),
+    releases=(Known("5.1.0", "5.1.0"), Known("7.0.0", "7.0.0")),
     # mpi4py has wheels from Python 3.8 on; NumPy 1.19 needs the compilers of an older setuptools.
     eras=(Era("0", "3.8 3.7 3.6", "chainer", "chainer", ("numpy<1.20", "setuptools<60"), mpi=("mpi4py",)),),
 )
@@ -209,15 +214,12 @@ def release_of(framework: Framework, version: str) -> Release:
     return Release(framework, version, f"=={version}.*" if is_part else f"=={version}", era)
 
 
-def release_in(framework: Framework, requirements: Iterable[str]) -> Release | None:
-    """The release that `requirements` name with `==`; None where they name none, or no single one."""
-    for text in requirements:
-        part = parse(text)
-        if part is None or part.name not in framework.names or len(part.clauses) != 1:
-            continue
-        version = part.clauses[0].removeprefix("==").removesuffix(".*")
-        if is_version(version):
-            return release_of(framework, version)
+def release_in(framework: Framework, packages: Iterable[str]) -> Release | None:
+    """The release that packages of pip (`torch==1.4.0`) or conda (`pytorch=1.4`) name; None where they name no one."""
+    for package in packages:
+        pin = _PIN.fullmatch(package.strip())
+        if pin and package_name(pin["name"]) in framework.names and is_version(pin["version"]):
+            return release_of(framework, pin["version"])
     return None
 
 

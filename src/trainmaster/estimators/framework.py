@@ -44,7 +44,7 @@ class FrameworkEstimator(BaseEstimator):
             self._warn_untested()
             self._add_packages()
         elif self._settings.framework_version is not None:
-            warn("framework_version is ignored, because the environment is given: it has no packages of the framework")
+            warn("framework_version is ignored, because the environment is your own, with its own packages")
 
     @property
     def framework_version(self) -> str:
@@ -59,7 +59,7 @@ class FrameworkEstimator(BaseEstimator):
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         """The job as it stands now; see `Estimator.compile`."""
         spec = super().compile(overrides)
-        if spec.environment.user_managed or not self._brings_framework():
+        if spec.environment.user_managed or spec.environment.container or not self._brings_framework():
             return spec
         return replace(spec, environment=self._completed(spec))
 
@@ -74,13 +74,21 @@ class FrameworkEstimator(BaseEstimator):
 
     def _brings_framework(self) -> bool:
         given = self._settings
-        return not (given.user_managed or given.environment_definition or given.conda_dependencies_file)
+        # An image has its own Python and packages, too.
+        own = (
+            given.user_managed,
+            given.environment_definition,
+            given.conda_dependencies_file,
+            given.custom_docker_image,
+        )
+        return not any(own)
 
     def _chosen_release(self) -> Release:
         version = self._settings.framework_version
         if version is None:
-            # A user who pins the framework in pip_packages means that release, with all that belongs to it.
-            pinned = release_in(self.FRAMEWORK, self.conda_dependencies.pip_packages)
+            # A user who pins the framework as a package means that release, with all that belongs to it.
+            packages = self.conda_dependencies
+            pinned = release_in(self.FRAMEWORK, (*packages.pip_packages, *packages.conda_packages))
             return pinned or release_of(self.FRAMEWORK, self.DEFAULT_VERSION)
         return release_of(self.FRAMEWORK, version)
 
@@ -94,29 +102,34 @@ class FrameworkEstimator(BaseEstimator):
 
     def _add_packages(self) -> None:
         packages = self.conda_dependencies
-        of_user = [*packages.conda_packages, *packages.pip_packages]
-        named = {name_of(package): package for package in of_user}
         is_mpi = distribution_of(self._run_config).kind == "mpi"
-        for package in self._release.packages(self._settings.use_gpu, is_mpi):
-            name = name_of(package)
-            if name in self.FRAMEWORK.names and is_named(self.FRAMEWORK, of_user):
-                replacing = next(each for each in of_user if name_of(each) in self.FRAMEWORK.names)
-            elif name in named:
-                replacing = named[name]
-            else:
+        mine = self._release.packages(self._settings.use_gpu, is_mpi)
+        of_conda = [package for package in packages.conda_packages if is_named(self.FRAMEWORK, [package])]
+        if of_conda:
+            # What belongs to it comes from conda too; pip's would be laid over it.
+            self._warn_replaced(of_conda[0], mine[0])
+            return
+        of_user = [*packages.conda_packages, *packages.pip_packages]
+        for package in mine:
+            same = self.FRAMEWORK.names if package == mine[0] else (name_of(package),)
+            theirs = [each for each in of_user if name_of(each) in same]
+            if not theirs:
                 packages.add_pip_package(package)
-                continue
-            if replacing != package:
-                warn(f"{replacing!r} of the estimator's packages replaces {package!r} of {self._release}")
+            elif theirs[0] != package:
+                self._warn_replaced(theirs[0], package)
+
+    def _warn_replaced(self, theirs: str, mine: str) -> None:
+        warn(f"{theirs!r} of the estimator's packages replaces {mine!r} of {self._release}")
 
     def _completed(self, spec: JobSpec) -> EnvironmentSpec:
         environment = spec.environment
         accelerator: Accelerator = "cuda" if spec.use_gpu else "cpu"
         environment = replace(environment, accelerator=accelerator)
         # Packages may be edited until submit: what is there now says which release it is, if any.
-        if not is_named(self.FRAMEWORK, (*environment.pip_packages, *environment.conda_packages)):
+        packages = (*environment.pip_packages, *environment.conda_packages)
+        if not is_named(self.FRAMEWORK, packages):
             return environment
-        release = release_in(self.FRAMEWORK, environment.pip_packages) or self._release
+        release = release_in(self.FRAMEWORK, packages) or self._release
         if spec.distribution.kind == "mpi":
             environment = replace(environment, horovod=environment.horovod or release.era.horovod)
         return replace(environment, python_version=environment.python_version or _python(release, environment))

@@ -105,7 +105,8 @@ REPLACED = [
     (PyTorch, {"pip_packages": ["numpy==2.0"]}, ("numpy==2.0", "torch==2.13.0"), "'numpy==2.0' .* 'numpy'"),
     (PyTorch, {"pip_packages": ["Torch"]}, ("Torch", "numpy"), "'Torch' .* 'torch==2.13.0' of PyTorch 2.13"),
     (TensorFlow, {"pip_packages": ["tf-nightly"]}, ("tf-nightly",), "'tf-nightly' .* 'tensorflow-cpu==2.21.0'"),
-    (PyTorch, {"conda_packages": ["pytorch::pytorch=2.5"]}, ("numpy",), "'pytorch::pytorch=2.5' .* 'torch==2.13.0'"),
+    (PyTorch, {"conda_packages": ["pytorch"]}, (), "'pytorch' .* 'torch==2.13.0'"),
+    (PyTorch, {"conda_packages": ["numpy=2.4"]}, ("torch==2.13.0",), "'numpy=2.4' .* 'numpy'"),
     (
         SKLearn,
         {"framework_version": "1.9.1", "pip_packages": ["scikit-learn==1.9.0"]},
@@ -136,6 +137,19 @@ def test_the_framework_as_a_pin_of_the_user_is_that_release(make):
     assert {"pillow<7", "numpy<1.20"} < set(environment.pip_packages)
 
 
+def test_the_framework_of_conda_is_that_release_too(make):
+    with pytest.warns(UserWarning, match="'pytorch::pytorch=1.4' .* replaces 'torch==1.4.0'"):
+        estimator = make(PyTorch, conda_packages=["pytorch::pytorch=1.4", "ffmpeg"])
+    environment = estimator.compile({}).environment
+    assert (environment.pip_packages, environment.python_version) == ((), "3.7")
+
+
+def test_a_conda_file_says_it_all(built, project):
+    (project / "conda.yml").write_text("dependencies:\n- pip:\n  - pandas\n")
+    with pytest.warns(UserWarning, match="none of PyTorch's"):
+        assert built(PyTorch, conda_dependencies_file="conda.yml").pip_packages == ("pandas",)
+
+
 def test_edits_of_conda_dependencies_count(make):
     estimator = make(PyTorch)
     estimator.conda_dependencies.add_pip_package("torch==1.4.0")
@@ -162,6 +176,8 @@ def test_an_environment_of_the_users_own_stays_as_it_is(make, built, kind):
     assert built(kind, environment_definition=mine).accelerator == "any"
     assert built(kind, user_managed=True).user_managed
     assert tuple(make(kind, user_managed=True).conda_dependencies.pip_packages) == ()
+    in_image = built(kind, custom_docker_image="org/image:1")
+    assert (in_image.container.image, in_image.pip_packages, in_image.python_version) == ("org/image:1", (), "")
     with pytest.warns(UserWarning, match="framework_version is ignored"):
         make(kind, framework_version="1.4", environment_definition=mine)
 
