@@ -98,6 +98,9 @@ def test_installed_used_locked_and_used_again(launch, shared):
         "tinytool-2.0-0.tar.bz2",
     ]
     assert all(len(line.partition("#sha256:")[2]) == 64 for line in lock[1:])
+    assert [f"# conda: {line}" for line in lock[1:]] == [
+        line for line in first.get_environment().lock.splitlines() if "conda" in line.split("://")[0]
+    ]
     second = launch(SCRIPT, conda_packages=["tinytool"], user_managed=False)
     assert ended(second)["status"] == "Completed"
     assert text(second) == text(first)
@@ -132,6 +135,11 @@ def test_a_package_that_no_channel_has(launch, shared):
 
 def test_a_release_that_does_not_exist(launch, shared):
     assert "No candidates were found for tinytool 7.*" in refused(launch, shared, conda_packages=["tinytool=7"])
+
+
+def test_releases_after_a_date_are_not_taken(launch, shared, monkeypatch):
+    monkeypatch.setenv("TRAINMASTER_EXCLUDE_NEWER", "2019-12-31")
+    assert "tinytool" in refused(launch, shared, conda_packages=["tinytool>=1.0"])
 
 
 def test_a_text_that_is_no_package(launch, shared):

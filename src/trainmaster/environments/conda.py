@@ -19,6 +19,7 @@ from urllib.request import url2pathname
 
 from trainmaster.environments import conda_names
 from trainmaster.environments.conda_channels import SETTING, channels, without_secrets
+from trainmaster.environments.lock import cut_off
 from trainmaster.environments.prefix import CONDA_LOCK, python_version
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
@@ -66,7 +67,7 @@ def _make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Non
     print(f"solving {', '.join(wanted)}\n  from {shown}", flush=True)
     seconds = _timeout(tools.environ)
     begun = time.monotonic()
-    records = asyncio.run(_solved(wanted, sources, spec, seconds))
+    records = asyncio.run(_solved(wanted, sources, spec.accelerator, _date(spec, tools.environ), seconds))
     size = sum(record.size or 0 for record in records) / 1e6
     print(f"{len(records)} conda packages, {size:.1f} MB, solved in {time.monotonic() - begun:.1f} s", flush=True)
     _check_local_files(records)
@@ -96,7 +97,11 @@ def _timeout(environ: Mapping[str, str]) -> float:
 
 
 async def _solved(
-    wanted: Sequence[str], sources: Sequence[str], spec: EnvironmentSpec, seconds: float
+    wanted: Sequence[str],
+    sources: Sequence[str],
+    accelerator: str,
+    newest: datetime.datetime | None,
+    seconds: float,
 ) -> list[RepoDataRecord]:
     from rattler import Channel, Client, Gateway, MatchSpec, VirtualPackage, exceptions, solve
 
@@ -108,8 +113,8 @@ async def _solved(
                 [Channel(source) for source in sources],
                 [_match_spec(MatchSpec, text) for text in wanted],
                 gateway=Gateway(client=Client.default_client(max_retries=1, timeout=int(seconds))),
-                virtual_packages=_virtual_packages(VirtualPackage.detect(), spec.accelerator),
-                exclude_newer=_date(spec.exclude_newer),
+                virtual_packages=_virtual_packages(VirtualPackage.detect(), accelerator),
+                exclude_newer=newest,
             ),
         )
     except exceptions.SolverError as error:
@@ -144,13 +149,12 @@ def _virtual_packages(
     return [each for each in detected if accelerator != "cpu" or each.into_generic().name.normalized != "__cuda"]
 
 
-def _date(text: str) -> datetime.datetime | None:
-    if not text:
+def _date(spec: EnvironmentSpec, environ: Mapping[str, str]) -> datetime.datetime | None:
+    """The end of what may be taken: the same cool-down as for packages of pip."""
+    given = spec.exclude_newer or environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
+    if not given:
         return None
-    try:
-        found = datetime.datetime.fromisoformat(text)
-    except ValueError:
-        raise EnvironmentException(f"exclude_newer must be a date such as 2026-10-31, not {text!r}") from None
+    found = datetime.datetime.fromisoformat(cut_off(given, datetime.datetime.now(datetime.UTC)))
     return found.astimezone(datetime.UTC) if found.tzinfo else found
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from trainmaster.environments.hints import hint_for
+from trainmaster.environments.prefix import CONDA_LOCK
 from trainmaster.environments.sources import masked, uv_options, with_options
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
@@ -132,7 +133,16 @@ def pins(text: str) -> list[Pin]:
 def write(folder: Path, text: str, title: str) -> None:
     """Keeps the lock in the environment, without passwords."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    (folder / LOCK_NAME).write_text(f"# {title}\n# resolved on {day}\n{masked(text)}")
+    (folder / LOCK_NAME).write_text(f"# {title}\n# resolved on {day}\n{_conda_packages(folder)}{masked(text)}")
+
+
+def _conda_packages(folder: Path) -> str:
+    """What an earlier stage installed from conda channels, as remarks."""
+    try:
+        lines = (folder / CONDA_LOCK).read_text().splitlines()
+    except FileNotFoundError:
+        return ""
+    return "".join(f"# conda: {line}\n" for line in lines if "://" in line)
 
 
 def append(folder: Path, lines: Iterable[str]) -> None:

@@ -72,20 +72,20 @@ def test_a_run_without_gpu_sees_no_cuda(accelerator, seen):
 
 
 @pytest.mark.parametrize(
-    ("text", "date"),
+    ("given", "setting", "date"),
     [
-        ("", None),
-        ("2026-10-31", datetime.datetime(2026, 10, 31)),
-        ("2026-10-31T12:00:00+02:00", datetime.datetime(2026, 10, 31, 10, tzinfo=datetime.UTC)),
+        ("", "", None),
+        ("2026-10-31", "2020-01-01", datetime.datetime(2026, 10, 31)),
+        ("", "2026-10-31T12:00:00+02:00", datetime.datetime(2026, 10, 31, 10, tzinfo=datetime.UTC)),
     ],
 )
-def test_cool_down(text, date):
-    assert conda._date(text) == date
+def test_cool_down(given, setting, date):
+    assert conda._date(EnvironmentSpec(exclude_newer=given), {"TRAINMASTER_EXCLUDE_NEWER": setting}) == date
 
 
-def test_cool_down_that_is_no_date():
-    with pytest.raises(EnvironmentException, match="exclude_newer must be a date"):
-        conda._date("yesterday")
+def test_cool_down_as_an_age():
+    found = conda._date(EnvironmentSpec(exclude_newer="7 days"), {})
+    assert datetime.timedelta(days=7) <= datetime.datetime.now(datetime.UTC) - found < datetime.timedelta(days=8)
 
 
 def test_lock():
