@@ -472,11 +472,7 @@ class Run(Recorder):
 
         if not self._refresh().spec:
             return None
-        spec = load_spec(self._record.spec)
-        environment = Environment(spec.environment_name or f"environment of {self.id}")
-        environment.version = spec.environment_version or None
-        environment.python.take(spec.environment)
-        environment.environment_variables = dict(spec.environment_variables)
+        environment = Environment.of_job(load_spec(self._record.spec), f"environment of {self.id}")
         lock = self._folder.environment_lock
         environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
         return environment

@@ -15,7 +15,7 @@ from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.docker_section import ContainerRegistry, DockerSection
 from trainmaster.environments.python_section import PythonSection
 from trainmaster.errors import UserErrorException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job import EnvironmentSpec, JobSpec
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import EnvironmentRecord
 
@@ -100,6 +100,20 @@ class Environment:
         cloned = copy.deepcopy(self)
         cloned.name, cloned.version, cloned._registered = Environment(new_name).name, None, None
         return cloned
+
+    @staticmethod
+    def of_job(job: JobSpec, name: str) -> Environment:
+        """What a job was compiled from; `name` is for one that had none."""
+        environment = Environment(job.environment_name or name)
+        environment.version = job.environment_version or None
+        environment.environment_variables = dict(job.environment_variables)
+        environment.python.take(job.environment)
+        container = job.environment.container
+        if container is not None:
+            docker = environment.docker
+            docker.enabled, docker.base_image = True, container.image
+            docker.shm_size, docker.arguments = container.shm_size, [*container.arguments]
+        return environment
 
     @staticmethod
     def from_conda_specification(name: str, file_path: str | os.PathLike[str]) -> Environment:

@@ -13,7 +13,7 @@ from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import ContainerRegistry, Environment
 from trainmaster.environments.definition_file import describe
 from trainmaster.errors import EnvironmentException, UserErrorException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job import ContainerSpec, EnvironmentSpec, JobSpec
 
 
 class TestEnvironment:
@@ -132,6 +132,14 @@ class TestEnvironment:
         environment = Environment("again")
         environment.python.take(spec)
         assert environment.to_spec() == spec
+
+    def test_the_environment_of_a_job_in_a_container(self):
+        container = ContainerSpec("image:1", "4g", ("--init",))
+        spec = EnvironmentSpec(user_managed=True, interpreter="python", container=container)
+        environment = Environment.of_job(JobSpec(".", "local", script="a.py", environment=spec), "of a run")
+        docker = environment.docker
+        assert (environment.name, docker.enabled, docker.base_image) == ("of a run", True, "image:1")
+        assert (docker.shm_size, docker.arguments, environment.python.interpreter_path) == ("4g", ["--init"], "python")
 
     def test_repr_is_readable(self):
         environment = Environment("mine")
