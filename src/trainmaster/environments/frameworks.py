@@ -119,14 +119,18 @@ PYTORCH = Framework(
         Era("1.7", "3.8 3.7 3.6", "torch", "torch", ("numpy<1.20",), "0.28.1"),
         Era("1.8", "3.9 3.8 3.7 3.6", "torch", "torch", ("numpy<2",), "0.28.1"),
         Era("1.11", "3.10 3.9 3.8 3.7", "torch", "torch", ("numpy<2",), "0.28.1"),
+        Era("1.13", "3.10 3.9 3.8 3.7 3.11", "torch", "torch", ("numpy<2",), "0.28.1"),
         Era("2.0", "3.11 3.10 3.9 3.8", "torch", "torch", ("numpy<2",), "0.28.1"),
+        Era("2.2", "3.11 3.10 3.9 3.8 3.12", "torch", "torch", ("numpy<2",), "0.28.1"),
         Era("2.3", "3.12 3.11 3.10 3.9 3.8", "torch", "torch", ("numpy",), "0.28.1"),
+        Era("2.5", "3.12 3.11 3.10 3.9 3.13", "torch", "torch", ("numpy",), "0.28.1"),
         Era("2.6", "3.13 3.12 3.11 3.10 3.9", "torch", "torch", ("numpy",), "0.28.1"),
         Era("2.9", "3.13 3.12 3.11 3.10 3.14", "torch", "torch", ("numpy",), "0.28.1"),
+        Era("2.15", "3.13 3.12 3.11 3.14", "torch", "torch", ("numpy",), "0.28.1"),
     ),
 )
 
-# Files of protobuf made before 2021 cannot be read by 3.21; h5py 3 gives bytes where Keras expects text.
+# What protoc made at that time cannot be imported with protobuf 3.21; h5py 3 gives bytes where Keras expects text.
 _TF1 = ("protobuf<3.21", "numpy<1.17", "h5py<3", "gast<0.3")
 _TF2 = ("protobuf<3.21", "numpy<1.19", "h5py<3")
 TENSORFLOW = Framework(
@@ -146,16 +150,17 @@ TENSORFLOW = Framework(
     eras=(
         Era("1", "3.6", "tensorflow", "tensorflow-gpu", _TF1, "0.15.2"),
         Era("1.13", "3.7 3.6", "tensorflow", "tensorflow-gpu", _TF1, "0.16.1"),
+        Era("1.14", "3.7 3.6", "tensorflow", "tensorflow-gpu", _TF1, "0.19.1"),
         Era("2.0", "3.7 3.6", "tensorflow", "tensorflow-gpu", _TF2, "0.18.1"),
         Era("2.1", "3.7 3.6", "tensorflow-cpu", "tensorflow", _TF2, "0.19.1"),
         Era("2.2", "3.7 3.6 3.8", "tensorflow-cpu", "tensorflow", _TF2, "0.19.5"),
         # v1 had Horovod 0.20.0 here.
         Era("2.3", "3.7 3.6 3.8", "tensorflow-cpu", "tensorflow", _TF2, "0.28.1"),
-        Era("2.4", "3.8 3.7 3.6", "tensorflow-cpu", "tensorflow", ("protobuf<3.21",), "0.28.1"),
-        Era("2.5", "3.9 3.8 3.7", "tensorflow-cpu", "tensorflow", ("protobuf<3.21",), "0.28.1"),
-        Era("2.8", "3.10 3.9 3.8 3.7", "tensorflow-cpu", "tensorflow", ("protobuf<3.21",), "0.28.1"),
-        Era("2.12", "3.11 3.10 3.9 3.8", "tensorflow-cpu", "tensorflow", (), "0.28.1"),
-        Era("2.14", "3.11 3.10 3.9", "tensorflow-cpu", "tensorflow[and-cuda]", (), "0.28.1"),
+        Era("2.4", "3.8 3.7 3.6", "tensorflow-cpu", "tensorflow", ("protobuf<3.21", "numpy<2"), "0.28.1"),
+        Era("2.5", "3.9 3.8 3.7", "tensorflow-cpu", "tensorflow", ("protobuf<3.21", "numpy<2"), "0.28.1"),
+        Era("2.8", "3.10 3.9 3.8 3.7", "tensorflow-cpu", "tensorflow", ("protobuf<3.21", "numpy<2"), "0.28.1"),
+        Era("2.12", "3.11 3.10 3.9 3.8", "tensorflow-cpu", "tensorflow", ("numpy<2",), "0.28.1"),
+        Era("2.14", "3.11 3.10 3.9", "tensorflow-cpu", "tensorflow[and-cuda]", ("numpy<2",), "0.28.1"),
         Era("2.16", "3.12 3.11 3.10 3.9", "tensorflow-cpu", "tensorflow[and-cuda]", (), "0.28.1"),
         Era("2.20", "3.13 3.12 3.11 3.10", "tensorflow-cpu", "tensorflow[and-cuda]", (), "0.28.1"),
     ),
@@ -169,13 +174,15 @@ SKLEARN = Framework(
         Known("1.9.1", "1.9.1", ("scipy", "joblib")),
     ),
     eras=(
-        Era("0", "3.7 3.6", "scikit-learn", "scikit-learn", ("numpy<1.20",)),
+        Era("0", "3.6", "scikit-learn", "scikit-learn", ("numpy<1.20",)),
+        Era("0.20", "3.7 3.6", "scikit-learn", "scikit-learn", ("numpy<1.20",)),
         Era("0.22", "3.8 3.7 3.6", "scikit-learn", "scikit-learn", ("numpy<1.20",)),
         Era("0.24", "3.9 3.8 3.7 3.6", "scikit-learn", "scikit-learn", ("numpy<1.24",)),
-        Era("1.0", "3.10 3.9 3.8 3.7", "scikit-learn", "scikit-learn", ("numpy<1.24",)),
+        Era("1.0", "3.9 3.8 3.7 3.10", "scikit-learn", "scikit-learn", ("numpy<1.24",)),
+        Era("1.1", "3.10 3.9 3.8", "scikit-learn", "scikit-learn", ("numpy<1.24",)),
         Era("1.2", "3.11 3.10 3.9 3.8", "scikit-learn", "scikit-learn", ("numpy<2",)),
         Era("1.4", "3.12 3.11 3.10 3.9", "scikit-learn", "scikit-learn", ("numpy<2",)),
-        Era("1.5", "3.12 3.11 3.10 3.13", "scikit-learn", "scikit-learn"),
+        Era("1.5", "3.12 3.11 3.10 3.9 3.13", "scikit-learn", "scikit-learn"),
         Era("1.8", "3.13 3.12 3.11 3.14", "scikit-learn", "scikit-learn"),
     ),
 )

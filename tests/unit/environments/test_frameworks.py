@@ -13,8 +13,10 @@ from trainmaster.environments.frameworks import (
     release_in,
     release_of,
 )
+from trainmaster.environments.horovod.recipes import check
 from trainmaster.environments.requirement import parse
 from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
 
 ALL = (PYTORCH, TENSORFLOW, SKLEARN, CHAINER)
 
@@ -55,6 +57,18 @@ def test_what_a_release_brings(framework, version, cpu, gpu, python, horovod):
     assert set(cpu) <= set(release.packages(use_gpu=False))
     assert set(gpu) <= set(release.packages(use_gpu=True))
     assert (release.pythons[0], release.era.horovod) == (python, horovod)
+
+
+@pytest.mark.parametrize("framework", [PYTORCH, TENSORFLOW], ids=lambda framework: framework.name)
+def test_there_is_a_recipe_for_the_horovod_of_every_release(framework):
+    for version in framework.versions:
+        release = release_of(framework, version)
+        for python in release.pythons:
+            check(
+                EnvironmentSpec(
+                    pip_packages=release.packages(use_gpu=False), python_version=python, horovod=release.era.horovod
+                )
+            )
 
 
 def test_the_specification_is_complete():
@@ -107,9 +121,9 @@ def test_numbers_may_be_whole_or_in_part(framework, version, package, tested):
     [
         ("0.3", ("3.7", "3.6"), "0.18.1"),
         ("1.9.1", ("3.9", "3.8", "3.7", "3.6"), "0.28.1"),
-        ("1.13.1", ("3.10", "3.9", "3.8", "3.7"), "0.28.1"),
-        ("2.2.2", ("3.11", "3.10", "3.9", "3.8"), "0.28.1"),
-        ("3.0", ("3.13", "3.12", "3.11", "3.10", "3.14"), "0.28.1"),
+        ("1.13.1", ("3.10", "3.9", "3.8", "3.7", "3.11"), "0.28.1"),
+        ("2.0.1", ("3.11", "3.10", "3.9", "3.8"), "0.28.1"),
+        ("3.0", ("3.13", "3.12", "3.11", "3.14"), "0.28.1"),
     ],
 )
 def test_other_releases_are_like_their_neighbours(version, pythons, horovod):

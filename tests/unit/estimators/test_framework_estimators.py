@@ -190,7 +190,7 @@ def test_an_environment_of_the_users_own_stays_as_it_is(make, built, kind):
         (PyTorch, "0.4.1", "torch==0.4.1", "3.7"),
         (TensorFlow, "1.15.5", "tensorflow==1.15.5", "3.7"),
         (TensorFlow, "9.9", "tensorflow-cpu==9.9.*", "3.13"),
-        (SKLearn, "1.0", "scikit-learn==1.0.*", "3.10"),
+        (SKLearn, "1.0", "scikit-learn==1.0.*", "3.9"),
         (Chainer, "4", "chainer==4.*", "3.8"),
     ],
 )
