@@ -187,10 +187,17 @@ def test_a_package_that_was_changed_on_its_way(launch, shared, channel, monkeypa
 
 
 @contextlib.contextmanager
-def served(folder):
-    """`folder` as a web server shows it."""
+def served(folder, held=""):
+    """`folder` as a web server shows it; files whose names begin with `held` never come."""
+    over = threading.Event()
 
     class Handler(http.server.SimpleHTTPRequestHandler):
+        def do_GET(self):
+            if held and self.path.rpartition("/")[2].startswith(held):
+                over.wait()
+            else:
+                super().do_GET()
+
         def log_message(self, *words):
             pass
 
@@ -200,8 +207,38 @@ def served(folder):
         try:
             yield f"http://127.0.0.1:{server.server_port}"
         finally:
+            over.set()
             server.shutdown()
             thread.join()
+
+
+def test_a_download_that_stands_still(launch, shared, channel, monkeypatch, tmp_path):
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TRAINMASTER_CONDA_TIMEOUT", "1")
+    with served(channel, held="tinytool-") as address:
+        monkeypatch.setenv(CHANNELS, address)
+        message = refused(launch, shared, conda_packages=["tinytool<3"])
+    assert "nothing came for 1 s" in message
+
+
+def test_cancel_while_a_channel_is_waited_for(launch, shared, monkeypatch):
+    known = prefixes(shared)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv(CHANNELS, f"http://127.0.0.1:{silent.getsockname()[1]}/channel")
+        run = launch("", conda_packages=["tinytool<4"], user_managed=False)
+        silent.settimeout(30)
+        asked, _ = silent.accept()
+        with asked:
+            run.cancel()
+            assert ended(run)["status"] == "Canceled"
+    assert prefixes(shared) == known
+
+
+def test_two_runs_at_once_build_once(launch, shared):
+    known = prefixes(shared)
+    runs = [launch("import tinytool", conda_packages=["tinytool<5"], user_managed=False) for _ in range(3)]
+    assert [ended(run)["status"] for run in runs] == ["Completed"] * 3
+    assert len(prefixes(shared) - known) == 1
 
 
 def test_a_channel_on_the_web(launch, channel, monkeypatch, tmp_path):
