@@ -126,18 +126,18 @@ KERAS3 = (
     Edit(
         _CALLBACKS,
         r"self\.backend\.get_value\(self\.model\.optimizer\.lr\)",
-        "keras3.get(self.backend, self.model.optimizer, 'lr')",
+        "keras3.read(self.backend, self.model.optimizer, 'lr')",
         4,
     ),
     Edit(
         _CALLBACKS,
         r"self\.backend\.get_value\(self\.model\.optimizer\.momentum\)",
-        "keras3.get(self.backend, self.model.optimizer, 'momentum')",
+        "keras3.read(self.backend, self.model.optimizer, 'momentum')",
     ),
     Edit(
         _CALLBACKS,
         r"self\.backend\.set_value\(self\.model\.optimizer\.(lr|momentum),",
-        r"keras3.set(self.backend, self.model.optimizer, '\1',",
+        r"keras3.write(self.backend, self.model.optimizer, '\1',",
         3,
     ),
 )
