@@ -14,6 +14,7 @@ _HOMES = {
     "Experiment": "trainmaster.experiment",
     "Run": "trainmaster.run",
     "ScriptRun": "trainmaster.run",
+    "Chainer": "trainmaster.estimators",
     "Estimator": "trainmaster.estimators",
     "PyTorch": "trainmaster.estimators",
     "TensorFlow": "trainmaster.estimators",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from trainmaster.datastores import DataPath as DataPath
     from trainmaster.datastores import DataReference as DataReference
     from trainmaster.datastores import Datastore as Datastore
+    from trainmaster.estimators import Chainer as Chainer
     from trainmaster.estimators import Estimator as Estimator
     from trainmaster.estimators import Gloo as Gloo
     from trainmaster.estimators import Mpi as Mpi
