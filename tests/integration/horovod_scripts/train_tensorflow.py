@@ -57,7 +57,7 @@ for name, optimizer in (("sgd", tf.keras.optimizers.SGD(0.05, 0.9)), ("adam", tf
         "weights_are_identical": bool((weights[0] == weights[1]).all()),
         "losses_are_averaged": bool((told[0] == told[1]).all()),
         "learned": bool(history.history["loss"][-1] < history.history["loss"][0]),
-        "rate": float(numpy.round(model.optimizer.learning_rate.numpy(), 6)),
+        "rate": round(float(model.optimizer.learning_rate.numpy()), 6),
     }
 
 seen.update(

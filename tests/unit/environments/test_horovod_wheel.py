@@ -33,7 +33,7 @@ def tools(tmp_path):
 
 @pytest.fixture
 def target(tmp_path):
-    return wheel.Target(tmp_path / "environment", ("torch 2.13.0 cp311",), "cpython-311", OpenMpi("5.0.11", "/bin"))
+    return wheel.Target(tmp_path / "environment", ("torch 2.13.0 cp311",), "cpython-311", OpenMpi("5.0.11", "/mpi"))
 
 
 @pytest.fixture
@@ -148,7 +148,13 @@ def test_nothing_of_the_callers_python_reaches_the_build(target, tmp_path):
     environ = {"PATH": "/usr/bin", "PYTHONHOME": "/wrong", "PYTHONPATH": "/wrong", "VIRTUAL_ENV": "/wrong"}
     variables = wheel.build_variables(ORDER, target, tmp_path, environ)
     assert "/wrong" not in variables.values()
-    assert variables["PATH"].split(":")[:2] == ["/bin", f"{target.folder}/bin"]
+    assert variables["PATH"].split(":")[:2] == ["/mpi", f"{target.folder}/bin"]
+
+
+def test_cmake_comes_along_where_there_is_none(target, tmp_path):
+    assert "HOROVOD_CMAKE" in wheel.build_variables(ORDER, target, tmp_path, {"PATH": str(tmp_path)})
+    (tmp_path / "cmake").touch(0o755)
+    assert "HOROVOD_CMAKE" not in wheel.build_variables(ORDER, target, tmp_path, {"PATH": str(tmp_path)})
 
 
 def test_old_releases_find_open_mpi_beside_them(target, tmp_path):

@@ -146,11 +146,11 @@ def _make(order: Order, target: Target, place: Path, tools: Tools) -> Path:
 
 def _compile(order: Order, target: Target, scratch: Path, log: Path, tools: Tools) -> Path:
     """Everything the build needs beside the environment lies in `scratch`: nothing of it stays in the environment."""
-    variables = build_variables(order, target, scratch / "tools", tools.environ)
-    cmake = [] if not order.recipes[0].cmake or shutil.which("cmake", path=variables["PATH"]) else ["cmake"]
-    wanted = [*TOOLS, *cmake]
+    overlay = scratch / "tools"
+    variables = build_variables(order, target, overlay, tools.environ)
+    wanted = [*TOOLS, *(["cmake"] if "HOROVOD_CMAKE" in variables else [])]
     tools.uv(
-        ["pip", "install", "--quiet", "--python", str(target.python), "--target", str(scratch / "tools"),
+        ["pip", "install", "--quiet", "--python", str(target.python), "--target", str(overlay),
          *tools.index_options, *wanted],
         f"pip install --target <temporary> {' '.join(wanted)}",
     )  # fmt: skip
@@ -161,9 +161,12 @@ def _compile(order: Order, target: Target, scratch: Path, log: Path, tools: Tool
 def build_variables(order: Order, target: Target, overlay: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The variables of the build: the environment and its Open MPI first, then the tools beside it."""
     variables = {name: value for name, value in environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
-    path = [target.open_mpi.programs, f"{target.folder}/bin", environ.get("PATH", os.defpath), f"{overlay}/bin"]
+    path = [target.open_mpi.programs, f"{target.folder}/bin", environ.get("PATH", os.defpath)]
     variables.update(order.variables, PATH=":".join(path), PYTHONPATH=str(overlay))
     if order.recipes[0].cmake:
+        if not shutil.which("cmake", path=variables["PATH"]):
+            # Of the wheel: the program itself, since scripts of such a folder do not find their Python.
+            variables["HOROVOD_CMAKE"] = f"{overlay}/cmake/data/bin/cmake"
         if shutil.which("ccache", path=variables["PATH"]):
             variables.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
     elif target.open_mpi.programs == f"{target.folder}/bin":
