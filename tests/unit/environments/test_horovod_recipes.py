@@ -31,6 +31,8 @@ def spec(*packages, horovod="0.28.1", python="3.11", open_mpi=True):
         spec("torch==1.4.0", horovod="0.18.1", python="3.7"),
         spec("tensorflow==1.13.1", horovod="0.16.1", python="3.7"),
         spec("tensorflow-gpu==1.12.0", horovod="0.15.2", python="3.6"),
+        EnvironmentSpec(conda_packages=("conda-forge::pytorch=2.5",), horovod="0.28.1"),
+        EnvironmentSpec(conda_packages=("tensorflow",), horovod="0.28.1"),
         EnvironmentSpec(),
     ],
 )

@@ -21,6 +21,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly"),
 }
+_OF_CONDA = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 ALTERNATIVE = {
     "torch": "Without Horovod: distributed_training=Gloo() with torch.distributed needs nothing to be compiled.",
     "tensorflow": "Without Horovod: ParameterServer() or tf.distribute needs nothing to be compiled.",
@@ -224,6 +225,11 @@ def named_frameworks(spec: EnvironmentSpec) -> dict[str, str]:
         if wanted and framework:
             pin = re.fullmatch(r"={2,3}([0-9][^*]*)", ",".join(wanted.clauses))
             found[framework] = pin.group(1) if pin else found.get(framework, "")
+    for package in spec.conda_packages:
+        name = re.match(r"(?:\S+::)?([A-Za-z0-9_-]+)", package)
+        framework = name and _framework(_OF_CONDA.get(name.group(1).lower(), name.group(1).lower()))
+        if framework:
+            found.setdefault(framework, "")
     return found
 
 
