@@ -42,6 +42,7 @@ def trained(shared, tmp_path):
         logs = run.get_details_with_logs()["logFiles"]
         assert details["status"] == "Completed", "\n".join(logs.values())
         run.download_file("outputs/seen.json", str(tmp_path / "seen.json"))
+        assert "\nhorovod==" in run.get_environment().lock
         return json.loads((tmp_path / "seen.json").read_text()), logs[BUILD_LOG]
 
     return train

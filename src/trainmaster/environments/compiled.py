@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments import open_mpi
+from trainmaster.environments import lock, open_mpi
 from trainmaster.environments.horovod import recipes, wheel
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
@@ -76,6 +76,10 @@ def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
     )
     if fresh:
         _verify(order, target, made, tools)
+    lock.append(folder, [
+        f"# compiled for {', '.join(order.builds)} with Open MPI {target.open_mpi.version}:",
+        f"horovod=={spec.horovod}",
+    ])  # fmt: skip
 
 
 def _about(folder: Path, tools: Tools) -> tuple[str, str]:
