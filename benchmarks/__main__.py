@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-NAMES = ("submit", "shell", "log", "snapshot", "store", "agent")
+NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,9 +26,21 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
             return spec
     instead = stand_in(spec.conda_packages)[0]
     spec = replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *instead))
-    python = find_python(python_version(spec))
-    tools.uv(
-        ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)],
-        f"venv --python {python}",
-    )
+    begin(spec, folder, tools)()
     return spec
+
+
+def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> Callable[[], None]:
+    """Begins to make a virtual environment that may be moved; what is returned waits until it is there."""
+    python = find_python(python_version(spec))
+    shown = f"uv venv --python {python}"
+    print(f"$ {shown}", flush=True)
+    command = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)]
+    started = tools.begin(tools.uv_command(command), tools.uv_environ)
+
+    def finish() -> None:
+        code, said = started.finish(show=True)
+        if code:
+            raise tools.failure(shown, code, said)
+
+    return finish

@@ -17,9 +17,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmaster.environments import base, compiled, facts, manifest, packages
+from trainmaster.environments import base, facts, lock, manifest, packages
 from trainmaster.environments.canonical import canonical
-from trainmaster.environments.prefix import check_buildable, digest, is_ready, ready, target
+from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
+from trainmaster.environments.pythons import find_python
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
@@ -103,9 +104,11 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
     """The stages: a Python, the packages, what has to be compiled against them."""
     begun = time.monotonic()
     try:
-        left = base.make(spec, temporary, final, tools)
-        packages.install(compiled.completed(left), temporary, tools)
-        compiled.install(spec, temporary, tools)
+        _base_and_packages(temporary, final, spec, tools)
+        if spec.horovod:
+            from trainmaster.environments import compiled
+
+            compiled.install(spec, temporary, tools)
         facts.write(temporary, spec, final.name, seconds=time.monotonic() - begun)
         manifest.record(temporary)
         temporary.rename(final)
@@ -113,6 +116,34 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools) -> None:
+    work = temporary.with_name(f"{temporary.name}.resolving")
+    try:
+        if spec.conda_packages:
+            # What conda brings decides what pip may take.
+            left = _completed(base.make(spec, temporary, final, tools))
+            found = packages.resolve(left, f"{temporary}/bin/python", work, tools, lock.installed(temporary))
+        else:
+            finish = base.begin(spec, temporary, tools)
+            try:
+                found = packages.resolve(_completed(spec), find_python(python_version(spec)), work, tools)
+            finally:
+                finish()
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    packages.install(found, temporary, tools)
+
+
+def _completed(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """`spec` with the packages that Horovod and Open MPI need."""
+    if not spec.horovod and not spec.open_mpi:
+        return spec
+    # Loaded only where it is needed: a small environment takes less than a second.
+    from trainmaster.environments import compiled
+
+    return compiled.completed(spec)
 
 
 def _number(path: Path) -> int:

@@ -64,15 +64,16 @@ def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
     return tuple(line for line in spec.pip_packages if not line.startswith("-"))
 
 
-def resolve(request: Request, folder: Path, sources: Sources, tools: Tools, show: bool = False) -> tuple[str, str]:
+def resolve(
+    request: Request, python: str, work: Path, sources: Sources, tools: Tools, show: bool = False
+) -> tuple[str, str]:
     """The lock's text, or what the resolver said against it; `show` prints what it says as it says it."""
-    work = folder / ".resolving"
     work.mkdir()
     try:
         wanted, allowed, found = work / "requirements.in", work / "constraints.txt", work / LOCK_NAME
         wanted.write_text("\n".join(request.requirements) + "\n")
         allowed.write_text("\n".join(request.constraints) + "\n")
-        command = ["pip", "compile", "--python", f"{folder}/bin/python", "--no-header", "--emit-index-annotation"]
+        command = ["pip", "compile", "--python", python, "--no-header", "--emit-index-annotation"]
         command += ["--constraint", str(allowed)] if request.constraints else []
         command += [*sources.options, *request.options, str(wanted)]
         code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, found, show)

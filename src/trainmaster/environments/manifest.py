@@ -2,8 +2,8 @@
 
 After a build the time of the last change of every folder and the names in it are written down. A folder changes its
 time when something in it is added, removed or renamed, and not when a file's contents change: so what is missing is
-noticed, what was written over in place is not. A folder with another time is looked into; if nothing is missing, its
-new time is kept. Imports write their caches into `__pycache__`, which is made here beforehand and not looked at.
+noticed, what was written over in place is not. A folder with another time (the first import made a `__pycache__` in it)
+is looked into; if nothing is missing, its new time is kept.
 """
 
 from __future__ import annotations
@@ -37,20 +37,13 @@ def record(folder: Path) -> None:
 def _look(place: str) -> tuple[list[str], list[str]]:
     """The names in a folder, and which of them are folders."""
     names, below = [], []
-    source = False
-    cache = False
     with os.scandir(place) as entries:
         for entry in entries:
             if entry.name == _CACHE:
-                cache = True
                 continue
             names.append(entry.name)
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)
-            else:
-                source = source or entry.name.endswith(".py")
-    if source and not cache:
-        os.mkdir(os.path.join(place, _CACHE))
     return names, below
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,20 +19,37 @@ _TORCH_INDEX = "download.pytorch.org"
 _PROBE_SECONDS = 3.0
 
 
-def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
-    """Resolves the packages of `spec` to a lock, keeps it in `folder`, and installs it there."""
+@dataclass(frozen=True)
+class Resolved:
+    """What is to be installed."""
+
+    text: str
+    """The lock as uv wrote it; it may hold passwords."""
+    title: str
+    sources: Sources
+
+
+def resolve(spec: EnvironmentSpec, python: str, work: Path, tools: Tools, present: Sequence[str] = ()) -> Resolved:
+    """The lock of the packages of `spec` for the interpreter `python`; `present` are packages that are there already.
+
+    `work` is a folder for files on the way, made and removed here.
+    """
     given = spec.exclude_newer or tools.environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     cut = lock.cut_off(given, datetime.now(UTC)) if given else ""
     title = lock.title_of(python_version(spec), cut, platform.machine())
+    sources = lock.sources_of(spec, tools.settings)
     wanted = lock.requirements_of(spec)
     if not wanted:
-        lock.write(folder, "", title)
-        return
-    sources = lock.sources_of(spec, tools.settings)
-    request = Request(wanted, tuple(lock.installed(folder)), ("--exclude-newer", cut) if cut else ())
-    text = _Resolver(folder, sources, tools).resolve(request, spec)
-    lock.write(folder, text, title)
-    lock.install(text, folder, sources, tools)
+        return Resolved("", title, sources)
+    request = Request(wanted, tuple(present), ("--exclude-newer", cut) if cut else ())
+    return Resolved(_Resolver(python, work, sources, tools).resolve(request, spec), title, sources)
+
+
+def install(found: Resolved, folder: Path, tools: Tools) -> None:
+    """Keeps the lock in `folder`, and installs exactly that there."""
+    lock.write(folder, found.text, found.title)
+    if found.text:
+        lock.install(found.text, folder, found.sources, tools)
 
 
 def requirements(spec: EnvironmentSpec) -> list[str]:
@@ -47,14 +64,15 @@ def requirements(spec: EnvironmentSpec) -> list[str]:
 class _Resolver:
     """Asks uv for a lock until the builds in it are those that are wanted."""
 
-    folder: Path
+    python: str
+    work: Path
     sources: Sources
     tools: Tools
 
     def resolve(self, request: Request, spec: EnvironmentSpec) -> str:
         words = masked(" ".join(spec.pip_packages))
         print(f"$ uv pip compile {words}", flush=True)
-        text, said = lock.resolve(request, self.folder, self.sources, self.tools, show=True)
+        text, said = lock.resolve(request, self.python, self.work, self.sources, self.tools, show=True)
         if not text:
             raise lock.failure("resolved", said)
         if spec.accelerator == "cpu":
@@ -106,11 +124,13 @@ class _Resolver:
         return not offline and not self.sources.no_index
 
     def _ask(self, request: Request) -> tuple[str, str]:
-        return lock.resolve(request, self.folder, self.sources, self.tools)
+        return lock.resolve(request, self.python, self.work, self.sources, self.tools)
 
 
 def reachable(host: str) -> bool:
     """Whether a web server answers there, asked briefly."""
+    import socket
+
     try:
         socket.create_connection((host, 443), timeout=_PROBE_SECONDS).close()
     except OSError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -44,6 +45,10 @@ class Tools:
     @staticmethod
     def uv_command(arguments: Sequence[str]) -> list[str]:
         """The command line of uv with these arguments."""
+        beside = os.path.join(os.path.dirname(sys.executable), "uv")
+        if os.access(beside, os.X_OK):
+            return [beside, *arguments]
+        # Where uv itself looks for it; that takes longer than some of what it is then asked to do.
         from uv import find_uv_bin
 
         return [os.fsdecode(find_uv_bin()), *arguments]
@@ -70,12 +75,17 @@ class Tools:
         print(f"$ {masked(shown)}", flush=True)
         code, said = self.attempt(command, variables, output, show=True)
         if code:
-            raise EnvironmentException(
-                f"the environment could not be built: '{masked(shown)}' ended with {code}",
-                cause="".join(deque(said, _SHOWN_LINES)).rstrip(),
-                hint=hint or hint_for("".join(said)),
-            )
+            raise self.failure(shown, code, said, hint)
         return "".join(said)
+
+    @staticmethod
+    def failure(shown: str, code: int, said: Sequence[str], hint: str = "") -> EnvironmentException:
+        """The error of a program that ended with `code`, in its own words."""
+        return EnvironmentException(
+            f"the environment could not be built: '{masked(shown)}' ended with {code}",
+            cause="".join(deque(said, _SHOWN_LINES)).rstrip(),
+            hint=hint or hint_for("".join(said)),
+        )
 
     def attempt(
         self,
@@ -85,6 +95,12 @@ class Tools:
         show: bool = False,
     ) -> tuple[int, list[str]]:
         """Runs a program that may fail: its exit code and its lines, without passwords."""
+        return self.begin(command, variables, output).finish(show)
+
+    def begin(
+        self, command: Sequence[str], variables: Mapping[str, str] | None = None, output: Path | None = None
+    ) -> Started:
+        """Starts a program and does not wait for it."""
         me = os.getpid()
         with open(output, "w") if output else nullcontext() as kept:
             process = subprocess.Popen(
@@ -97,7 +113,18 @@ class Tools:
                 errors="replace",
                 preexec_fn=lambda: die_with(me),
             )
-        lines = process.stderr if kept else process.stdout
+        return Started(process)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A program on its way."""
+
+    process: subprocess.Popen[str]
+
+    def finish(self, show: bool = False) -> tuple[int, list[str]]:
+        """Waits for its end: its exit code and its lines, without passwords."""
+        lines = self.process.stdout or self.process.stderr
         assert lines is not None
         said: list[str] = []
         for line in lines:
@@ -105,4 +132,4 @@ class Tools:
             if show:
                 print(said[-1], end="", flush=True)
         lines.close()
-        return process.wait(), said
+        return self.process.wait(), said
