@@ -105,11 +105,18 @@ def test_one_compiles_while_the_other_waits(tools, target, monkeypatch, capsys):
     assert "waiting for another" in capsys.readouterr().out
 
 
-def test_what_a_killed_builder_left_is_removed(tools, target, compiled, tmp_path):
-    left = tmp_path / "cache" / "wheels" / f".building-{wheel.key(ORDER, target)}-12345"
-    left.mkdir(parents=True)
-    wheel.provide(ORDER, target, tools)
-    assert not left.exists()
+def test_what_killed_builders_left_is_removed(tools, target, compiled, tmp_path):
+    folder = tmp_path / "cache" / "wheels"
+    own, dead, alive = (
+        folder / f".building-{name}-12345" for name in (wheel.key(ORDER, target), "horovod-1-a", "horovod-1-b")
+    )
+    for each in (own, dead, alive):
+        each.mkdir(parents=True)
+    (folder / "horovod-1-a.lock").touch()
+    with open(folder / "horovod-1-b.lock", "w") as lock:
+        wheel.fcntl.flock(lock, wheel.fcntl.LOCK_EX)
+        wheel.provide(ORDER, target, tools)
+    assert list(folder.glob(".building-*")) == [alive]
 
 
 def test_a_wheel_that_is_not_whole_is_compiled_again(tools, target, compiled):

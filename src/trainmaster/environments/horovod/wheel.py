@@ -117,9 +117,23 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
 
 
 def _remove_leftovers(place: Path) -> None:
-    """Of a builder that was killed (the lock says that none lives), and a wheel that is not whole."""
-    for leftover in (place, *place.parent.glob(f".building-{place.name}-*")):
-        shutil.rmtree(leftover, ignore_errors=True)
+    """A wheel that is not whole, and what killed builders left: of this wheel, and of others that none builds now."""
+    shutil.rmtree(place, ignore_errors=True)
+    for leftover in place.parent.glob(".building-*"):
+        name = leftover.name.removeprefix(".building-").rpartition("-")[0]
+        if name == place.name or not _is_locked(place.with_name(f"{name}.lock")):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with open(path) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _make(order: Order, target: Target, place: Path, tools: Tools) -> Path:
