@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments.conda_names import needs_conda, stand_in
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.pythons import find_python
-from trainmaster.environments.tools import Tools
+from trainmaster.environments.tools import Started, Tools
 from trainmaster.job import EnvironmentSpec
 
 
@@ -18,6 +16,9 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
 
     `folder` is where it is made, `final` where it will lie.
     """
+    # Neither is loaded for an environment without conda packages.
+    from trainmaster.environments.conda_names import needs_conda, stand_in
+
     if needs_conda(spec.conda_packages):
         from trainmaster.environments import conda
 
@@ -26,21 +27,43 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
             return spec
     instead = stand_in(spec.conda_packages)[0]
     spec = replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *instead))
-    begin(spec, folder, tools)()
+    begin(spec, folder, tools).finish()
     return spec
 
 
-def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> Callable[[], None]:
-    """Begins to make a virtual environment that may be moved; what is returned waits until it is there."""
+def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> Making:
+    """Begins to make a virtual environment that may be moved."""
     python = find_python(python_version(spec))
-    shown = f"uv venv --python {python}"
-    print(f"$ {shown}", flush=True)
+    print(f"$ uv venv --python {python}", flush=True)
     command = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)]
-    started = tools.begin(tools.uv_command(command), tools.uv_environ)
+    return Making(folder, tools, tools.begin(tools.uv_command(command), tools.uv_environ))
 
-    def finish() -> None:
-        code, said = started.finish(show=True)
+
+class Making:
+    """A virtual environment on its way."""
+
+    def __init__(self, folder: Path, tools: Tools, venv: Started) -> None:
+        self._folder = folder
+        self._tools = tools
+        self._venv: Started | None = venv
+        self._asked: Started | None = None
+
+    def finish(self) -> None:
+        """Waits until it is there."""
+        venv, self._venv = self._venv, None
+        code, said = venv.finish(show=True) if venv else (0, [])
         if code:
-            raise tools.failure(shown, code, said)
+            raise self._tools.failure("uv venv", code, said)
 
-    return finish
+    def ask(self) -> None:
+        """Lets uv look at its Python, which takes a while and is kept in uv's cache."""
+        self.finish()
+        command = self._tools.uv_command(["python", "find", "--no-project", f"{self._folder}/bin/python"])
+        self._asked = self._tools.begin(command, self._tools.uv_environ)
+
+    def close(self) -> None:
+        """Waits for what is still going on."""
+        self.finish()
+        asked, self._asked = self._asked, None
+        if asked:
+            asked.finish()

@@ -126,11 +126,12 @@ def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tool
             left = _completed(base.make(spec, temporary, final, tools))
             found = packages.resolve(left, f"{temporary}/bin/python", work, tools, lock.installed(temporary))
         else:
-            finish = base.begin(spec, temporary, tools)
+            making = base.begin(spec, temporary, tools)
             try:
-                found = packages.resolve(_completed(spec), find_python(python_version(spec)), work, tools)
+                python = find_python(python_version(spec))
+                found = packages.resolve(_completed(spec), python, work, tools, meanwhile=making.ask)
             finally:
-                finish()
+                making.close()
     finally:
         shutil.rmtree(work, ignore_errors=True)
     packages.install(found, temporary, tools)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,7 +65,13 @@ def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
 
 
 def resolve(
-    request: Request, python: str, work: Path, sources: Sources, tools: Tools, show: bool = False
+    request: Request,
+    python: str,
+    work: Path,
+    sources: Sources,
+    tools: Tools,
+    show: bool = False,
+    meanwhile: Callable[[], None] | None = None,
 ) -> tuple[str, str]:
     """The lock's text, or what the resolver said against it; `show` prints what it says as it says it."""
     work.mkdir()
@@ -76,7 +82,12 @@ def resolve(
         command = ["pip", "compile", "--python", python, "--no-header", "--emit-index-annotation"]
         command += ["--constraint", str(allowed)] if request.constraints else []
         command += [*sources.options, *request.options, str(wanted)]
-        code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, found, show)
+        started = tools.begin(tools.uv_command(command), tools.uv_environ, found)
+        try:
+            if meanwhile:
+                meanwhile()
+        finally:
+            code, said = started.finish(show)
         if code:
             return "", "".join(said)
         # uv names our files, by a path as it likes; people know them by what they are.

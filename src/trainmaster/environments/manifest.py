@@ -25,11 +25,11 @@ def record(folder: Path) -> None:
     pending = [""]
     while pending:
         place = pending.pop()
-        names[place], below = _look(os.path.join(folder, place))
-        pending += [os.path.join(place, name) for name in below]
+        names[place], below = _look(f"{folder}/{place}")
+        pending += [f"{place}/{name}" if place else name for name in below]
         # The top itself changes with the files written here; that its folders are there is seen from theirs.
         if place:
-            times[place] = os.stat(os.path.join(folder, place)).st_mtime_ns
+            times[place] = os.stat(f"{folder}/{place}").st_mtime_ns
     (folder / _NAMES).write_text(json.dumps(names))
     (folder / _TIMES).write_text(json.dumps(times))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,10 +29,17 @@ class Resolved:
     sources: Sources
 
 
-def resolve(spec: EnvironmentSpec, python: str, work: Path, tools: Tools, present: Sequence[str] = ()) -> Resolved:
+def resolve(
+    spec: EnvironmentSpec,
+    python: str,
+    work: Path,
+    tools: Tools,
+    present: Sequence[str] = (),
+    meanwhile: Callable[[], None] | None = None,
+) -> Resolved:
     """The lock of the packages of `spec` for the interpreter `python`; `present` are packages that are there already.
 
-    `work` is a folder for files on the way, made and removed here.
+    `work` is a folder for files on the way, made and removed here; `meanwhile` is done while uv waits for indexes.
     """
     given = spec.exclude_newer or tools.environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     cut = lock.cut_off(given, datetime.now(UTC)) if given else ""
@@ -42,7 +49,7 @@ def resolve(spec: EnvironmentSpec, python: str, work: Path, tools: Tools, presen
     if not wanted:
         return Resolved("", title, sources)
     request = Request(wanted, tuple(present), ("--exclude-newer", cut) if cut else ())
-    return Resolved(_Resolver(python, work, sources, tools).resolve(request, spec), title, sources)
+    return Resolved(_Resolver(python, work, sources, tools).resolve(request, spec, meanwhile), title, sources)
 
 
 def install(found: Resolved, folder: Path, tools: Tools) -> None:
@@ -69,10 +76,10 @@ class _Resolver:
     sources: Sources
     tools: Tools
 
-    def resolve(self, request: Request, spec: EnvironmentSpec) -> str:
+    def resolve(self, request: Request, spec: EnvironmentSpec, meanwhile: Callable[[], None] | None) -> str:
         words = masked(" ".join(spec.pip_packages))
         print(f"$ uv pip compile {words}", flush=True)
-        text, said = lock.resolve(request, self.python, self.work, self.sources, self.tools, show=True)
+        text, said = lock.resolve(request, self.python, self.work, self.sources, self.tools, True, meanwhile)
         if not text:
             raise lock.failure("resolved", said)
         if spec.accelerator == "cpu":
