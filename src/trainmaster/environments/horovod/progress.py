@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-# Questions that a build asks the compiler on its way: their errors are answers.
-_PROBES = ("cublas_v2.h", "cuda_runtime", "test_compile", "nccl.h")
+# Questions that a build asks the compiler on its way: their errors are answers. And what only says that there was one.
+_PROBES = ("cublas_v2.h", "cuda_runtime", "test_compile", "nccl.h", "error: command ")
 _ERROR = re.compile(
     r"(?:fatal )?error:|CMake Error|undefined reference|^error\b|\bError \d+$|Killed|No space left", re.I
 )

@@ -82,6 +82,8 @@ _COMMON = (*edits.RELOCATABLE, *edits.SMALL, *edits.CMAKE4, *edits.DOUBLE_DASHES
 _TENSORFLOW = (*_COMMON, *edits.SESSION_HOOK, *edits.KERAS_IN_USE, *edits.KERAS3)
 # Before they used CMake: no Gloo, one file after the other, and headers that compilers of today do not include alone.
 _ERA = {"HOROVOD_WITHOUT_GLOO": "1", "CFLAGS": "-include stdexcept"}
+# 0.19 loads distutils before setuptools, and would not recognise the errors of the other one.
+_ERA_19 = {**_ERA, "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
 
 
 def _era(horovod: str, framework: str, releases: tuple[str, str], tested: tuple[str, ...] = ()) -> Recipe:
@@ -92,7 +94,7 @@ def _era(horovod: str, framework: str, releases: tuple[str, str], tested: tuple[
         pythons=("3.6", "3.8"),
         seconds=180 if framework == "torch" else 120,
         tested=tested,
-        variables=_ERA,
+        variables=_ERA_19 if horovod.startswith("0.19.") else _ERA,
         open_mpi=open_mpi.ERA,
         cmake=False,
         steps=33 if framework == "torch" else 25,
@@ -106,7 +108,7 @@ RECIPES = (
     Recipe("0.28.1", "tensorflow", ("2.14", ""), ("3.9", ""), 240, ("2.21.0",),
            (*edits.WITHOUT_XLA, *_TENSORFLOW), _CMAKE),
     Recipe("0.28.1", "tensorflow", ("2.0", "2.14"), ("3.6", "3.11"), 240, (), _TENSORFLOW, _CMAKE),
-    _era("0.15.2", "tensorflow", ("1.9", "1.13")),
+    _era("0.15.2", "tensorflow", ("1.9", "1.13"), ("1.12.0",)),
     _era("0.16.1", "tensorflow", ("1.9", "1.14"), ("1.13.1",)),
     _era("0.18.1", "torch", ("1.0", "1.5"), ("1.4.0",)),
     _era("0.18.1", "tensorflow", ("1.13", "2.1")),
