@@ -199,7 +199,7 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool) -> P
             answer["result"] = workspace._call(
                 "environments.build", spec=to_plain(spec), sources=source_variables(os.environ), refresh=refresh
             )
-        except AzureMLException as error:
+        except (AzureMLException, OSError) as error:
             answer["error"] = error
 
     asking = threading.Thread(target=ask, daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import time
 from typing import Any
@@ -96,7 +97,7 @@ def _node_count(run: RunRecord) -> int:
 
 def _environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, Any]:
     environment = spec.environment
-    found = prefix.find(environment, folder, "")
+    found = prefix.find(environment, folder, "", _shared())
     if environment.user_managed:
         python = found.python if found else environment.interpreter
         return {"kind": "user-managed", "digest": None, "ready": True, "python": python, "packages": []}
@@ -109,10 +110,14 @@ def _environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, Any]:
     }
 
 
+def _shared() -> str:
+    return os.environ.get("TRAINMASTER_ENVIRONMENTS", "")
+
+
 def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: TargetRecord) -> list[dict[str, Any]]:
     """Command line and variables of every process, as the launch plan has them."""
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
-    ready = prefix.find(spec.environment, folder, path)
+    ready = prefix.find(spec.environment, folder, path, _shared())
     place = folder.environments / prefix.digest(spec.environment)
     prepared = Preparation(ready or prefix.built(place, path), str(folder.path / "kits" / "KIT"), None)
     if folder.identity.exists():

@@ -33,6 +33,8 @@ def hint_for(said: str) -> str:
     text = said.lower()
     if "no space left" in text or "os error 28" in text or "disk quota" in text:
         return "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
+    if any(words in text for words in ("401 unauthorized", "403 forbidden", "407 proxy")):
+        return "The package index refuses you: check user and password in pip's index-url, your keyring or proxy."
     if any(words in text for words in _UNREACHABLE):
         return (
             "The package index cannot be reached or does not answer. Check pip's index-url and the proxy; "

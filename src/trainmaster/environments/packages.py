@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import platform
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ def resolve(
     """
     given = spec.exclude_newer or tools.environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     cut = lock.cut_off(given, datetime.now(UTC)) if given else ""
-    title = lock.title_of(python_version(spec), cut, platform.machine())
+    title = lock.title_of(python_version(spec), cut, os.uname().machine)
     sources = lock.sources_of(spec, tools.settings)
     wanted = lock.requirements_of(spec)
     if not wanted:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -45,7 +44,7 @@ class Prefix:
 def digest(spec: EnvironmentSpec) -> str:
     """The name of what `spec` asks for: the same digest means the same prefix."""
     asked = replace(canonical(spec), python_version=python_version(spec))
-    text = json.dumps([_BUILD_FORMAT, platform.machine(), to_plain(asked)], sort_keys=True)
+    text = json.dumps([_BUILD_FORMAT, os.uname().machine, to_plain(asked)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -100,6 +100,7 @@ def test_what_conda_brought_is_kept(tmp_path: Path) -> None:
         ("Because x was not found in the package registry", "spelling"),
         ("Because a and b are incompatible, your requirements are unsatisfiable", "relax"),
         ("error sending request for url: operation timed out", "UV_HTTP_TIMEOUT"),
+        ("Failed to fetch: HTTP status client error (401 Unauthorized)", "user and password in"),
         ("tcp connect error: Connection refused (os error 111)", "cannot be reached"),
         ("x==1 has no wheels with a matching Python ABI tag (e.g., `cp311`)", "python_version"),
         ("the current Python version (3.11.7) does not satisfy Python>=3.12", "python_version"),
