@@ -51,12 +51,12 @@ def test_built_once_and_used_again(launch, shared):
     assert name == "tinypackage"
     assert [str(path) for path in prefixes(shared)] == [prefix]
     assert "tinypackage" in text(first, BUILD_LOG)
-    before = os.stat(prefix).st_mtime_ns
+    before = os.stat(f"{prefix}/environment.lock").st_mtime_ns
     second = launch(script, pip_packages=["tinypackage"], user_managed=False)
     assert ended(second)["status"] == "Completed"
     assert text(second) == text(first)
     assert BUILD_LOG not in second.get_file_names()
-    assert os.stat(prefix).st_mtime_ns == before
+    assert os.stat(f"{prefix}/environment.lock").st_mtime_ns == before
 
 
 def test_programs_of_the_environment_are_found_first(launch):
