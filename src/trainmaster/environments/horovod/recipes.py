@@ -86,36 +86,38 @@ _ERA = {"HOROVOD_WITHOUT_GLOO": "1", "CFLAGS": "-include stdexcept"}
 _ERA_19 = {**_ERA, "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
 
 
-def _era(horovod: str, framework: str, releases: tuple[str, str], tested: tuple[str, ...] = ()) -> Recipe:
+def _era(
+    horovod: str, framework: str, releases: tuple[str, str], seconds: int, steps: int, tested: tuple[str, ...] = ()
+) -> Recipe:
     return Recipe(
         horovod,
         framework,
         releases,
         pythons=("3.6", "3.8"),
-        seconds=180 if framework == "torch" else 120,
+        seconds=seconds,
         tested=tested,
         variables=_ERA_19 if horovod.startswith("0.19.") else _ERA,
         open_mpi=open_mpi.ERA,
         cmake=False,
-        steps=33 if framework == "torch" else 25,
+        steps=steps,
         parallel=False,
     )
 
 
 RECIPES = (
-    Recipe("0.28.1", "torch", ("2.1", ""), ("3.8", ""), 180, ("2.13.0",), (*edits.CXX17, *_COMMON), _CMAKE),
+    Recipe("0.28.1", "torch", ("2.1", ""), ("3.8", ""), 160, ("2.13.0",), (*edits.CXX17, *_COMMON), _CMAKE),
     Recipe("0.28.1", "torch", ("1.5", "2.1"), ("3.6", "3.11"), 180, (), _COMMON, _CMAKE),
     Recipe("0.28.1", "tensorflow", ("2.14", ""), ("3.9", ""), 240, ("2.21.0",),
            (*edits.WITHOUT_XLA, *_TENSORFLOW), _CMAKE),
     Recipe("0.28.1", "tensorflow", ("2.0", "2.14"), ("3.6", "3.11"), 240, (), _TENSORFLOW, _CMAKE),
-    _era("0.15.2", "tensorflow", ("1.9", "1.13"), ("1.12.0",)),
-    _era("0.16.1", "tensorflow", ("1.9", "1.14"), ("1.13.1",)),
-    _era("0.18.1", "torch", ("1.0", "1.5"), ("1.4.0",)),
-    _era("0.18.1", "tensorflow", ("1.13", "2.1")),
-    _era("0.19.1", "torch", ("1.2", "1.6")),
-    _era("0.19.1", "tensorflow", ("1.14", "2.2")),
-    _era("0.19.5", "torch", ("1.3", "1.7")),
-    _era("0.19.5", "tensorflow", ("1.14", "2.3")),
+    _era("0.15.2", "tensorflow", ("1.9", "1.13"), 45, 8, ("1.12.0",)),
+    _era("0.16.1", "tensorflow", ("1.9", "1.14"), 90, 17, ("1.13.1",)),
+    _era("0.18.1", "torch", ("1.0", "1.5"), 150, 28, ("1.4.0",)),
+    _era("0.18.1", "tensorflow", ("1.13", "2.1"), 90, 23, ("2.0.0",)),
+    _era("0.19.1", "torch", ("1.2", "1.6"), 240, 32),
+    _era("0.19.1", "tensorflow", ("1.14", "2.2"), 120, 27),
+    _era("0.19.5", "torch", ("1.3", "1.7"), 240, 32, ("1.6.0",)),
+    _era("0.19.5", "tensorflow", ("1.14", "2.3"), 120, 27),
 )  # fmt: skip
 
 
