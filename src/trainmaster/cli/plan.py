@@ -21,7 +21,7 @@ from trainmaster.errors import ComputeTargetException
 from trainmaster.experiment import check_experiment_name, checked_tags
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import JobSpec, load_spec
-from trainmaster.launch import Launch, plan_launch
+from trainmaster.launch import Launch, plan_launch, port_count
 from trainmaster.machine import local_target
 from trainmaster.plain import from_plain
 from trainmaster.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
@@ -129,14 +129,16 @@ def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: 
             target=target.name,
             nodes=tuple(range(spec.node_count)),
         )
-        plans = agent_plans(record, spec, prepared, target, folder)
-        processes = [(plan["node"], process) for plan in plans for process in plan["processes"]]
+        plans = agent_plans(record, spec, prepared, target, folder, _some_ports(spec))
+        processes = [
+            (plan["node"], process) for plan in plans for process in (*plan["processes"], *plan.get("ranks", ()))
+        ]
     else:
         # The variables of a run name its workspace, which is not made yet.
         run = folder.run(_RUN_ID)
         launch = Launch(
             _RUN_ID, str(run.code), str(run.logs), prepared.prefix.python, prepared.prefix.variables,
-            gpus=((),) * spec.node_count,
+            gpus=((),) * spec.node_count, hosts=("127.0.0.1",) * spec.node_count, ports=_some_ports(spec),
         )  # fmt: skip
         processes = [(node.node, vars(process)) for node in plan_launch(spec, launch) for process in node.processes]
     return [
@@ -199,3 +201,8 @@ def _snapshot_lines(snapshot: dict[str, Any]) -> list[str]:
         more = f" and {len(ignored) - _SHOWN_IGNORED} more" if len(ignored) > _SHOWN_IGNORED else ""
         lines.append(paint(f"left out: {', '.join(ignored[:_SHOWN_IGNORED])}{more}", "dim"))
     return lines
+
+
+def _some_ports(spec: JobSpec) -> tuple[int, ...]:
+    """Ports for a plan that is only shown; real ones are chosen when a run starts."""
+    return tuple(range(20000, 20000 + port_count(spec)))

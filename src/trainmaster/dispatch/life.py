@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch import files
 from trainmaster.dispatch.capacity import Request
-from trainmaster.dispatch.outcome import outcome
+from trainmaster.dispatch.outcome import ended_well, outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare
+from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
 from trainmaster.engines import Engine, Nodes
 from trainmaster.engines.local import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, load_spec
+from trainmaster.launch import agent_count, port_count
 from trainmaster.node import process
 from trainmaster.records import RunError, RunRecord, Status
 
@@ -104,12 +106,15 @@ class Life:
 
     def _start(self, spec: JobSpec, prepared: Preparation) -> None:
         target = self._yard.targets()[self._record.target]
-        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder)
+        ports = self._yard.ports.take(self.run_id, port_count(spec))
+        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder, ports)
         self._engine.start(self._nodes(spec), plans, prepared.kit)
 
     async def _take_up(self, spec: JobSpec) -> None:
         """Goes on with a run that an earlier dispatcher had given nodes."""
-        claimed = [read_claim(self._folder.node(number)) for number in range(spec.node_count)]
+        claimed = [read_claim(self._folder.node(number)) for number in range(agent_count(spec))]
+        plan = read_json(self._folder.node(0) / "plan.json") or {}
+        self._yard.ports.note(self.run_id, tuple(plan.get("ports", ())))
         if self._cancel.is_set():
             self._claim_what_is_left(spec)
             return
@@ -125,7 +130,7 @@ class Life:
 
     def _claim_what_is_left(self, spec: JobSpec) -> None:
         """Takes the claims that no agent has yet, so that one still on its way finds them taken."""
-        for number in range(spec.node_count):
+        for number in range(agent_count(spec)):
             if read_claim(self._folder.node(number)) is None:
                 self._claim(number)
 
@@ -172,14 +177,38 @@ class Life:
         claims = [read_claim(self._folder.node(number)) for number in range(nodes.count)]
         if claims and all(claim and claim.get("cancelled") for claim in claims):
             return
-        await self._engine.ended(nodes)
+        waiting = {asyncio.create_task(self._engine.ended(nodes, n)): n for n in range(nodes.count)}
+        try:
+            await self._gone_one_by_one(nodes, waiting)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    async def _gone_one_by_one(self, nodes: Nodes, waiting: dict[asyncio.Task[None], int]) -> None:
+        """A node that failed ends the others; so does the last one that others only serve."""
+        stopped = False
+        while waiting:
+            ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            numbers = [waiting.pop(task) for task in ended]
+            results = [read_json(self._folder.node(number) / "result.json") for number in numbers]
+            failed = any(not ended_well(result) for result in results)
+            if waiting and not stopped and (failed or all(map(self._only_serves, waiting.values()))):
+                stopped = True
+                self._engine.stop(nodes)
+
+    def _only_serves(self, number: int) -> bool:
+        """Whether a node has nothing but services, which never end by themselves."""
+        plan = read_json(self._folder.node(number) / "plan.json") or {}
+        processes = plan.get("processes", [])
+        return bool(processes) and all(process.get("service") for process in processes)
 
     async def _end(self, spec: JobSpec) -> None:
         """Everything the run left is brought in; only then does it get its terminal state."""
         nodes = self._nodes(spec)
         # Asked now: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
-        results = [read_json(self._folder.node(number) / "result.json") for number in range(nodes.count)]
+        folders = [self._folder.node(number) for number in range(nodes.count)]
+        results = [with_ranks(read_json(node / "result.json"), node) for node in folders]
         if None in results:
             await asyncio.to_thread(self._engine.sweep, nodes)
         started = [result["started_at"] for result in results if result and result.get("started_at")]
@@ -196,7 +225,10 @@ class Life:
             disk_full=self._disk_full,
             upload_error=upload_error,
             own_packages=not spec.environment.user_managed,
+            services={number for number in range(nodes.count) if self._only_serves(number)},
         )
+        if spec.distribution.kind != "single":
+            write_process_table(self._folder, results)
         self._yard.store.add_warnings(self.run_id, *end.warnings)
         self._move(end.status, error=end.error)
 
@@ -220,7 +252,7 @@ class Life:
         return self._yard.engine(self._record.target)
 
     def _nodes(self, spec: JobSpec) -> Nodes:
-        return Nodes(self.run_id, self._folder, spec.node_count)
+        return Nodes(self.run_id, self._folder, agent_count(spec))
 
     def _say_preparing(self, sentence: str) -> None:
         self.doing = sentence

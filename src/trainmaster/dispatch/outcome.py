@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,17 +31,44 @@ def outcome(
     disk_full: bool = False,
     upload_error: str = "",
     own_packages: bool = False,
+    services: Collection[int] = (),
 ) -> Outcome:
-    """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one)."""
+    """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one).
+
+    `services` are the nodes that had only services, which are ended by us when the others are done.
+    """
     warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
-    for number, result in enumerate(results):
-        found = _failure(number, result, cancel_requested, time_limit)
+    numbers = sorted(range(len(results)), key=lambda number: _when_failed(results[number]))
+    for number in numbers:
+        if number in services and _was_stopped(results[number]):
+            continue
+        found = _failure(number, results[number], cancel_requested, time_limit)
         if found is not None:
             return Outcome(found.status, _explained(found.error, disk_full, own_packages), warnings)
     if upload_error:
         message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
         return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
     return Outcome(Status.COMPLETED, None, warnings)
+
+
+def ended_well(result: Mapping[str, Any] | None) -> bool:
+    """Whether a node did all it had to."""
+    return result is not None and result.get("reason") == "exited" and not result.get("first_failure")
+
+
+def _was_stopped(result: Mapping[str, Any] | None) -> bool:
+    return result is not None and result.get("reason") == "cancelled"
+
+
+def _when_failed(result: Mapping[str, Any] | None) -> float:
+    """The cause comes first: a lost agent, then the earliest failure; who was only told to stop comes last."""
+    if result is None:
+        return 0.0
+    if _was_stopped(result):
+        return math.inf
+    failure = result.get("first_failure") or {}
+    ends = [each["ended_at"] for each in result.get("processes", []) if each.get("rank") == failure.get("rank")]
+    return float(next((end for end in ends if end), result.get("ended_at") or 0.0))
 
 
 def _failure(
@@ -103,6 +131,8 @@ def _told_to_stop(node: int, cancel_requested: bool) -> Outcome:
 def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
     """The error of a script that did not end well: which rank, how, and its last lines."""
     rank, code, number = failure.get("rank", 0), failure.get("exit_code"), failure.get("signal")
+    # Under MPI the agent's node is not the rank's.
+    node = failure.get("node", node)
     if failure.get("out_of_memory"):
         how = "was killed by the kernel because the memory was used up (out of memory)"
         kind = "OutOfMemory"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +30,12 @@ def lay_down(folder: RunFolder, record: RunRecord) -> None:
 
 
 def agent_plans(
-    record: RunRecord, spec: JobSpec, prepared: Preparation, target: TargetRecord, workspace: WorkspaceFolder
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    target: TargetRecord,
+    workspace: WorkspaceFolder,
+    ports: tuple[int, ...],
 ) -> list[dict[str, Any]]:
     """`plan.json` of every node (docs/on-disk.md)."""
     folder = workspace.run(record.id)
@@ -41,6 +47,11 @@ def agent_plans(
         environment_variables=prepared.prefix.variables,
         run_variables=run_variables(record, spec, prepared, workspace),
         gpus=tuple(node_gpus(target, node) for node in record.nodes),
+        hosts=("127.0.0.1",) * spec.node_count,
+        ports=ports,
+        node_folder=str(folder.node(0)),
+        kit=prepared.kit,
+        rank_python=sys.executable,
         container=container_of(prepared, folder) if spec.environment.container else None,
     )
     manifest = str(workspace.snapshots / f"{spec.snapshot_id}.json")
@@ -56,6 +67,8 @@ def agent_plans(
                 "layout": {"manifest": manifest, "blobs": str(workspace.blobs)} if plan.node == 0 else None,
                 "links": links if plan.node == 0 else [],
                 "processes": [to_plain(process) for process in plan.processes],
+                **({"ranks": [to_plain(rank) for rank in plan.ranks]} if plan.ranks else {}),
+                "ports": list(ports),
                 "grace_seconds": GRACE_SECONDS,
                 "time_limit_seconds": spec.max_run_duration_seconds,
                 "notify": {

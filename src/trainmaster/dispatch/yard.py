@@ -14,6 +14,7 @@ from trainmaster.dispatch import owners
 from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
+from trainmaster.dispatch.ports import Ports
 from trainmaster.engines import Engine
 from trainmaster.engines.local import LocalEngine
 from trainmaster.folders import WorkspaceFolder
@@ -35,6 +36,7 @@ class Yard:
         self.folder = folder
         self.store = store
         self.ingest = Ingest(store)
+        self.ports = Ports()
         self._engine = LocalEngine()
         self._lives: dict[str, Life] = {}
         self._working = 0
@@ -88,6 +90,7 @@ class Yard:
         finally:
             self._lives.pop(life.run_id, None)
             self.ingest.forget(life.run_id)
+            self.ports.release(life.run_id)
             self.release(life.run_id)
 
     async def _tick(self) -> None:

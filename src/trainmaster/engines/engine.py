@@ -28,11 +28,11 @@ class Engine(Protocol):
     def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
         """Starts an agent for every plan. Starting twice is harmless: the claim decides."""
 
-    async def ended(self, nodes: Nodes) -> None:
-        """Returns when no agent of the run lives."""
+    async def ended(self, nodes: Nodes, number: int) -> None:
+        """Returns when the agent of node `number` does not live."""
 
     def stop(self, nodes: Nodes) -> None:
-        """Asks the agents to end their processes (they know the grace time)."""
+        """Asks the agents to end their processes (they know the grace time). Those that have ended are no matter."""
 
     def kill(self, nodes: Nodes) -> None:
         """Ends agents that do not answer, at once; what they leave is for `sweep`."""

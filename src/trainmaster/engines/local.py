@@ -27,19 +27,19 @@ class LocalEngine:
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
             folder.mkdir(parents=True, exist_ok=True)
+            if "ranks" in plan:
+                _write(folder / "ranks.json", {"version": 1, "ranks": plan["ranks"]})
             _write(folder / "plan.json", plan)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
             self._spawned[folder] = _spawn_agent(folder, kit)
 
-    async def ended(self, nodes: Nodes) -> None:
-        for number in range(nodes.count):
-            await self._agent_ended(nodes.folder.node(number))
-
-    async def _agent_ended(self, folder: Path) -> None:
-        spawned = self._spawned.pop(folder, None)
+    async def ended(self, nodes: Nodes, number: int) -> None:
+        folder = nodes.folder.node(number)
+        spawned = self._spawned.get(folder)
         if spawned is not None:
             await pid_ended(spawned)
+            self._spawned.pop(folder, None)
         # Another agent may have won the claim: one that an earlier dispatcher started.
         claim = read_claim(folder)
         if claim is not None and claim["pid"] != spawned and _lives(claim):

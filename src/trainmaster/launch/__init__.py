@@ -1,5 +1,5 @@
 """Pure planning: which processes run on which node, with which command line and variables."""
 
-from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan, plan_launch
+from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan, agent_count, plan_launch, port_count
 
-__all__ = ["Launch", "NodePlan", "ProcessPlan", "plan_launch"]
+__all__ = ["Launch", "NodePlan", "ProcessPlan", "agent_count", "plan_launch", "port_count"]

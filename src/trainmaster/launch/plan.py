@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmaster.environments.containers import Container
-from trainmaster.errors import TrainingException
 from trainmaster.job import JobSpec
 
 
@@ -27,6 +26,16 @@ class Launch:
     """For each node of the run, the GPUs it has."""
     container: Container | None = None
     """What its processes run in, when the spec names an image."""
+    hosts: Sequence[str] = ("127.0.0.1",)
+    """For each node of the run, the name or address under which the others reach it."""
+    ports: Sequence[int] = ()
+    """As many as `port_count` asked for: nobody else on the nodes has them."""
+    node_folder: str = ""
+    """Where the agent of the first node keeps its files."""
+    kit: str = ""
+    """Where the job side of Trainmaster lies."""
+    rank_python: str = "python3"
+    """The Python for our own small programs beside the script."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,8 @@ class ProcessPlan:
     env: Mapping[str, str]
     cwd: str
     log: str
+    service: bool = False
+    """Whether it never ends by itself: it is ended when the others have ended well."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +57,8 @@ class NodePlan:
 
     node: int
     processes: tuple[ProcessPlan, ...]
+    ranks: tuple[ProcessPlan, ...] = ()
+    """Under MPI: what the processes that mpirun starts become, by their rank."""
 
 
 Planner = Callable[[JobSpec, Launch], tuple[NodePlan, ...]]
@@ -62,14 +75,28 @@ def plan_launch(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
 
 
 def planner(spec: JobSpec) -> Planner:
-    """The planner for the spec's kind of distribution; an error that says so if there is none yet."""
+    """The planner for the spec's kind of distribution."""
+    from trainmaster.launch.mpi import plan_mpi
+    from trainmaster.launch.parameter_server import plan_parameter_server
     from trainmaster.launch.single import plan_single
+    from trainmaster.launch.torch import plan_torch
 
-    planners: dict[str, Planner] = {"single": plan_single}
-    chosen = planners.get(spec.distribution.kind)
-    if chosen is None:
-        raise TrainingException(
-            f"distributed training ({spec.distribution.kind}) is not in this release",
-            hint="Leave out distributed_training and distributed_backend to run on one node with one process.",
-        )
-    return chosen
+    planners: dict[str, Planner] = {
+        "single": plan_single,
+        "mpi": plan_mpi,
+        "torch": plan_torch,
+        "parameter_server": plan_parameter_server,
+    }
+    return planners[spec.distribution.kind]
+
+
+def port_count(spec: JobSpec) -> int:
+    """How many ports the processes of a run need to meet each other."""
+    if spec.distribution.kind == "parameter_server":
+        return spec.distribution.worker_count + spec.distribution.parameter_server_count
+    return 0 if spec.distribution.kind == "single" else 1
+
+
+def agent_count(spec: JobSpec) -> int:
+    """How many nodes have an agent: under MPI it is mpirun that reaches the others."""
+    return 1 if spec.distribution.kind == "mpi" else spec.node_count

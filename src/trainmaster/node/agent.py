@@ -84,6 +84,7 @@ class Agent(object):
         self._reason = "exited"
         self._error = None
         self._first_failure = None
+        self._done = False
         self._memory_kills = 0
         self._started_at = None
         self._limit_at = None  # monotonic time at which the run has taken too long
@@ -120,7 +121,7 @@ class Agent(object):
         self._started_at = time.time()
         for process in self._plan.processes:
             started.append(spawn.start(process, self._environment(process), self._cgroup))
-            self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log))
+            self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log, process.service))
         if self._plan.time_limit_seconds is not None:
             self._limit_at = time.monotonic() + self._plan.time_limit_seconds
         for one in started:
@@ -167,13 +168,19 @@ class Agent(object):
         """Returns when all ranks have ended, or when those that were told to have had their time."""
         while True:
             self._reap()
-            if all(rank.ended for rank in self._ranks):
+            if all(rank.ended for rank in self._ranks) or self._is_served():
                 return
             self._decide()
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 return
             at = self._limit_at if self._kill_at is None else self._kill_at
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
+
+    def _is_served(self):
+        """Whether all that is left are services whose users have ended well: their work is done."""
+        users = [rank for rank in self._ranks if not rank.service]
+        self._done = bool(users) and self._first_failure is None and all(rank.ended for rank in users)
+        return self._done and self._kill_at is None
 
     def _decide(self):
         if self._kill_at is not None:
@@ -211,7 +218,7 @@ class Agent(object):
                     self._note_end(rank, status)
 
     def _note_end(self, rank, status):
-        told = self._kill_at is not None or self._interrupts.asked or self._reason != "exited"
+        told = self._kill_at is not None or self._interrupts.asked or self._reason != "exited" or self._done
         rank.note_end(status, ranks.memory_kills() > self._memory_kills)
         say("rank {} {}".format(rank.rank, rank.how()))
         if rank.failed and not told and self._first_failure is None:

@@ -20,6 +20,7 @@ class Process(object):
         self.env = _variables(data, place)
         self.cwd = _text(data, "cwd", place)
         self.log = _text(data, "log", place)
+        self.service = bool(data.get("service"))
         if not self.argv or not self.argv[0]:
             raise PlanError("{}.argv names no program".format(place))
 

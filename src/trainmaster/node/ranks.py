@@ -11,10 +11,11 @@ _SIGKILL = 9
 class Rank(object):
     """One started process of the script."""
 
-    def __init__(self, rank, pid, log):
+    def __init__(self, rank, pid, log, service=False):
         self.rank = rank
         self.pid = pid
         self.log = log
+        self.service = service  # never ends by itself
         self.start_time = process.start_time(pid)
         self.exit_code = None
         self.signal = None

@@ -1,0 +1,45 @@
+"""Ports for the processes of a run to meet at: free now, and given to no other run."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+# Below the range from which systems take ports for outgoing connections, so that none is taken in passing.
+_FIRST, _LAST = 20000, 32000
+
+
+class Ports:
+    """Knows which ports the runs of this workspace have."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, tuple[int, ...]] = {}
+
+    def take(self, run_id: str, count: int) -> tuple[int, ...]:
+        """As many ports as asked for; the same run gets others each time, since it never listens twice."""
+        taken = {port for ports in self._taken.values() for port in ports}
+        found: list[int] = []
+        for port in random.sample(range(_FIRST, _LAST), _LAST - _FIRST):
+            if len(found) == count:
+                break
+            if port not in taken and _is_free(port):
+                found.append(port)
+        self._taken[run_id] = tuple(found)
+        return self._taken[run_id]
+
+    def note(self, run_id: str, ports: tuple[int, ...]) -> None:
+        """The ports of a run that an earlier dispatcher started."""
+        self._taken[run_id] = ports
+
+    def release(self, run_id: str) -> None:
+        """Gives the ports of a run back."""
+        self._taken.pop(run_id, None)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as attempt:
+        try:
+            attempt.bind(("", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,67 @@
+"""MPI: mpirun on the first node starts the ranks; each becomes the process that is planned for it here."""
+
+from __future__ import annotations
+
+import os
+
+from trainmaster.job import JobSpec
+from trainmaster.launch.command import command_line, log_name
+from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
+from trainmaster.launch.ranks import rank_variables
+from trainmaster.launch.variables import process_variables, share_of_gpus
+
+# Open MPI refuses root unless it is told twice.
+_AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+# More ranks than cores are fine, no rank is tied to a core, and messages take the plain way, which starts faster.
+_OPTIONS = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "pml", "ob1")
+
+
+def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
+    """One launcher, and the ranks it starts."""
+    ranks = tuple(_rank(spec, launch, rank) for rank in range(world_size(spec)))
+    launcher = ProcessPlan(
+        rank=0,
+        argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_OPTIONS, *_rank_command(launch)),
+        env={**process_variables(spec, launch, rank=0, node=0, gpus=()), **_AS_ROOT},
+        cwd=launch.code_folder,
+        log=f"{launch.node_folder}/mpirun.log",
+    )
+    return (NodePlan(0, (launcher,), ranks),)
+
+
+def world_size(spec: JobSpec) -> int:
+    """All ranks."""
+    return spec.node_count * spec.distribution.process_count_per_node
+
+
+def _rank_command(launch: Launch) -> tuple[str, ...]:
+    """What mpirun starts for every rank: a small program that becomes the planned process."""
+    return (
+        launch.rank_python,
+        "-I",
+        "-S",
+        f"{launch.kit}/trainmaster/node/rank.py",
+        f"{launch.node_folder}/ranks.json",
+    )
+
+
+def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
+    count = spec.distribution.process_count_per_node
+    node, local = divmod(rank, count)
+    variables = {
+        **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
+        **rank_variables(launch, rank=rank, world=world_size(spec), local=local, per_node=count),
+    }
+    return ProcessPlan(
+        rank=rank,
+        argv=command_line(spec, launch.python, variables),
+        env=variables,
+        cwd=launch.code_folder,
+        log=f"{launch.log_folder}/{log_name(rank, world_size(spec))}",
+    )
+
+
+def _mpirun(python: str) -> str:
+    """The environment's own, if it has one; else whatever PATH gives."""
+    own = os.path.join(os.path.dirname(python), "mpirun")
+    return own if os.path.exists(own) else "mpirun"

@@ -1,0 +1,41 @@
+"""torch.distributed: the processes are started directly, with the variables that torchrun would give them."""
+
+from __future__ import annotations
+
+from trainmaster.job import JobSpec
+from trainmaster.launch.command import command_line, log_name
+from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
+from trainmaster.launch.ranks import rank_variables
+from trainmaster.launch.variables import process_variables, share_of_gpus
+
+
+def plan_torch(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
+    """The same number of processes on every node."""
+    return tuple(_node(spec, launch, node) for node in range(spec.node_count))
+
+
+def per_node(spec: JobSpec) -> int:
+    """Processes on each node: one, unless the run says how many there are in all."""
+    return (spec.distribution.process_count or spec.node_count) // spec.node_count
+
+
+def _node(spec: JobSpec, launch: Launch, node: int) -> NodePlan:
+    count = per_node(spec)
+    return NodePlan(node, tuple(_process(spec, launch, node, local, count) for local in range(count)))
+
+
+def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -> ProcessPlan:
+    rank, world = node * count + local, spec.node_count * count
+    variables = {
+        **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
+        **rank_variables(launch, rank=rank, world=world, local=local, per_node=count),
+        # What v1's helper classes gave: a file that all processes see.
+        "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"file://{launch.node_folder}/torch_init",
+    }
+    return ProcessPlan(
+        rank=rank,
+        argv=command_line(spec, launch.python, variables),
+        env=variables,
+        cwd=launch.code_folder,
+        log=f"{launch.log_folder}/{log_name(rank, world)}",
+    )
