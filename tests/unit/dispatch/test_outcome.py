@@ -95,3 +95,31 @@ def test_data_that_could_not_be_uploaded_is_not_a_success():
     # A script that failed by itself is the cause that counts.
     first = outcome([result(failure=FAILED)], cancel_requested=False, time_limit=None, upload_error="gone")
     assert first.error.code == "ScriptFailed"
+
+
+def at(when, **failure):
+    rank = failure.get("rank", 0)
+    return result(failure={**FAILED, **failure}, processes=[{"rank": rank, "exit_code": 1, "ended_at": when}])
+
+
+def test_the_first_failure_is_the_cause():
+    late, early = at(20.0, rank=0, tail="connection lost"), at(10.0, rank=3, tail="the real mistake")
+    end = outcome([late, early], cancel_requested=False, time_limit=None)
+    assert (end.error.details["rank"], end.error.details["node"]) == (3, 1)
+
+
+def test_nodes_that_were_only_told_to_stop_are_not_the_cause():
+    end = outcome([result("cancelled"), at(10.0, rank=3)], cancel_requested=False, time_limit=None)
+    assert (end.error.code, end.error.details["node"]) == ("ScriptFailed", 1)
+
+
+def test_services_are_ended_when_the_others_are_done():
+    end = outcome([result(), result("cancelled")], cancel_requested=False, time_limit=None, services={1})
+    assert end.status == "Completed"
+    died = outcome([result("cancelled"), at(1.0)], cancel_requested=False, time_limit=None, services={1})
+    assert died.error.details["node"] == 1
+
+
+def test_under_a_launcher_the_node_is_the_rank_s():
+    end = outcome([at(1.0, rank=2, node=1)], cancel_requested=False, time_limit=None)
+    assert "rank 2 on node 1" in end.error.message

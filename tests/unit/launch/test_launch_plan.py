@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.errors import TrainingException
-from trainmaster.job import Distribution, JobSpec
+from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, plan_launch
 from trainmaster.launch.variables import process_variables, share_of_gpus
 
@@ -36,12 +35,6 @@ def test_single():
     assert process.cwd == "/run/code"
     assert process.log == "/run/logs/70_driver_log.txt"
     assert process.env["CUDA_VISIBLE_DEVICES"] == "2,3"
-
-
-@pytest.mark.parametrize("kind", ["mpi", "torch", "parameter_server"])
-def test_what_is_not_there_yet(kind):
-    with pytest.raises(TrainingException, match=f"{kind}.* is not in this release"):
-        plan_launch(spec(distribution=Distribution(kind=kind)), launch())
 
 
 def variables(gpus=(), **changes):
