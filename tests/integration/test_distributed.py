@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace, ended
+from tests.conftest import end_workspace, ended, until
 
 from trainmaster import (
     ComputeTarget,
@@ -229,7 +230,10 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
                                               cluster=tf.train.ClusterSpec(config["cluster"]))):
     count = tf.get_variable("count", [], initializer=tf.zeros_initializer())
     add = tf.assign_add(count, 1.0, use_locking=True)
-with tf.train.MonitoredTrainingSession(master=server.target, is_chief=task["index"] == 0) as session:
+# Workers do not wait for each other, only for the server.
+filters = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % task["index"]])
+chief = task["index"] == 0
+with tf.train.MonitoredTrainingSession(master=server.target, is_chief=chief, config=filters) as session:
     for _ in range(10):
         value = session.run(add)
 print("worker", task["index"], "counted to", value)
@@ -250,3 +254,36 @@ def test_parameter_servers_three_tasks_on_two_nodes(experiment: Experiment, sour
     assert max(counted) > 10.0
     with contextlib.suppress(FileNotFoundError):
         assert "counted" not in log(run, 2)
+
+
+LAST_WORKER = """
+import json, os, socket, sys
+config = json.loads(os.environ["TF_CONFIG"])
+host, port = config["cluster"]["ps"][0].split(":")
+if config["task"]["type"] == "ps":
+    server = socket.create_server((host, int(port)))
+    while True:
+        server.accept()[0].sendall(b"served")
+if config["task"]["index"] == 1:
+    # Goes on only when the worker beside the server has long ended.
+    open(sys.argv[1]).read()
+    print(socket.create_connection((host, int(port)), timeout=30).recv(100))
+"""
+
+
+def test_a_server_stays_for_the_workers_of_other_nodes(experiment: Experiment, source: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    estimator = TensorFlow(
+        source(LAST_WORKER),
+        entry_script="train.py",
+        script_params={str(gate): ""},
+        compute_target="box",
+        node_count=2,
+        distributed_training=ParameterServer(worker_count=2, parameter_server_count=1),
+        user_managed=True,
+    )
+    run = experiment.submit(estimator)
+    until(lambda: (run._folder.node(0) / "done.json").exists(), what="the end of worker 0")
+    gate.write_text("")
+    assert log(completed(run), 1) == "b'served'\n"

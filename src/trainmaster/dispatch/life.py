@@ -58,6 +58,7 @@ class Life:
         self._sources = sources
         self._folder = yard.folder.run(record.id)
         self._cancel = asyncio.Event()
+        self._news = asyncio.Event()
         self._disk_full = False
         if record.status is Status.CANCEL_REQUESTED:
             self._cancel.set()
@@ -69,6 +70,10 @@ class Life:
     def seen_running(self) -> None:
         """The agent says that the script has started."""
         self._move(Status.RUNNING, expect=(Status.STARTING,))
+
+    def seen_done(self) -> None:
+        """The agent of a node says that only services are left there."""
+        self._news.set()
 
     async def drive(self) -> None:
         """Brings the run to its end, whatever happens on the way."""
@@ -177,24 +182,33 @@ class Life:
         claims = [read_claim(self._folder.node(number)) for number in range(nodes.count)]
         if claims and all(claim and claim.get("cancelled") for claim in claims):
             return
-        waiting = {asyncio.create_task(self._engine.ended(nodes, n)): n for n in range(nodes.count)}
+        waiting: dict[asyncio.Task[Any], int] = {
+            asyncio.create_task(self._engine.ended(nodes, n)): n for n in range(nodes.count)
+        }
         try:
             await self._gone_one_by_one(nodes, waiting)
         finally:
             for task in waiting:
                 task.cancel()
 
-    async def _gone_one_by_one(self, nodes: Nodes, waiting: dict[asyncio.Task[None], int]) -> None:
-        """A node that failed ends the others; so does the last one that others only serve."""
-        stopped = False
+    async def _gone_one_by_one(self, nodes: Nodes, waiting: dict[asyncio.Task[Any], int]) -> None:
+        """A node that failed ends the others; and when only services are left, they have served."""
+        stopped = failed = False
         while waiting:
-            ended, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            numbers = [waiting.pop(task) for task in ended]
-            results = [read_json(self._folder.node(number) / "result.json") for number in numbers]
-            failed = any(not ended_well(result) for result in results)
-            if waiting and not stopped and (failed or all(map(self._only_serves, waiting.values()))):
+            if not stopped and (failed or all(map(self._is_served, waiting.values()))):
                 stopped = True
                 self._engine.stop(nodes)
+            self._news.clear()
+            news: asyncio.Task[Any] = asyncio.create_task(self._news.wait())
+            ended, _ = await asyncio.wait({*waiting, news}, return_when=asyncio.FIRST_COMPLETED)
+            news.cancel()
+            numbers = [waiting.pop(task) for task in ended if task in waiting]
+            results = [read_json(self._folder.node(number) / "result.json") for number in numbers]
+            failed = failed or any(not ended_well(result) for result in results)
+
+    def _is_served(self, number: int) -> bool:
+        """Whether nothing but services is left on a node."""
+        return (self._folder.node(number) / "done.json").exists() or self._only_serves(number)
 
     def _only_serves(self, number: int) -> bool:
         """Whether a node has nothing but services, which never end by themselves."""

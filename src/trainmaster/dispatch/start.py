@@ -14,7 +14,7 @@ from trainmaster.environments.containers import Container, Mount, engine_variabl
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
-from trainmaster.launch import Launch, plan_launch
+from trainmaster.launch import Launch, agent_count, plan_launch
 from trainmaster.machine import node_gpus
 from trainmaster.plain import to_plain
 from trainmaster.records import RunRecord, TargetRecord
@@ -57,6 +57,7 @@ def agent_plans(
     manifest = str(workspace.snapshots / f"{spec.snapshot_id}.json")
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
     plans = []
+    agents = agent_count(spec)
     for plan in plan_launch(spec, launch):
         plans.append(
             {
@@ -69,6 +70,7 @@ def agent_plans(
                 "processes": [to_plain(process) for process in plan.processes],
                 **({"ranks": [to_plain(rank) for rank in plan.ranks]} if plan.ranks else {}),
                 "ports": list(ports),
+                "alone": agents == 1,
                 "grace_seconds": GRACE_SECONDS,
                 "time_limit_seconds": spec.max_run_duration_seconds,
                 "notify": {

@@ -128,10 +128,12 @@ class Yard:
             self._lives[run_id].cancel()
 
     def heard_from_agent(self, run_id: str, event: str) -> None:
-        """An agent said something; only `running` is news, the end is seen by itself."""
+        """An agent said something: its script runs, or only services are left. The end is seen by itself."""
         life = self._lives.get(run_id)
         if life is not None and event == "running":
             life.seen_running()
+        elif life is not None and event == "done":
+            life.seen_done()
 
     # The queue
 

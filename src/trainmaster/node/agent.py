@@ -177,10 +177,26 @@ class Agent(object):
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
 
     def _is_served(self):
-        """Whether all that is left are services whose users have ended well: their work is done."""
+        """Whether all that is left are services that nobody needs any more.
+
+        Processes of other nodes may need them still: then the dispatcher says when all are done, by SIGTERM.
+        """
         users = [rank for rank in self._ranks if not rank.service]
-        self._done = bool(users) and self._first_failure is None and all(rank.ended for rank in users)
-        return self._done and self._kill_at is None
+        done = bool(users) and self._first_failure is None and all(rank.ended for rank in users)
+        if not done or self._kill_at is not None:
+            return False
+        if not self._done:
+            self._done = True
+            self._report_done()
+        return self._plan.alone or self._interrupts.asked > 0
+
+    def _report_done(self):
+        """Only services are left here."""
+        try:
+            jsonfile.write(os.path.join(self._folder, "done.json"), {"version": 1, "at": time.time()})
+        except OSError as error:
+            say("done.json: {}".format(error.strerror))
+        self._tell("done")
 
     def _decide(self):
         if self._kill_at is not None:

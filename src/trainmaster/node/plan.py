@@ -44,6 +44,7 @@ class Plan(object):
         self.processes = [
             Process(_object(item, "processes[{}]".format(i)), "processes[{}]".format(i)) for i, item in items
         ]
+        self.alone = bool(data.get("alone", True))
         self.grace_seconds = _number(data, "grace_seconds")
         limit = data.get("time_limit_seconds")
         self.time_limit_seconds = None if limit is None else _number(data, "time_limit_seconds")
