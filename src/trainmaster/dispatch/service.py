@@ -23,7 +23,6 @@ from trainmaster.errors import (
     UserErrorException,
 )
 from trainmaster.job import EnvironmentSpec, load_spec
-from trainmaster.launch.plan import planner
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import (
     TERMINAL,
@@ -138,7 +137,6 @@ class Service:
 
     def _check_can_run(self, record: RunRecord) -> None:
         spec = load_spec(record.spec)
-        planner(spec)
         check_buildable(spec.environment)
         check_fits(spec, self._target(record.target))
         stores = {store.name for store in self._store.list_datastores()}

@@ -59,14 +59,6 @@ def install(found: Resolved, folder: Path, tools: Tools) -> None:
         lock.install(found.text, folder, found.sources, tools)
 
 
-def requirements(spec: EnvironmentSpec) -> list[str]:
-    """The packages as arguments: an option with its value becomes two."""
-    arguments: list[str] = []
-    for package in spec.pip_packages:
-        arguments += package.split(None, 1) if package.startswith("-") else [package]
-    return arguments
-
-
 @dataclass(frozen=True)
 class _Resolver:
     """Asks uv for a lock until the builds in it are those that are wanted."""

@@ -12,11 +12,11 @@ from trainmaster.estimators import data, old_names, rules, values
 from trainmaster.estimators.arguments import Arguments, from_list, from_params
 from trainmaster.estimators.build import run_configuration
 from trainmaster.estimators.compile import Program, job_spec
-from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.settings import Settings, read
 from trainmaster.estimators.source import entry_script, file_inside, source_folder
 from trainmaster.job import DataBinding, JobSpec
+from trainmaster.notices import warn
 
 OVERRIDES = ("script_params", "inputs", "source_directory_data_store")
 

@@ -16,9 +16,9 @@ from trainmaster.estimators.distribution import distribution_of, node_count_of
 from trainmaster.estimators.environment_variables import environment_variables, warn_reserved
 from trainmaster.estimators.inherited import inherited
 from trainmaster.estimators.mpi_environment import for_distribution
-from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.job import DataBinding, JobSpec
+from trainmaster.notices import warn
 
 
 class Submittable(Protocol):

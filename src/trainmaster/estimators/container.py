@@ -7,9 +7,9 @@ from dataclasses import replace
 from trainmaster.environments.definition import Environment
 from trainmaster.errors import TrainingException, UserErrorException
 from trainmaster.estimators import values
-from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.job import ContainerSpec, EnvironmentSpec
+from trainmaster.notices import warn
 
 
 def with_container(spec: EnvironmentSpec, environment: Environment, config: RunConfiguration) -> EnvironmentSpec:

@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.errors import UserErrorException
 from trainmaster.estimators import values
-from trainmaster.estimators.notices import warn
+from trainmaster.notices import warn
 
 _RESERVED = ("AZUREML_", "TRAINMASTER_")
 

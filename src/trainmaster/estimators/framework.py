@@ -21,9 +21,9 @@ from trainmaster.environments.frameworks import (
 from trainmaster.errors import TrainingException
 from trainmaster.estimators.base import BaseEstimator
 from trainmaster.estimators.distribution import distribution_of
-from trainmaster.estimators.notices import warn
 from trainmaster.estimators.settings import Settings
 from trainmaster.job import Accelerator, EnvironmentSpec, JobSpec
+from trainmaster.notices import warn
 
 
 class FrameworkEstimator(BaseEstimator):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from trainmaster.errors import TrainingException
-from trainmaster.estimators.notices import warn, warn_deprecated
 from trainmaster.estimators.settings import Settings
+from trainmaster.notices import warn, warn_deprecated
 
 _RENAMED = {
     "custom_docker_base_image": "custom_docker_image",

@@ -19,10 +19,10 @@ from trainmaster.estimators.distributed_job import (
 )
 from trainmaster.estimators.distribution import record
 from trainmaster.estimators.docker import DockerConfiguration
-from trainmaster.estimators.notices import warn
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.source import entry_script, source_folder
 from trainmaster.job import JobSpec
+from trainmaster.notices import warn
 
 MAX_DURATION_SECONDS_DEFAULT = 2592000
 
