@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -103,6 +104,10 @@ class JobSpec:
     """The few variables taken over from the submitting shell (PATH, HOME, LANG, ...)."""
     data: tuple[DataBinding, ...] = ()
     max_run_duration_seconds: int | None = None
+    max_retries: int = 0
+    """How often a run that failed is started again in the same working folder."""
+    hang_seconds: float | None = None
+    """How long all processes may be silent (no output, no metric) until the run counts as hanging; None for ever."""
     framework: str = "Python"
     communicator: str = "None"
     use_gpu: bool = False
@@ -151,4 +156,10 @@ def _problem(spec: JobSpec) -> str:
         "max_run_duration_seconds": spec.max_run_duration_seconds,
     }
     wrong = [f"{name}={value}" for name, value in counts.items() if value is not None and value < 1]
-    return f"{wrong[0]} must be at least 1" if wrong else ""
+    if wrong:
+        return f"{wrong[0]} must be at least 1"
+    if spec.max_retries < 0:
+        return f"max_retries={spec.max_retries} must not be negative"
+    if spec.hang_seconds is not None and not 0 < spec.hang_seconds < math.inf:
+        return f"hang_seconds={spec.hang_seconds} must be a positive number"
+    return ""

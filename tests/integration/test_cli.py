@@ -191,6 +191,8 @@ def test_the_time_limit(shell: Shell) -> None:
         (["submit", "my project", "hello.py", "--python", "no-such-python"], "no-such-python", 2),
         (["submit", "my project", "hello.py", "--pip-file", "none.txt"], "none.txt", 2),
         (["submit", "my project", "hello.py", "--max-seconds", "0"], "--max-seconds", 2),
+        (["submit", "my project", "hello.py", "--max-retries", "-1"], "--max-retries", 2),
+        (["submit", "my project", "hello.py", "--hang-seconds", "nan"], "--hang-seconds", 2),
         (["submit", "my project", "hello.py", "-e", "no/name"], "no/name", 2),
         (["submit", "my project", "hello.py", "-t", "moon", "--user-managed"], "moon", 4),
         (["show", "no_such_run"], "no_such_run", 4),

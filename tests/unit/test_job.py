@@ -64,6 +64,8 @@ specs = st.builds(
     inherited_variables=pairs,
     data=st.lists(bindings, max_size=2).map(tuple),
     max_run_duration_seconds=st.none() | counts,
+    max_retries=st.integers(0, 5),
+    hang_seconds=st.none() | st.floats(0.1, 1e6),
     framework=names,
     communicator=names,
     use_gpu=st.booleans(),
@@ -98,6 +100,12 @@ def edited(**changes):
     return json.dumps({**json.loads(dump_spec(GOOD)), **changes})
 
 
+def test_a_file_of_before_there_were_retries_still_loads():
+    old = json.loads(dump_spec(GOOD))
+    del old["max_retries"], old["hang_seconds"]
+    assert load_spec(json.dumps(old)) == GOOD
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -113,6 +121,8 @@ def edited(**changes):
         (edited(distribution={"kind": "ring"}), "distribution.kind must be one of single, mpi"),
         (edited(distribution={"process_count_per_node": 0}), "process_count_per_node=0 must be at least 1"),
         (edited(max_run_duration_seconds=0), "max_run_duration_seconds=0 must be at least 1"),
+        (edited(max_retries=-1), "max_retries=-1 must not be negative"),
+        (edited(hang_seconds=0), "hang_seconds=0.0 must be a positive number"),
         (edited(script=""), "either a script or a command"),
         (edited(command=["ls"]), "either a script or a command"),
         (edited(script="/etc/passwd"), "does not lie in the source folder"),

@@ -31,6 +31,8 @@ def submit_arguments(parser: Parser) -> None:
     parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="label the run (repeatable)")
     parser.add_argument("--env", metavar="NAME=VALUE", action="append", help="a variable of the script (repeatable)")
     parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run when it takes longer")
+    parser.add_argument("--max-retries", metavar="N", type=int, default=0, help="start it again when it fails")
+    parser.add_argument("--hang-seconds", metavar="S", type=float, help="end it when all its processes are silent")
     python = parser.add_argument_group("the script's Python (default: an environment of its own, built once)")
     python.add_argument("--pip", metavar="PACKAGE", action="append", help="a package it has (repeatable)")
     python.add_argument("--pip-file", metavar="FILE", help="a requirements file")
@@ -84,12 +86,18 @@ def job(options: Options) -> JobSpec:
         options.folder, options.script = str(Path(options.folder).parent), Path(options.folder).name
     if options.max_seconds is not None and options.max_seconds < 1:
         raise UserErrorException(f"--max-seconds must be at least 1, not {options.max_seconds}")
+    if options.max_retries < 0:
+        raise UserErrorException(f"--max-retries must be 0 or more, not {options.max_retries}")
+    if options.hang_seconds is not None and not 0 < options.hang_seconds < float("inf"):
+        raise UserErrorException(f"--hang-seconds must be a positive number, not {options.hang_seconds}")
     config = ScriptRunConfig(
         options.folder,
         script=options.script,
         arguments=options.arguments,
         compute_target=options.target,
         environment=_environment(options),
+        max_retries=options.max_retries,
+        hang_seconds=options.hang_seconds,
         **({} if options.max_seconds is None else {"max_run_duration_seconds": options.max_seconds}),
     )
     config.run_config.environment_variables = dict(pairs("--env", options.env))

@@ -28,6 +28,8 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
         config.script = values.relative_path("entry_script", settings.entry_script)
     config.arguments = flat(values.mapping("script_params", settings.script_params))
     config.max_run_duration_seconds = values.seconds("max_run_duration_seconds", settings.max_run_duration_seconds)
+    config.max_retries = values.retries("max_retries", settings.max_retries)
+    config.hang_seconds = values.silence("hang_seconds", settings.hang_seconds)
     config.amlcompute.vm_size, config.amlcompute.vm_priority = settings.vm_size, settings.vm_priority
     config.source_directory_data_store = _name(settings.source_directory_data_store)
     _distribute(config, settings)

@@ -65,6 +65,8 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
         inherited_variables=inherited(os.environ),
         data=data.merged((*arguments.data, *inputs, *data.configured(config.data_references))),
         max_run_duration_seconds=values.seconds("max_run_duration_seconds", config.max_run_duration_seconds),
+        max_retries=values.retries("max_retries", config.max_retries),
+        hang_seconds=values.silence("hang_seconds", config.hang_seconds),
         framework=config.framework,
         communicator=config.communicator,
         use_gpu=bool(config.environment.docker.gpu_support),

@@ -78,6 +78,8 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "environment_variables": environment_variables,
     "shm_size": values.optional_text,
     "max_run_duration_seconds": values.seconds,
+    "max_retries": values.retries,
+    "hang_seconds": values.silence,
     "inputs": data.inputs_of,
     "framework_version": values.optional_text,
 }

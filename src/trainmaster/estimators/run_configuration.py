@@ -48,6 +48,9 @@ class RunConfiguration:
         self.communicator = communicator or "None"
         self.node_count = 1
         self.max_run_duration_seconds: int | None = None
+        # Ours, which v1 had not.
+        self.max_retries = 0
+        self.hang_seconds: float | None = None
         self.environment = Environment("default-environment")
         self.environment_variables: dict[str, str] = {}
         self._target = LOCAL

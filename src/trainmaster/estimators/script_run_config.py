@@ -31,8 +31,9 @@ class ScriptRunConfig:
     """A script of a folder with its arguments, or a command line instead, on a target (`local` by default).
 
     With `run_config` the settings of that object count, as in v1: compute_target, environment,
-    distributed_job_config, max_run_duration_seconds and docker_runtime_config are ignored. Unlike v1, a local
-    target may have several nodes; whether the request fits is checked against the target at submit.
+    distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries and hang_seconds are
+    ignored. Unlike v1, a local target may have several nodes; whether the request fits is checked against the target
+    at submit.
     """
 
     def __init__(
@@ -48,6 +49,9 @@ class ScriptRunConfig:
         max_run_duration_seconds: int | None = MAX_DURATION_SECONDS_DEFAULT,
         command: str | Sequence[Any] | None = None,
         docker_runtime_config: DockerConfiguration | None = None,
+        *,
+        max_retries: int = 0,
+        hang_seconds: float | None = None,
     ) -> None:
         self.source_directory = values.path("source_directory", source_directory)
         self.script = None if script is None else values.relative_path("script", script)
@@ -71,9 +75,13 @@ class ScriptRunConfig:
             self.run_config.max_run_duration_seconds = values.seconds(
                 "max_run_duration_seconds", max_run_duration_seconds
             )
+            self.run_config.max_retries = values.retries("max_retries", max_retries)
+            self.run_config.hang_seconds = values.silence("hang_seconds", hang_seconds)
         else:
             limited = max_run_duration_seconds != MAX_DURATION_SECONDS_DEFAULT
             settings["max_run_duration_seconds"] = max_run_duration_seconds if limited else None
+            settings["max_retries"] = max_retries or None
+            settings["hang_seconds"] = hang_seconds
             self.run_config = _given_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:

@@ -36,6 +36,8 @@ class SKLearnSettings(TypedDict, total=False):
     shm_size: str | None
     resume_from: Any
     max_run_duration_seconds: int | None
+    max_retries: int
+    hang_seconds: float | None
     framework_version: str | None
 
 
@@ -70,6 +72,8 @@ class EstimatorSettings(TypedDict, total=False):
     shm_size: str | None
     resume_from: Any
     max_run_duration_seconds: int | None
+    max_retries: int
+    hang_seconds: float | None
 
 
 class FrameworkSettings(EstimatorSettings, total=False):
@@ -120,6 +124,9 @@ class Settings:
     resume_from: Any = None
     max_run_duration_seconds: Any = None
     framework_version: Any = None
+    # Ours, which v1 had not: after all of v1's.
+    max_retries: Any = 0
+    hang_seconds: Any = None
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}

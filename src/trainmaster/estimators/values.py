@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping, Sequence
@@ -38,6 +39,31 @@ def seconds(name: str, value: Any) -> int | None:
     if number < 1:
         raise UserErrorException(
             f"{name} must be a positive number of seconds, not {number}", hint="Use None for no limit."
+        )
+    return number
+
+
+def retries(name: str, value: Any) -> int:
+    """`value` as how often to try again; 0 is not at all."""
+    number = whole_number(name, value)
+    if number < 0:
+        raise UserErrorException(f"{name} must be 0 or more, not {number}", hint="Use 0 to never try again.")
+    return number
+
+
+def silence(name: str, value: Any) -> float | None:
+    """`value` as seconds of silence after which a run counts as hanging, or None for never."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, bool | str):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise UserErrorException(f"{name} must be a number of seconds, not {value!r}") from None
+    if not 0 < number < math.inf:
+        raise UserErrorException(
+            f"{name} must be a positive number of seconds, not {value!r}", hint="Use None for no limit."
         )
     return number
 

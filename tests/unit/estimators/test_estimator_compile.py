@@ -140,6 +140,8 @@ def test_the_whole_specification_survives_json(make, project, monkeypatch):
         pip_packages=["numpy"],
         environment_variables={"A": "1"},
         max_run_duration_seconds=60,
+        max_retries=2,
+        hang_seconds=90,
         use_gpu=True,
     ).compile({})
     assert load_spec(dump_spec(spec)) == spec
@@ -147,6 +149,7 @@ def test_the_whole_specification_survives_json(make, project, monkeypatch):
     assert (spec.source_directory, spec.script, spec.target) == (str(project), "train.py", "cluster")
     assert (spec.inherited_variables, spec.environment_variables) == ({"PATH": "/bin"}, {"A": "1"})
     assert (spec.max_run_duration_seconds, spec.use_gpu) == (60, True)
+    assert (spec.max_retries, spec.hang_seconds) == (2, 90.0)
     assert [(one.name, one.mode) for one in spec.data] == [("d", "mount"), ("e", "download")]
 
 

@@ -169,6 +169,12 @@ REFUSED = [
     (Estimator, {"environment_variables": ["A=1"]}, UserErrorException, "must be a dict"),
     (Estimator, {"max_run_duration_seconds": 0}, UserErrorException, "positive number of seconds"),
     (Estimator, {"max_run_duration_seconds": "1h"}, UserErrorException, "whole number"),
+    (SKLearn, {"max_retries": -1}, UserErrorException, "max_retries must be 0 or more, not -1"),
+    (Estimator, {"max_retries": 1.5}, UserErrorException, "max_retries must be a whole number"),
+    (Estimator, {"max_retries": None}, UserErrorException, "max_retries must be a whole number"),
+    (Estimator, {"hang_seconds": 0}, UserErrorException, "hang_seconds must be a positive number"),
+    (Estimator, {"hang_seconds": float("nan")}, UserErrorException, "hang_seconds must be a positive number"),
+    (Estimator, {"hang_seconds": "60"}, UserErrorException, "hang_seconds must be a number of seconds"),
     (Estimator, {"vm_size": 3}, UserErrorException, "vm_size must be a string"),
     (PyTorch, {"framework_version": 1.4}, UserErrorException, "framework_version must be a string"),
 ]

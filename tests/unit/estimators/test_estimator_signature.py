@@ -42,6 +42,7 @@ DISTRIBUTED = {
     "custom_docker_base_image": None,
     "source_directory_data_store": None,
 }
+OURS = {"max_retries": 0, "hang_seconds": None}
 FRAMEWORK = {"framework_version": None}
 SERVERS = {"worker_count": 1, "parameter_server_count": 1}
 
@@ -59,7 +60,8 @@ SERVERS = {"worker_count": 1, "parameter_server_count": 1}
 def test_signature(kind, expected):
     first, *others = inspect.signature(kind).parameters.values()
     assert (first.name, first.default) == ("source_directory", inspect.Parameter.empty)
-    assert {other.name: other.default for other in others} == expected
+    assert {other.name: other.default for other in others} == expected | OURS
+    assert [other.name for other in others][-2:] == list(OURS)
     assert {other.kind for other in others} == {inspect.Parameter.KEYWORD_ONLY}
 
 

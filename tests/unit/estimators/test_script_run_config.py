@@ -29,6 +29,7 @@ def test_defaults(project):
     assert (spec.target, spec.script, spec.arguments, spec.command) == ("local", "train.py", (), ())
     assert (spec.framework, spec.communicator, spec.distribution) == ("Python", "None", Distribution())
     assert (spec.max_run_duration_seconds, spec.node_count, spec.use_gpu) == (2592000, 1, False)
+    assert (spec.max_retries, spec.hang_seconds) == (0, None)
 
 
 def test_arguments_stand_as_given(project):
@@ -119,6 +120,16 @@ class TestGivenRunConfig:
             )
         assert config.compile({}).target == "local"
 
+    def test_retries_of_the_script_run_config_are_ignored_with_a_word(self, project):
+        with pytest.warns(UserWarning, match="max_retries, hang_seconds.*ignored"):
+            config = ScriptRunConfig(
+                project, "train.py", run_config=RunConfiguration(), max_retries=2, hang_seconds=9.5
+            )
+        assert config.compile({}).max_retries == 0
+        config.run_config.max_retries, config.run_config.hang_seconds = 3, 60
+        spec = config.compile({})
+        assert (spec.max_retries, spec.hang_seconds) == (3, 60.0)
+
     def test_script_of_the_script_run_config_goes_first(self, project):
         run_config = RunConfiguration(script="other.py", arguments=["--a"])
         spec = ScriptRunConfig(project, "train.py", ["--b"], run_config).compile({})
@@ -138,6 +149,8 @@ REFUSED = [
     ({"script": "train.py", "distributed_job_config": "mpi"}, UserErrorException, "cannot be a str"),
     ({"script": "train.py", "docker_runtime_config": True}, UserErrorException, "DockerConfiguration"),
     ({"script": "train.py", "max_run_duration_seconds": -1}, UserErrorException, "positive"),
+    ({"script": "train.py", "max_retries": -1}, UserErrorException, "max_retries must be 0 or more"),
+    ({"script": "train.py", "hang_seconds": -1}, UserErrorException, "hang_seconds must be a positive"),
     ({"script": "train.py", "resume_from": "x"}, UserErrorException, "must be a DataPath"),
     ({"script": "train.py", "compute_target": 3}, UserErrorException, "compute_target"),
 ]
@@ -215,6 +228,8 @@ class TestRunConfiguration:
             ({"data_references": {"a b": DataReferenceConfiguration("s")}}, UserErrorException, "variable's name"),
             ({"environment_variables": {"A": 1}}, UserErrorException, "must be a string"),
             ({"max_run_duration_seconds": 0}, UserErrorException, "positive"),
+            ({"max_retries": "2"}, UserErrorException, "max_retries must be a whole number"),
+            ({"hang_seconds": True}, UserErrorException, "hang_seconds must be a number"),
             ({"arguments": "--a"}, UserErrorException, "arguments must be a list"),
         ],
     )
