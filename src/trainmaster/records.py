@@ -144,6 +144,18 @@ class MetricSeries:
     times: tuple[float, ...] = ()
     index: tuple[int, ...] = ()
     """Position of each value in the full series."""
+    ranks: tuple[int | None, ...] = ()
+    """Which process logged each value; None where that is not known: it came from outside of the job."""
+
+
+@dataclass(frozen=True)
+class RankMetric:
+    """What one rank logged to one metric."""
+
+    rank: int | None
+    summary: MetricSummary
+    series: MetricSeries
+    """`index` counts in the series of all ranks."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.metrics import metric_value
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import MetricSeries, RunError, RunQuery, RunRecord, Status
+from trainmaster.records import MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
 from trainmaster.runtime.journal import Journal
 from trainmaster.runtime.recorder import Recorder
 
@@ -393,6 +393,20 @@ class Run(Recorder):
             return {run.id: run.get_metrics(name, populate=populate) for run in runs}
         found = [from_plain(MetricSeries, each) for each in self._call("runs.series", name=name)]
         return {series.name: self._metric(series, populate) for series in found}
+
+    def get_metrics_by_rank(self, name: str | None = None) -> dict[int | None, dict[str, Any]]:
+        """Rank to what `get_metrics` would give if only that process had logged; ours, not v1's.
+
+        What came from outside of the job's processes is under None.
+
+            >>> run.get_metrics_by_rank("loss")              # doctest: +SKIP
+            {0: {'loss': [0.5, 0.25]}, 1: {'loss': [0.6, 0.3]}}
+        """
+        found: dict[int | None, dict[str, Any]] = {}
+        for each in self._call("runs.metrics_by_rank", name=name):
+            metric = from_plain(RankMetric, each)
+            found.setdefault(metric.rank, {})[metric.series.name] = metric_value(metric.series)
+        return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
 
     def _metric(self, series: MetricSeries, populate: bool) -> Any:
         if populate and series.kind == "json":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
@@ -13,11 +14,15 @@ from trainmaster.cli.sparkline import sparkline
 from trainmaster.cli.table import Column, render
 from trainmaster.errors import UserErrorException
 from trainmaster.plain import from_plain
-from trainmaster.records import MetricSeries, MetricSummary
+from trainmaster.records import MetricSeries, MetricSummary, RankMetric
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
 
 _SPARK_WIDTH = 32
+_METRIC = Column("METRIC", style=lambda text: "bold")
+_RANK = Column("RANK", right=True)
 _COLUMNS = (
-    Column("METRIC", style=lambda text: "bold"),
     Column("LAST", right=True),
     Column("MIN", right=True),
     Column("MAX", right=True),
@@ -28,8 +33,11 @@ _VALUES = (
     Column("INDEX", right=True),
     Column("STEP", right=True),
     Column("TIME"),
+    _RANK,
     Column("VALUE", flexible=True),
 )
+
+Chosen = Sequence[tuple[MetricSummary, MetricSeries]]
 
 
 def metrics_arguments(parser: Parser) -> None:
@@ -38,32 +46,67 @@ def metrics_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--points", metavar="N", type=int, default=100, help="thin longer series to N values (default: 100)"
     )
+    parser.add_argument("--by-rank", action="store_true", help="each process of a distributed run on its own")
 
 
 def metrics(options: Options) -> int:
     """What a run logged. JSON: a list of {"name", "kind", "count", "last", "min", "max", "index", "steps", "times",
-    "values"}; `index` is the place of each value in the whole series, NaN and infinities are texts.
+    "ranks", "values"}; `index` is the place of each value in the whole series, `ranks` the processes that logged them,
+    NaN and infinities are texts. With --by-rank each has a "rank" too; null: it came from outside of the job.
     """
     if options.points < 1:
         raise UserErrorException(f"--points must be at least 1, not {options.points}")
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id
+    if options.by_rank:
+        _tell_by_rank(_asked_by_rank(workspace, run_id, options), options)
+    else:
+        _tell(_asked(workspace, run_id, options), options)
+    return exits.OK
+
+
+def _asked(workspace: Workspace, run_id: str, options: Options) -> Chosen:
     found = workspace._call("runs.series", run_id=run_id, name=options.name, max_points=options.points)
     summaries = [from_plain(MetricSummary, each) for each in workspace._call("runs.metrics", run_id=run_id)]
-    if options.name is not None and not found:
-        known = ", ".join(summary.name for summary in summaries)
-        raise UserErrorException(
-            f"run {run_id} has no metric '{options.name[:300]}'", hint=f"It has: {known or 'none yet'}."
-        )
+    if not found:
+        _say_nothing_found(run_id, options.name, [summary.name for summary in summaries])
     series = {each.name: each for each in (from_plain(MetricSeries, one) for one in found)}
-    chosen = [(summary, series[summary.name]) for summary in summaries if summary.name in series]
-    if options.json:
-        say_json([metric_as_json(summary, values) for summary, values in chosen])
-    elif chosen:
-        _show(chosen, with_values=options.name is not None)
-    else:
+    return [(summary, series[summary.name]) for summary in summaries if summary.name in series]
+
+
+def _asked_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[RankMetric]:
+    found = workspace._call("runs.metrics_by_rank", run_id=run_id, name=options.name, max_points=options.points)
+    if not found:
+        _say_nothing_found(
+            run_id, options.name, [each["name"] for each in workspace._call("runs.metrics", run_id=run_id)]
+        )
+    return [from_plain(RankMetric, each) for each in found]
+
+
+def _say_nothing_found(run_id: str, name: str | None, known: list[str]) -> None:
+    if name is None:
         note(f"Run {run_id} has logged no metrics.")
-    return exits.OK
+        return
+    hint = f"It has: {', '.join(known) or 'none yet'}."
+    raise UserErrorException(f"run {run_id} has no metric '{name[:300]}'", hint=hint)
+
+
+def _tell(chosen: Chosen, options: Options) -> None:
+    if options.json:
+        say_json([metric_as_json(summary, series) for summary, series in chosen])
+    elif chosen:
+        _show_table((_METRIC, *_COLUMNS), [metric_row(summary, series) for summary, series in chosen])
+        if options.name is not None:
+            _show_values([series for _, series in chosen])
+
+
+def _tell_by_rank(found: list[RankMetric], options: Options) -> None:
+    if options.json:
+        say_json([{"rank": each.rank, **metric_as_json(each.summary, each.series)} for each in found])
+    elif found:
+        _show_table((_METRIC, _RANK, *_COLUMNS), [rank_row(each) for each in found])
+        if options.name is not None:
+            _show_values([each.series for each in found])
 
 
 def metric_as_json(summary: MetricSummary, series: MetricSeries) -> dict[str, Any]:
@@ -78,20 +121,19 @@ def metric_as_json(summary: MetricSummary, series: MetricSeries) -> dict[str, An
         "index": series.index,
         "steps": series.steps,
         "times": series.times,
+        "ranks": series.ranks,
         "values": series.values,
     }
 
 
-def _show(chosen: list[tuple[MetricSummary, MetricSeries]], with_values: bool) -> None:
-    rows = [metric_row(summary, series) for summary, series in chosen]
-    for line in render(_COLUMNS, rows, width_of_terminal(), paint):
+def _show_table(columns: Sequence[Column], rows: list[tuple[str, ...]]) -> None:
+    for line in render(columns, rows, width_of_terminal(), paint):
         say(line)
-    if not with_values:
-        return
+
+
+def _show_values(found: list[MetricSeries]) -> None:
     say()
-    for _, series in chosen:
-        for line in render(_VALUES, value_rows(series), width_of_terminal(), paint):
-            say(line)
+    _show_table(_VALUES, [row for series in found for row in value_rows(series)])
 
 
 def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
@@ -107,6 +149,12 @@ def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
     )
 
 
+def rank_row(metric: RankMetric) -> tuple[str, ...]:
+    """The same of one rank."""
+    name, *cells = metric_row(metric.summary, metric.series)
+    return (name, shown(metric.rank), *cells)
+
+
 def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
     """The values of a series, a row each."""
     rows: list[tuple[str, ...]] = []
@@ -114,7 +162,8 @@ def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
         index = series.index[n] if n < len(series.index) else n
         step = series.steps[n] if n < len(series.steps) else None
         at = time.strftime("%H:%M:%S", time.localtime(series.times[n])) if n < len(series.times) else ""
-        rows.append((str(index), "" if step is None else str(step), at, shown(value)))
+        rank = series.ranks[n] if n < len(series.ranks) else None
+        rows.append((str(index), shown(step), at, shown(rank), shown(value)))
     return rows
 
 

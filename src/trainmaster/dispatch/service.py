@@ -66,6 +66,7 @@ class Service:
             "runs.properties.add": self.add_properties,
             "runs.update": self.update_run,
             "runs.metrics": self.metrics,
+            "runs.metrics_by_rank": self.metrics_by_rank,
             "runs.series": self.series,
             "environments.build": self.build_environment,
             "environments.in_use": self.environments_in_use,
@@ -222,6 +223,10 @@ class Service:
     async def series(self, run_id: str, name: str | None = None, max_points: int | None = None) -> Any:
         await self.ingest(run_id)
         return await asyncio.to_thread(self._store.series, run_id, name, max_points=max_points)
+
+    async def metrics_by_rank(self, run_id: str, name: str | None = None, max_points: int | None = None) -> Any:
+        await self.ingest(run_id)
+        return await asyncio.to_thread(self._store.metrics_by_rank, run_id, name, max_points=max_points)
 
     def _run(self, run_id: str) -> RunRecord:
         record = self._store.get_run(run_id)

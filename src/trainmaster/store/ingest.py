@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,8 @@ _JOURNAL = PreparedSelect(
     )
 )
 _LARGEST_STEP = 2**63 - 1
+# A journal is named by the rank of its writer; what a program outside of the job logs has another name.
+_OF_RANK = re.compile(r"(\d{1,9})-")
 
 
 class Unusable(Exception):
@@ -47,7 +50,7 @@ def ingest(
     offset, ignored, because = row or (0, 0, "")
     if offset != start:
         return False
-    batch = _Batch(connection, run)
+    batch = _Batch(connection, run, rank_of(journal))
     for record in records:
         batch.apply(record)
     batch.finish()
@@ -65,14 +68,25 @@ def ingest(
     return True
 
 
+def rank_of(journal: str) -> int | None:
+    """The rank of the process that writes the journal of this name.
+
+    >>> rank_of("3-4711-0a1b2c3d.jsonl"), rank_of("client-4711-0a1b2c3d.jsonl")
+    (3, None)
+    """
+    found = _OF_RANK.match(journal)
+    return int(found[1]) if found else None
+
+
 class _Batch:
     """One batch of a journal while it is applied."""
 
-    def __init__(self, connection: Connection, run: RunRecord) -> None:
+    def __init__(self, connection: Connection, run: RunRecord, rank: int | None) -> None:
         self.ignored = 0
         self.because = ""
         self._connection = connection
         self._run = run
+        self._rank = rank
         # Runs that records may be about: the journal's own and its descendants; None if they may not.
         self._known: dict[str, RunRecord | None] = {run.id: run}
         self._metrics: dict[int, dict[str, points.Batch]] = {}
@@ -115,7 +129,7 @@ class _Batch:
     def finish(self) -> None:
         """Write the collected metrics."""
         for run_seq, batches in self._metrics.items():
-            mixed = points.append(self._connection, run_seq, batches)
+            mixed = points.append(self._connection, run_seq, batches, self._rank)
             texts = [
                 f"Metric {name!r} was logged as different kinds of metric; it stays what it was first" for name in mixed
             ]

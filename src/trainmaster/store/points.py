@@ -17,7 +17,9 @@ BLOCK = 64
 Point = tuple[Stored, int | None, float]
 """Value, step, time."""
 
-_INSERT_POINTS = PreparedInsert(metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time"))
+_INSERT_POINTS = PreparedInsert(
+    metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time", "rank")
+)
 _INSERT_BLOCKS = PreparedInsert(metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx"))
 _INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form"))
 _UPDATE = update(metrics).where(metrics.c.id == bindparam("metric"))
@@ -48,8 +50,8 @@ class _Metric:
     high_idx: int | None
 
 
-def append(connection: Connection, run_seq: int, batches: dict[str, Batch]) -> list[str]:
-    """Add the values of `batches`, by metric name; the names of metrics that were logged as several kinds."""
+def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank: int | None) -> list[str]:
+    """Add what `rank` logged, by metric name; the names of metrics that were logged as several kinds."""
     found = _find(connection, run_seq, list(batches))
     new = [(run_seq, name, batch.kind, 0, NULL) for name, batch in batches.items() if name not in found]
     if new:
@@ -57,7 +59,7 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch]) -> l
         found.update(_find(connection, run_seq, [row[1] for row in new]))
     points: list[tuple[Any, ...]] = []
     blocks: list[tuple[Any, ...]] = []
-    updates = [_add(found[name], batch.points, points, blocks) for name, batch in batches.items() if batch.points]
+    updates = [_add(found[name], batch.points, rank, points, blocks) for name, batch in batches.items() if batch.points]
     _INSERT_POINTS.run(connection, points)
     _INSERT_BLOCKS.run(connection, blocks)
     if updates:
@@ -87,12 +89,12 @@ def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _
 
 
 def _add(
-    metric: _Metric, new: list[Point], points: list[tuple[Any, ...]], blocks: list[tuple[Any, ...]]
+    metric: _Metric, new: list[Point], rank: int | None, points: list[tuple[Any, ...]], blocks: list[tuple[Any, ...]]
 ) -> dict[str, Any]:
     """Put the rows for `new` into `points` and `blocks`; what the metric's row becomes."""
     identity, index = metric.id, metric.count
     for (number, form, text), step, time in new:
-        points.append((identity, index, number, form, text, step, time))
+        points.append((identity, index, number, form, text, step, time, rank))
         if number is not None:
             if metric.low is None or number < metric.low:
                 metric.low, metric.low_idx = number, index

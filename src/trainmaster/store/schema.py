@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -148,6 +148,8 @@ metric_points = Table(
     Column("text", Text),
     Column("step", BigInteger),
     Column("time", Float(53), nullable=False),
+    # Of the process that logged it; none for what a program outside of the job logged.
+    Column("rank", Integer),
     sqlite_with_rowid=False,
 )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from trainmaster.errors import UserErrorException
-from trainmaster.records import MetricSeries, MetricSummary
+from trainmaster.records import MetricSeries, MetricSummary, RankMetric
 from trainmaster.store.points import BLOCK
 from trainmaster.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.store.statements import PreparedSelect, chunks
@@ -52,6 +52,7 @@ _POINT_COLUMNS = (
     metric_points.c.text,
     metric_points.c.step,
     metric_points.c.time,
+    metric_points.c.rank,
 )
 _ALL_POINTS = PreparedSelect(
     select(*_POINT_COLUMNS).where(metric_points.c.metric_id == bindparam("metric_id")).order_by(metric_points.c.idx)
@@ -59,6 +60,17 @@ _ALL_POINTS = PreparedSelect(
 _NUMBERS = PreparedSelect(
     select(metric_points.c.number)
     .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_points.c.idx)
+)
+_RANKS = PreparedSelect(
+    select(metric_points.c.rank, func.min(metric_points.c.number), func.max(metric_points.c.number))
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .group_by(metric_points.c.rank)
+)
+_POINTS_OF_RANK = PreparedSelect(
+    select(metric_points.c.idx, *_POINT_COLUMNS)
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .where(metric_points.c.rank.is_not_distinct_from(bindparam("rank")))
     .order_by(metric_points.c.idx)
 )
 _BLOCKS = PreparedSelect(
@@ -78,13 +90,29 @@ def summaries(connection: Connection, run_seq: int) -> list[MetricSummary]:
 
 def read(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[MetricSeries]:
     """The run's series, or the one called `name`; each thinned to `max_points` values, if given."""
+    return [_read_one(connection, head, max_points) for head in _heads(connection, run_seq, name, max_points)]
+
+
+def read_by_rank(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[RankMetric]:
+    """The same for each rank on its own, lowest first; what no rank logged comes before."""
+    return [
+        _read_rank(connection, head, rank, minimum, maximum, max_points)
+        for head in _heads(connection, run_seq, name, max_points)
+        # Databases do not agree where those without a rank come.
+        for rank, minimum, maximum in sorted(_RANKS.rows(connection, metric_id=head[0]), key=_by_rank)
+    ]
+
+
+def _by_rank(row: tuple[Any, ...]) -> int:
+    return -1 if row[0] is None else row[0]
+
+
+def _heads(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> Sequence[tuple[Any, ...]]:
     if max_points is not None and max_points < 1:
         raise UserErrorException(f"max_points must be at least 1, not {max_points}")
     if name is None:
-        heads = _HEADS.rows(connection, run_seq=run_seq)
-    else:
-        heads = _HEAD.rows(connection, run_seq=run_seq, name=name)
-    return [_read_one(connection, head, max_points) for head in heads]
+        return _HEADS.rows(connection, run_seq=run_seq)
+    return _HEAD.rows(connection, run_seq=run_seq, name=name)
 
 
 def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> MetricSeries:
@@ -93,25 +121,52 @@ def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | N
         index: tuple[int, ...] = tuple(range(count))
         rows = _ALL_POINTS.rows(connection, metric_id=metric_id)
     else:
-        index = tuple(_choose(connection, head, max_points))
+        index = tuple(_choose(count, max_points, lambda buckets: _extremes(connection, head, buckets)))
         rows = _points_at(connection, metric_id, index)
+    return _series(name, kind, count, rows, index)
+
+
+def _read_rank(
+    connection: Connection,
+    head: tuple[Any, ...],
+    rank: int | None,
+    minimum: float | None,
+    maximum: float | None,
+    max_points: int | None,
+) -> RankMetric:
+    metric_id, name, kind = head[:3]
+    rows = _POINTS_OF_RANK.rows(connection, metric_id=metric_id, rank=rank)
+    count, kept = len(rows), rows
+    if max_points is not None and count > max_points:
+        kept = [rows[n] for n in _choose(count, max_points, lambda _: _each(row[1] for row in rows))]
+    series = _series(name, kind, count, [row[1:] for row in kept], tuple(row[0] for row in kept))
+    # However thinned, a series has its last value.
+    summary = MetricSummary(name, kind, count, series.values[-1], minimum, maximum)
+    return RankMetric(rank, summary, series)
+
+
+def _series(name: str, kind: str, count: int, rows: Sequence[tuple[Any, ...]], index: tuple[int, ...]) -> MetricSeries:
     if not rows:
         return MetricSeries(name, kind, count)
-    numbers, forms, texts, steps, times = zip(*rows, strict=True)
-    return MetricSeries(name, kind, count, _values(numbers, forms, texts), steps, times, index)
+    numbers, forms, texts, steps, times, ranks = zip(*rows, strict=True)
+    return MetricSeries(name, kind, count, _values(numbers, forms, texts), steps, times, index, ranks)
 
 
-def _choose(connection: Connection, head: tuple[Any, ...], max_points: int) -> list[int]:
-    """Which points stand for the series."""
-    count = head[3]
+def _choose(count: int, max_points: int, extremes: Callable[[int], Iterable[Extremes]]) -> list[int]:
+    """Which of `count` points stand for them all; `extremes` gives those of parts, for so many buckets."""
     buckets = (max_points - 2) // 2
     if max_points == 1:
         return [count - 1]
     if buckets == 0:
         return [0, count - 1]
+    return thin(extremes(buckets), count, buckets)
+
+
+def _extremes(connection: Connection, head: tuple[Any, ...], buckets: int) -> Iterator[Extremes]:
     # Blocks are as good as points when a bucket is made of several; a shorter series is read itself.
-    extremes = _from_blocks(connection, head) if count >= 2 * BLOCK * buckets else _from_points(connection, head)
-    return thin(extremes, count, buckets)
+    if head[3] >= 2 * BLOCK * buckets:
+        return _from_blocks(connection, head)
+    return _each(number for (number,) in _NUMBERS.rows(connection, metric_id=head[0]))
 
 
 def thin(extremes: Iterable[Extremes], count: int, buckets: int) -> list[int]:
@@ -148,8 +203,8 @@ def _from_blocks(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extr
         yield count - count % BLOCK, low, low_idx, high, high_idx
 
 
-def _from_points(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extremes]:
-    for index, (number,) in enumerate(_NUMBERS.rows(connection, metric_id=head[0])):
+def _each(numbers: Iterable[float | None]) -> Iterator[Extremes]:
+    for index, number in enumerate(numbers):
         yield index, number, (None if number is None else index), number, (None if number is None else index)
 
 

@@ -13,6 +13,7 @@ from trainmaster.records import (
     ExperimentRecord,
     MetricSeries,
     MetricSummary,
+    RankMetric,
     RunQuery,
     RunRecord,
     Status,
@@ -183,6 +184,13 @@ class Store:
         """
         with self._database.reading() as connection:
             return series.read(connection, runs.seq_of(connection, run_id), name, max_points)
+
+    def metrics_by_rank(
+        self, run_id: str, name: str | None = None, *, max_points: int | None = None
+    ) -> list[RankMetric]:
+        """The same apart for each rank that logged to a metric; values that no rank logged come first."""
+        with self._database.reading() as connection:
+            return series.read_by_rank(connection, runs.seq_of(connection, run_id), name, max_points)
 
     # Compute targets, datastores
 

@@ -136,7 +136,11 @@ def test_a_store_of_the_first_release_is_opened_with_all_that_is_in_it(first_rel
     run = store.get_run("exp_1")
     assert (run.status, run.display_name, run.tags, run.seq) == (Status.COMPLETED, "kept", {"a": "b"}, 7)
     assert store.list_runs(RunQuery(tags={"a": "b"})) == [run]
-    assert store.series("exp_1")[0].values == (0.5,)
+    (loss,) = store.series("exp_1")
+    assert (loss.values, loss.ranks) == ((0.5,), (None,))
+    assert store.ingest("exp_1", "3-10-abc.jsonl", 0, 1, [{"k": "metric", "n": "loss", "v": 0.25, "t": 3.0}])
+    (loss,) = store.series("exp_1")
+    assert (loss.values, loss.ranks) == ((0.5, 0.25), (None, 3))
     assert store.get_target("box").nodes == 2
     assert store.list_environments() == []
     assert store.put_environment("mine", {"a": 1}, at=5.0).version == 1

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.store.ingest import rank_of
 from trainmaster.store.points import BLOCK
 from trainmaster.store.series import thin
 from trainmaster.store.values import decode, encode
@@ -163,3 +164,89 @@ def test_thinning_is_a_plain_function():
     ]
     # In the third part 4.0 is the only number; the second has two.
     assert thin(extremes, 9, 3) == [0, 1, 3, 4, 8]
+
+
+@pytest.fixture
+def ranked(store, add):
+    """What ranks log, each from a journal of its own."""
+    add()
+
+    def ingest(rank, values, name="m"):
+        journal = f"{rank}-1-0a1b2c3d.jsonl"
+        offset = store.journal_offsets("run").get(journal, 0)
+        records = [{"k": "metric", "n": name, "v": value, "t": 10.0 + n} for n, value in enumerate(values)]
+        assert store.ingest("run", journal, offset, offset + 1, records)
+        return store
+
+    return ingest
+
+
+def test_every_point_knows_its_rank(ranked):
+    ranked(0, [1, 2])
+    ranked(12, [3])
+    ranked("client", [4])
+    store = ranked(0, [5])
+    (series,) = store.series("run")
+    assert (series.values, series.ranks) == ((1, 2, 3, 4, 5), (0, 0, 12, None, 0))
+    (thinned,) = store.series("run", max_points=2)
+    assert (thinned.values, thinned.ranks) == ((1, 5), (0, 0))
+
+
+def test_every_way_of_logging_knows_its_rank(store, add):
+    add()
+    records = [
+        {"k": "list", "n": "list", "v": [1, 2], "t": 1.0},
+        {"k": "row", "n": "row", "v": {"a": 1}, "t": 1.0},
+        {"k": "table", "n": "table", "v": {"a": [1, 2]}, "t": 1.0},
+        {"k": "image", "n": "image", "v": "plot.png", "t": 1.0},
+        {"k": "child", "id": "below", "t": 1.0},
+        {"k": "metric", "n": "m", "v": 1, "t": 1.0, "r": "below"},
+    ]
+    assert store.ingest("run", "2-77-0a1b2c3d.jsonl", 0, 1, records)
+    assert {series.name: series.ranks for series in store.series("run")} == {
+        "list": (2, 2),
+        "row": (2,),
+        "table": (2, 2),
+        "image": (2,),
+    }
+    assert store.series("below")[0].ranks == (2,)
+
+
+def test_each_rank_on_its_own(ranked):
+    ranked(1, [5.0, 1.0])
+    ranked(0, [2.0])
+    ranked("client", [9.0])
+    ranked(10, ["text"], name="other")
+    store = ranked(1, [3.0])
+    found = store.metrics_by_rank("run")
+    assert [(each.rank, each.summary.name, each.series.values, each.series.index) for each in found] == [
+        (None, "m", (9.0,), (3,)),
+        (0, "m", (2.0,), (2,)),
+        (1, "m", (5.0, 1.0, 3.0), (0, 1, 4)),
+        (10, "other", ("text",), (0,)),
+    ]
+    summary = found[2].summary
+    assert (summary.count, summary.last, summary.minimum, summary.maximum) == (3, 3.0, 1.0, 5.0)
+    assert [each.rank for each in store.metrics_by_rank("run", "other")] == [10]
+    assert store.metrics_by_rank("run", "nothing") == []
+
+
+def test_each_rank_is_thinned_on_its_own(ranked):
+    ranked(0, [0.0] * 500 + [7.0] + [0.0] * 499)
+    store = ranked(1, [float(n) for n in range(1000)])
+    zero, one = (each.series for each in store.metrics_by_rank("run", max_points=20))
+    assert zero.count == one.count == 1000 and len(zero.values) <= 20 and len(one.values) <= 20
+    assert 7.0 in zero.values and set(zero.ranks) == {0} and zero.index[0] == 0 and zero.index[-1] == 999
+    assert (one.values[0], one.values[-1], one.index[0], one.index[-1]) == (0.0, 999.0, 1000, 1999)
+    (last,) = (each.series for each in store.metrics_by_rank("run", max_points=1) if each.rank == 1)
+    assert last.values == (999.0,)
+    with pytest.raises(UserErrorException):
+        store.metrics_by_rank("run", max_points=0)
+
+
+@pytest.mark.parametrize(
+    ("journal", "rank"),
+    [("0-1-a.jsonl", 0), ("17-1-a.jsonl", 17), ("client-1-a.jsonl", None), ("j", None), ("9" * 10 + "-1-a", None)],
+)
+def test_a_journal_is_named_by_its_rank(journal, rank):
+    assert rank_of(journal) == rank
