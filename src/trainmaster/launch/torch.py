@@ -8,6 +8,9 @@ from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables
 from trainmaster.launch.variables import process_variables, share_of_gpus
 
+# As torchrun has it where several processes share a node: each would take all cores. What the user says counts first.
+_ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+
 
 def plan_torch(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     """The same number of processes on every node."""
@@ -27,8 +30,10 @@ def _node(spec: JobSpec, launch: Launch, node: int) -> NodePlan:
 def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -> ProcessPlan:
     rank, world = node * count + local, spec.node_count * count
     variables = {
+        **(_ONE_THREAD if count > 1 else {}),
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world, local=local, per_node=count),
+        **_of_torchrun(spec, launch, rank, world),
         # What v1's helper classes gave: a file that all processes see.
         "AZ_BATCHAI_PYTORCH_INIT_METHOD": f"file://{launch.node_folder}/torch_init",
     }
@@ -39,3 +44,16 @@ def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -
         cwd=launch.code_folder,
         log=f"{launch.log_folder}/{log_name(rank, world)}",
     )
+
+
+def _of_torchrun(spec: JobSpec, launch: Launch, rank: int, world: int) -> dict[str, str]:
+    """What scripts written for torchrun find besides their rank: one role, one group of processes per node."""
+    return {
+        "GROUP_WORLD_SIZE": str(spec.node_count),
+        "ROLE_NAME": "default",
+        "ROLE_RANK": str(rank),
+        "ROLE_WORLD_SIZE": str(world),
+        "TORCHELASTIC_RUN_ID": launch.run_id,
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+    }

@@ -45,10 +45,21 @@ def test_torch_gives_every_process_what_torchrun_would():
         ("3", "1", "1", "4", "2", "host0", "7000"),
     ]
     assert [len(plan.processes) for plan in plans] == [2, 2]
+    role = variables(plans, "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE")
+    assert role == [(str(rank // 2), "2", "default", str(rank), "4") for rank in range(4)]
+    assert set(variables(plans, "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")) == {("run", "0")}
     assert plans[1].processes[0].log == "/logs/70_driver_log_2.txt"
     assert plans[1].processes[0].argv == ("/env/bin/python", "train.py", "--index", "2")
     init = {process.env["AZ_BATCHAI_PYTORCH_INIT_METHOD"] for plan in plans for process in plan.processes}
     assert init == {"file:///node/torch_init"}
+
+
+@pytest.mark.parametrize(
+    ("processes", "own", "threads"), [(4, {}, "1"), (4, {"OMP_NUM_THREADS": "3"}, "3"), (2, {}, None)]
+)
+def test_torch_processes_that_share_a_node_have_one_thread_each(processes, own, threads):
+    plans = plan_launch(job("torch", process_count=processes, variables=own), launch())
+    assert {each.env.get("OMP_NUM_THREADS") for plan in plans for each in plan.processes} == {threads}
 
 
 def test_torch_is_one_process_per_node_unless_told():
