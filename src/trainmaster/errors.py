@@ -16,7 +16,17 @@ AzureMLException                      what (headline), why (cause), what to do n
 ├── RunNotFoundException
 ├── ServiceException                  the dispatcher cannot be reached, or refused
 ├── ActivityFailedException           raised by wait_for_completion for a failed run
-└── ActivityCanceledException
+├── ActivityCanceledException
+├── DiscoveryUrlNotFoundException     of v1's service; nothing here raises it
+├── WebserviceException               a model or service that cannot be used as asked
+│   ├── ModelNotFoundException
+│   └── ModelPathNotFoundException
+├── DatasetTimestampMissingError      a dataset that is asked for times without having a time column
+└── HyperDriveException               a sweep that cannot be run as written
+    ├── HyperDriveConfigException
+    ├── HyperDriveRehydrateException
+    ├── HyperDriveNotImplementedException
+    └── HyperDriveScenarioNotSupportedException
 """
 
 
@@ -114,6 +124,46 @@ class ActivityFailedException(AzureMLException):
 
 class ActivityCanceledException(AzureMLException):
     """A run that was waited for was cancelled."""
+
+
+class DiscoveryUrlNotFoundException(AzureMLException):
+    """Of v1's service. Programs may catch it; nothing here raises it."""
+
+
+class WebserviceException(AzureMLException):
+    """A model or a service cannot be used as asked."""
+
+
+class ModelNotFoundException(WebserviceException):
+    """No model has this name or version."""
+
+
+class ModelPathNotFoundException(WebserviceException):
+    """A model's file or folder is not there."""
+
+
+class DatasetTimestampMissingError(AzureMLException):
+    """A dataset is asked for times, and no column was named for them."""
+
+
+class HyperDriveException(AzureMLException):
+    """A sweep cannot be run as written."""
+
+
+class HyperDriveConfigException(HyperDriveException):
+    """A sweep is not described as it should be."""
+
+
+class HyperDriveRehydrateException(HyperDriveException):
+    """The description of an earlier sweep cannot be had back."""
+
+
+class HyperDriveNotImplementedException(HyperDriveException):
+    """A sweep cannot do this."""
+
+
+class HyperDriveScenarioNotSupportedException(HyperDriveException):
+    """A sweep cannot be run in this way."""
 
 
 def _tree(root: "type[AzureMLException]") -> "dict[str, type[AzureMLException]]":

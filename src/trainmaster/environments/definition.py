@@ -14,6 +14,7 @@ from trainmaster.environments.build_details import BuildDetails
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.docker_section import ContainerRegistry, DockerSection
 from trainmaster.environments.python_section import PythonSection
+from trainmaster.environments.spark_section import SparkSection
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec, JobSpec
 from trainmaster.plain import from_plain, to_plain
@@ -22,7 +23,14 @@ from trainmaster.records import EnvironmentRecord
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
 
-__all__ = ["ContainerRegistry", "DockerSection", "Environment", "EnvironmentDefinition", "PythonSection"]
+__all__ = [
+    "ContainerRegistry",
+    "DockerSection",
+    "Environment",
+    "EnvironmentDefinition",
+    "PythonSection",
+    "SparkSection",
+]
 
 
 class Environment:
@@ -48,6 +56,7 @@ class Environment:
         self.inferencing_stack_version: str | None = None
         self.python = PythonSection()
         self.docker = DockerSection()
+        self.spark = SparkSection()
         self.lock: str | None = None
         """`run.get_environment()` only: the exact packages that were installed."""
         self._registered: dict[str, Any] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from trainmaster.environments.base_images import is_base_image
 from trainmaster.environments.definition import Environment
 from trainmaster.errors import TrainingException, UserErrorException
 from trainmaster.estimators import values
@@ -19,7 +20,7 @@ def with_container(spec: EnvironmentSpec, environment: Environment, config: RunC
     """
     docker = environment.docker
     if not (docker.enabled or getattr(config.docker, "use_docker", False)):
-        if docker.base_image:
+        if docker.base_image and not is_base_image(docker.base_image):
             warn(f"docker.base_image {docker.base_image!r} is not used, because docker.enabled is not set")
         return spec
     if docker.base_dockerfile or docker.build_context:
@@ -27,7 +28,7 @@ def with_container(spec: EnvironmentSpec, environment: Environment, config: RunC
             "images are not built here: docker.base_dockerfile and docker.build_context cannot be used",
             hint="Build the image yourself and name it in docker.base_image, or give the packages instead.",
         )
-    if not docker.base_image:
+    if not docker.base_image or is_base_image(docker.base_image):
         return spec
     interpreter = environment.python.interpreter_path
     return replace(

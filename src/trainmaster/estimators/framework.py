@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from trainmaster.environments import pythons
+from trainmaster.environments.base_images import is_base_image
 from trainmaster.environments.frameworks import (
     Framework,
     Release,
@@ -79,7 +80,7 @@ class FrameworkEstimator(BaseEstimator):
             given.user_managed,
             given.environment_definition,
             given.conda_dependencies_file,
-            given.custom_docker_image,
+            given.custom_docker_image and not is_base_image(given.custom_docker_image),
         )
         return not any(own)
 

@@ -31,14 +31,6 @@ def dataset(parameter: str) -> NoReturn:
     )
 
 
-def saved_run_configuration(method: str) -> NoReturn:
-    """Saved run configurations are YAML."""
-    raise TrainingException(
-        f"RunConfiguration.{method} arrives with a later release",
-        hint="Build the RunConfiguration in the program.",
-    )
-
-
 def spark(what: str) -> NoReturn:
     """There is no Spark engine."""
     raise TrainingException(

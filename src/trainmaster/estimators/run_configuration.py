@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import Environment
 from trainmaster.errors import UserErrorException
-from trainmaster.estimators import not_yet
 from trainmaster.estimators.compute_target import LOCAL, target_name
 from trainmaster.estimators.distributed_job import (
     MpiConfiguration,
@@ -20,7 +20,9 @@ from trainmaster.estimators.run_sections import (
     AmlComputeConfiguration,
     BatchAiConfiguration,
     ContainerInstanceConfiguration,
+    HdiConfiguration,
     HistoryConfiguration,
+    SparkConfiguration,
 )
 
 
@@ -76,8 +78,8 @@ class RunConfiguration:
         self.amlcompute = AmlComputeConfiguration()
         self.container_instance = ContainerInstanceConfiguration()
         self.batchai = BatchAiConfiguration()
-        self.spark: Any = None
-        self.hdi: Any = None
+        self.spark = SparkConfiguration()
+        self.hdi = HdiConfiguration()
         self.priority: int | None = None
         self.credential_passthrough = False
         self.services: dict[str, Any] = {}
@@ -102,17 +104,31 @@ class RunConfiguration:
         """Programs of 2018 set it; environments are always prepared."""
 
     def save(
-        self, path: str | None = None, name: str | None = None, separate_environment_yaml: bool = False
-    ) -> NoReturn:
-        """Arrives with a later release."""
-        not_yet.saved_run_configuration("save")
+        self,
+        path: str | os.PathLike[str] | None = None,
+        name: str | None = None,
+        separate_environment_yaml: bool = False,
+    ) -> None:
+        """Writes `.azureml/<name>.runconfig` below the project folder `path` (default: here), with a conda file.
+
+        Without a name, `path` is the file to write.
+        """
+        from trainmaster.estimators import run_configuration_file
+
+        run_configuration_file.save(self, path, name, separate_environment_yaml)
 
     @staticmethod
-    def load(path: str, name: str | None = None) -> NoReturn:
-        """Arrives with a later release."""
-        not_yet.saved_run_configuration("load")
+    def load(path: str | os.PathLike[str], name: str | None = None) -> RunConfiguration:
+        """Reads what `save` wrote, here or in v1: by project folder and name, or by the path of the file."""
+        from trainmaster.estimators import run_configuration_file
+
+        config = RunConfiguration()
+        run_configuration_file.load(config, path, name)
+        return config
 
     @staticmethod
-    def delete(path: str, name: str) -> NoReturn:
-        """Arrives with a later release."""
-        not_yet.saved_run_configuration("delete")
+    def delete(path: str | os.PathLike[str], name: str) -> None:
+        """Removes a saved run configuration."""
+        from trainmaster.estimators import run_configuration_file
+
+        run_configuration_file.delete(path, name)

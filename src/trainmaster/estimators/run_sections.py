@@ -34,3 +34,17 @@ class BatchAiConfiguration:
 
     def __init__(self) -> None:
         self.node_count: int | None = None
+
+
+class SparkConfiguration:
+    """Settings of a Spark session; there is no Spark here, and no effect."""
+
+    def __init__(self) -> None:
+        self.configuration: dict[str, str] = {}
+
+
+class HdiConfiguration:
+    """How HDInsight was to start a job; no effect."""
+
+    def __init__(self) -> None:
+        self.yarn_deploy_mode = "cluster"

@@ -241,12 +241,6 @@ class TestRunConfiguration:
         with pytest.raises(UserErrorException, match="target must be"):
             RunConfiguration().target = 3
 
-    @pytest.mark.parametrize("method", ["save", "load", "delete"])
-    def test_saved_forms_come_later(self, method):
-        config = RunConfiguration()
-        with pytest.raises(TrainingException, match=f"RunConfiguration.{method} arrives"):
-            getattr(config, method)("path", "name")
-
     def test_processes_must_be_shared_equally(self, project):
         job = PyTorchConfiguration(process_count=3, node_count=2)
         with pytest.raises(RunConfigurationException, match="Use a multiple of 2"):

@@ -1,0 +1,68 @@
+"""What stands beside these names: Microsoft's SDK, which cannot, and parts of it that Trainmaster does not have."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+# Every installer makes a folder of this name. Asking importlib.metadata would take longer than all the rest.
+_MICROSOFTS = "azureml_core-"
+
+_NOT_HERE = {
+    "pipeline": "pipelines are not part of Trainmaster: submit one run after the other, or use run.submit_child",
+    "train.automl": "automated machine learning is not part of Trainmaster: write the search as a script",
+    "automl": "automated machine learning is not part of Trainmaster: write the search as a script",
+    "mlflow": "MLflow tracking is not part of Trainmaster yet: log with run.log",
+    "opendatasets": "Azure's open datasets are not part of Trainmaster: download the files and register them",
+    "interpret": "model explanations are not part of Trainmaster: use the interpret package in your script",
+    "explain": "model explanations are not part of Trainmaster: use the interpret package in your script",
+    "datadrift": "data drift monitors are not part of Trainmaster",
+    "dataprep": "azureml.dataprep is not part of Trainmaster: use pandas in your script",
+    "accel": "hardware acceleration in Azure is not part of Trainmaster",
+    "contrib": "this part of azureml.contrib is not part of Trainmaster",
+}
+
+
+def refuse_microsofts_sdk() -> None:
+    """Stops the import where Microsoft's azureml-core is installed too: its files and ours overwrite each other."""
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        if any(name.startswith(_MICROSOFTS) and name.endswith((".dist-info", ".egg-info")) for name in names):
+            raise ImportError(
+                "two packages 'azureml' are installed: trainmaster-azureml and Microsoft's azureml-core "
+                f"(in {folder or os.getcwd()}), and each overwrites files of the other.\n"
+                "Keep one of them. To run v1 scripts with Trainmaster:\n"
+                "    pip uninstall azureml-core\n"
+                "    pip install --force-reinstall --no-deps trainmaster-azureml\n"
+                "To use Microsoft's SDK:\n"
+                "    pip uninstall trainmaster-azureml\n"
+                "    pip install --force-reinstall azureml-core"
+            )
+
+
+class _NotHere:
+    """Asked last of all: says what a module of v1 that does not exist here was for, and what to do instead."""
+
+    @classmethod
+    def find_spec(
+        cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if not name.startswith("azureml."):
+            return None
+        part = name.removeprefix("azureml.")
+        reason = next((why for known, why in _NOT_HERE.items() if part == known or part.startswith(known + ".")), None)
+        if reason is None:
+            return None
+        raise ModuleNotFoundError(f"No module named {name!r}: {reason}", name=name)
+
+
+def tell_what_is_not_here() -> None:
+    """Makes `import azureml.pipeline` fail with a reason."""
+    if _NotHere not in sys.meta_path:
+        sys.meta_path.append(_NotHere)

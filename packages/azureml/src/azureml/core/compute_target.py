@@ -1,0 +1,11 @@
+"""`azureml.core.compute_target` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.compute": "ComputeTarget",
+        "trainmaster.errors": "ComputeTargetException",
+    },
+)

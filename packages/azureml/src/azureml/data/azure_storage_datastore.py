@@ -1,0 +1,10 @@
+"""`azureml.data.azure_storage_datastore` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.datastores": "AbstractAzureStorageDatastore AzureBlobDatastore AzureFileDatastore",
+    },
+)

@@ -1,0 +1,13 @@
+"""`azureml.train.hyperdrive.exceptions` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.errors": (
+            "HyperDriveConfigException HyperDriveNotImplementedException HyperDriveRehydrateException "
+            "HyperDriveScenarioNotSupportedException"
+        ),
+    },
+)

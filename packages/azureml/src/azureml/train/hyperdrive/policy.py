@@ -1,0 +1,12 @@
+"""`azureml.train.hyperdrive.policy` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.not_yet": (
+            "BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy"
+        ),
+    },
+)
