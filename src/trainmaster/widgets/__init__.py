@@ -1,0 +1,1 @@
+"""Looking at a run while it goes, in a notebook or a terminal."""
