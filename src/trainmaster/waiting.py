@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
+import os
 import re
 import select
 import sys
@@ -91,6 +93,48 @@ def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -
             return news
 
 
+class GrowingText:
+    """Reads on in a text file that others append to. A file that was put in its place is read from its beginning."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._begin(None)
+
+    def _begin(self, identity: int | None) -> None:
+        self._identity = identity
+        self._offset = 0
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def new(self) -> Iterator[str]:
+        """What was added since the last time, in parts."""
+        # One that is just moved away has a successor the next time.
+        with contextlib.suppress(FileNotFoundError):
+            if self._is_new(os.stat(self._path)):
+                yield from self._read()
+
+    def _is_new(self, found: os.stat_result) -> bool:
+        if found.st_ino != self._identity or found.st_size < self._offset:
+            self._begin(found.st_ino)
+        return found.st_size > self._offset
+
+    def _read(self) -> Iterator[str]:
+        with open(self._path, "rb") as file:
+            self._is_new(os.fstat(file.fileno()))
+            file.seek(self._offset)
+            while block := file.read(_BLOCK):
+                self._offset = file.tell()
+                yield self._decoder.decode(block)
+
+
+def driver_logs(folder: RunFolder) -> dict[int, Path]:
+    """Where each rank that has begun prints to, lowest first."""
+    try:
+        found = ((_DRIVER_LOG.fullmatch(path.name), path) for path in folder.logs.iterdir())
+        return dict(sorted((int(match[1] or 0), path) for match, path in found if match))
+    except FileNotFoundError:
+        return {}
+
+
 class LogReader:
     """Reads on in the logs of a run, in the order of their names: what prepared it, then what rank `rank` printed."""
 
@@ -98,14 +142,17 @@ class LogReader:
         self.folder = folder
         self._rank = rank
         self._headings = headings
-        self._offsets: dict[str, int] = {}
-        self._decoders: dict[str, codecs.IncrementalDecoder] = {}
+        self._texts: dict[str, GrowingText] = {}
 
     def show(self, show: Print) -> None:
         """Shows what is new."""
         for path in self._followed():
             for text in self._new_text(path):
                 show(text)
+
+    def finish(self, show: Print) -> None:
+        """Shows what is new at the end."""
+        self.show(show)
 
     def _followed(self) -> list[Path]:
         try:
@@ -121,18 +168,14 @@ class LogReader:
         return self._headings and _SYSTEM_LOG.fullmatch(name) is not None
 
     def _new_text(self, path: Path) -> Iterator[str]:
-        offset = self._offsets.get(path.name)
-        if path.stat().st_size <= (offset or 0):
-            return
-        if offset is None and self._headings:
-            heading = f"Streaming azureml-logs/{path.name}"
-            yield f"\n{heading}\n{'=' * len(heading)}\n\n"
-        decoder = self._decoders.setdefault(path.name, codecs.getincrementaldecoder("utf-8")("replace"))
-        with open(path, "rb") as file:
-            file.seek(offset or 0)
-            while block := file.read(_BLOCK):
-                self._offsets[path.name] = file.tell()
-                yield decoder.decode(block)
+        known = self._texts.get(path.name)
+        text = known or GrowingText(path)
+        for number, part in enumerate(text.new()):
+            self._texts[path.name] = text
+            if known is None and number == 0 and self._headings:
+                heading = f"Streaming azureml-logs/{path.name}"
+                yield f"\n{heading}\n{'=' * len(heading)}\n\n"
+            yield part
 
 
 def _print(text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import sys
 import time
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from trainmaster.cli.describing import style_of, took
 from trainmaster.cli.opening import get_run
@@ -13,9 +13,9 @@ from trainmaster.cli.screen import is_terminal, note, paint
 from trainmaster.cli.text import duration, first_line
 from trainmaster.client import Watch
 from trainmaster.file_events import FileEvents
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.records import RunRecord, Status
-from trainmaster.waiting import LogReader
+from trainmaster.waiting import LogReader, Print
 
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
@@ -26,13 +26,24 @@ _LOOK_SECONDS = 0.2
 _NO_RANK = -1
 
 
-def follow(workspace: Workspace, run_id: str, output: IO[str], rank: int = 0) -> RunRecord | None:
+class Reader(Protocol):
+    """Something that reads on in the logs of a run."""
+
+    folder: RunFolder
+
+    def show(self, show: Print) -> None: ...
+
+    def finish(self, show: Print) -> None: ...
+
+
+def follow(workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None = None) -> RunRecord | None:
     """Shows what the script prints on `output` until the run has ended; None if Ctrl-C ended the looking.
 
-    What prepared the run, the states it waits in and how it ended are told on standard error.
+    `reader` says which ranks; else it is rank 0. What prepared the run, the states it waits in and how it ended are
+    told on standard error.
     """
     try:
-        _Follower(workspace, run_id, output, rank).until_end()
+        _Follower(workspace, run_id, output, reader).until_end()
         record = get_run(workspace, run_id)
     except KeyboardInterrupt:
         note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
@@ -45,13 +56,13 @@ def follow(workspace: Workspace, run_id: str, output: IO[str], rank: int = 0) ->
 class _Follower:
     """The logs of one run, and the news of its state."""
 
-    def __init__(self, workspace: Workspace, run_id: str, output: IO[str], rank: int) -> None:
+    def __init__(self, workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None) -> None:
         self._workspace = workspace
         self._run_id = run_id
         self._output = output
         self._folder = WorkspaceFolder(workspace.path)
         folder = self._folder.run(run_id)
-        self._script = LogReader(folder, rank, headings=False)
+        self._script = reader or LogReader(folder, headings=False)
         self._system = LogReader(folder, _NO_RANK, headings=True)
         self._said = ""
         self._last = "\n"
@@ -63,7 +74,8 @@ class _Follower:
                 events.watch(self._script.folder.logs)
                 self._show()
                 ended = self._await_news(watch, events)
-        self._show()
+        self._system.finish(_to_stderr)
+        self._script.finish(self._print)
         if not self._last.endswith("\n") and is_terminal(self._output):
             # What is said about the end begins a line of its own.
             self._print("\n")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.describing import reason
@@ -12,68 +11,99 @@ from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.cli.screen import note, say_json
 from trainmaster.errors import UserErrorException
-from trainmaster.waiting import LogReader
+from trainmaster.waiting import LogReader, driver_logs
 
 if TYPE_CHECKING:
+    from trainmaster.cli.following import Reader
     from trainmaster.folders import RunFolder
     from trainmaster.records import RunRecord
     from trainmaster.workspace import Workspace
 
-_DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
+ALL = "all"
 
 
 def logs_arguments(parser: Parser) -> None:
     add_run(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="until the run ends; Ctrl-C ends the looking")
-    parser.add_argument("--rank", metavar="N", type=int, default=0, help="of this process (default: 0)")
+    parser.add_argument("--rank", metavar="N", default="0", help="of this process, or of 'all' (default: 0)")
 
 
 def logs(options: Options) -> int:
     """What the script of a run printed; for one that has no script's output yet, what prepared it.
 
-    JSON: {"run", "status", "rank", "text"}, with -f at the end of the run. With -f the exit code is that of the run.
+    With --rank all each line stands behind the name of its rank: [rank 1]. With -f the exit code is that of the run.
+    JSON: {"run", "status", "rank", "text"}, or {"run", "status", "rank": "all", "ranks": [{"rank", "name", "text"}]};
+    with -f at the end of the run.
     """
+    wanted = rank_of(options.rank)
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
     folder = run_folder(workspace, record)
-    _check_rank(folder, options.rank)
+    _check_rank(folder, wanted)
     code = exits.OK
     if options.follow:
-        ended = _follow(workspace, record, options)
+        ended = _follow(workspace, record, wanted, sys.stderr if options.json else sys.stdout)
         if ended is None:
             return exits.INTERRUPTED
         record, code = ended, exits.code_of_status(ended.status)
-        _check_rank(folder, options.rank)
+        _check_rank(folder, wanted)
     if options.json:
-        data = {"run": record.id, "status": str(record.status), "rank": options.rank}
-        say_json({**data, "text": _text(folder, options.rank)})
+        say_json({"run": record.id, "status": str(record.status), "rank": wanted, **_texts(folder, record, wanted)})
     elif not options.follow:
-        _print(folder, record, options.rank)
+        _print(folder, record, wanted)
     return code
 
 
-def _follow(workspace: Workspace, record: RunRecord, options: Options) -> RunRecord | None:
+def rank_of(word: str) -> int | str:
+    """A rank, or `all`.
+
+    >>> rank_of("3"), rank_of("all")
+    (3, 'all')
+    """
+    if word == ALL:
+        return ALL
+    if not word.isdecimal():
+        raise UserErrorException(f"--rank {word!r} is neither a number nor 'all'")
+    return int(word)
+
+
+def _follow(workspace: Workspace, record: RunRecord, rank: int | str, output: IO[str]) -> RunRecord | None:
     from trainmaster.cli.following import follow
 
-    return follow(workspace, record.id, sys.stderr if options.json else sys.stdout, options.rank)
+    return follow(workspace, record.id, output, _reader(run_folder(workspace, record), record, rank, output))
 
 
-def _check_rank(folder: RunFolder, rank: int) -> None:
-    known = ranks(folder)
-    if rank < 0 or (known and rank not in known):
+def _reader(folder: RunFolder, record: RunRecord, rank: int | str, output: IO[str]) -> Reader:
+    if isinstance(rank, int):
+        return LogReader(folder, rank, headings=False)
+    from trainmaster.cli.interleaved import Interleaved
+
+    return Interleaved(folder, _names(record), output)
+
+
+def _names(record: RunRecord) -> tuple[str, ...]:
+    from trainmaster.job import load_spec
+    from trainmaster.launch.names import rank_names
+
+    # A run without a job has no ranks, and no log of one.
+    return rank_names(load_spec(record.spec)) if record.spec else ()
+
+
+def _check_rank(folder: RunFolder, rank: int | str) -> None:
+    known = list(driver_logs(folder))
+    if rank != ALL and known and rank not in known:
         shown = ", ".join(map(str, known[:20])) + (" ..." if len(known) > 20 else "")
         raise UserErrorException(
             f"run {folder.path.name} has no process of rank {rank}", hint=f"It has: {shown or 'none yet'}."
         )
 
 
-def ranks(folder: RunFolder) -> list[int]:
-    """The ranks that have a log."""
-    try:
-        found = [_DRIVER_LOG.fullmatch(path.name) for path in folder.logs.iterdir()]
-    except FileNotFoundError:
-        return []
-    return sorted(int(match[1] or 0) for match in found if match)
+def _texts(folder: RunFolder, record: RunRecord, rank: int | str) -> dict[str, Any]:
+    if isinstance(rank, int):
+        return {"text": _text(folder, rank)}
+    names = dict(enumerate(_names(record)))
+    found = [{"rank": n, "name": names.get(n, f"rank {n}"), "text": _text(folder, n)} for n in driver_logs(folder)]
+    return {"ranks": found}
 
 
 def _text(folder: RunFolder, rank: int) -> str:
@@ -86,10 +116,10 @@ def _write(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _print(folder: RunFolder, record: RunRecord, rank: int) -> None:
-    if ranks(folder):
-        LogReader(folder, rank, headings=False).show(_write)
+def _print(folder: RunFolder, record: RunRecord, rank: int | str) -> None:
+    if driver_logs(folder):
+        _reader(folder, record, rank, sys.stdout).finish(_write)
         return
-    LogReader(folder, rank).show(_write)
+    LogReader(folder).show(_write)
     why = reason(record)
     note(f"The script has not printed anything: the run is {record.status}{f' ({why})' if why else ''}.")

@@ -1,0 +1,148 @@
+"""Lines of several ranks in one text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainmaster.cli.interleaved import Interleaved
+from trainmaster.folders import RunFolder
+from trainmaster.waiting import GrowingText, LogReader, driver_logs
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    made = RunFolder(tmp_path / "run")
+    made.logs.mkdir(parents=True)
+    return made
+
+
+def write(folder: RunFolder, rank: int, text: str) -> None:
+    with open(folder.logs / f"70_driver_log_{rank}.txt", "a", newline="") as file:
+        file.write(text)
+
+
+class Screen:
+    """What an `Interleaved` has shown since it was last asked."""
+
+    def __init__(self, folder: RunFolder, *names: str) -> None:
+        self.reader = Interleaved(folder, names)
+
+    def new(self) -> str:
+        parts: list[str] = []
+        self.reader.show(parts.append)
+        return "".join(parts)
+
+    def last(self) -> str:
+        parts: list[str] = []
+        self.reader.finish(parts.append)
+        return "".join(parts)
+
+
+def test_lines_are_never_cut(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0", "rank 1")
+    write(folder, 0, "one\ntw")
+    write(folder, 1, "ei")
+    assert screen.new() == "[rank 0] one\n"
+    write(folder, 0, "o\n\nfour")
+    write(folder, 1, "ns\n")
+    assert screen.new() == "[rank 0] two\n[rank 0] \n[rank 1] eins\n"
+    assert screen.new() == ""
+    assert screen.last() == "[rank 0] four\n"
+    assert screen.last() == ""
+
+
+def test_a_rank_may_come_late(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0", "rank 1")
+    write(folder, 0, "first\n")
+    assert screen.new() == "[rank 0] first\n"
+    write(folder, 1, "late\n")
+    assert screen.new() == "[rank 1] late\n"
+
+
+def test_a_run_that_has_printed_nothing(tmp_path: Path) -> None:
+    screen = Screen(RunFolder(tmp_path / "none"), "rank 0")
+    assert screen.new() == screen.last() == ""
+
+
+def test_names_are_aligned(folder: RunFolder) -> None:
+    screen = Screen(folder, "worker 0", "worker 10", "ps 0")
+    for rank in range(4):
+        write(folder, rank, f"{rank}\n")
+    assert screen.new() == "[worker  0] 0\n[worker 10] 1\n[ps      0] 2\n[rank    3] 3\n"
+
+
+def test_ranks_are_in_the_order_of_their_numbers(folder: RunFolder) -> None:
+    for rank in (10, 2, 0):
+        write(folder, rank, f"{rank}\n")
+    assert list(driver_logs(folder)) == [0, 2, 10]
+
+
+def test_a_line_written_over_again_is_shown_as_it_ended(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0")
+    write(folder, 0, "10%\r50%\r")
+    assert screen.new() == ""
+    write(folder, 0, "100%\ndone\r\n")
+    assert screen.new() == "[rank 0] 100%\n[rank 0] done\n"
+
+
+def test_letters_are_not_cut(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0")
+    path = folder.logs / "70_driver_log_0.txt"
+    path.write_bytes("größe\n".encode()[:3])
+    assert screen.new() == ""
+    path.write_bytes("größe\n".encode())
+    assert screen.new() == "[rank 0] größe\n"
+
+
+def test_a_line_without_end_does_not_fill_the_memory(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0")
+    write(folder, 0, "x" * (3 << 20))
+    shown = screen.new()
+    assert len(shown) > 1 << 20 and shown.startswith("[rank 0] x") and shown.endswith("x\n")
+
+
+def test_a_large_log_comes_whole_and_in_order(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0")
+    lines = [f"{number} {'y' * 500}" for number in range(10_000)]
+    write(folder, 0, "\n".join(lines))
+    assert screen.last() == "".join(f"[rank 0] {line}\n" for line in lines)
+
+
+def test_colours_only_where_they_are_wanted(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    write(folder, 0, "zero\n")
+    write(folder, 1, "one\n")
+    parts: list[str] = []
+    Interleaved(folder, ("rank 0", "rank 1"), Terminal()).show(parts.append)  # type: ignore[arg-type]
+    assert parts == ["\x1b[36m[rank 0]\x1b[0m zero\n", "\x1b[33m[rank 1]\x1b[0m one\n"]
+
+
+def test_a_file_in_the_place_of_another_is_read_from_its_beginning(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text("first attempt\n")
+    text = GrowingText(path)
+    assert "".join(text.new()) == "first attempt\n"
+    path.rename(tmp_path / "kept.txt")
+    assert "".join(text.new()) == ""
+    path.write_text("the second attempt, longer\n")
+    assert "".join(text.new()) == "the second attempt, longer\n"
+    path.write_text("short\n")
+    assert "".join(text.new()) == "short\n"
+
+
+def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
+    write(folder, 0, "zero")
+    write(folder, 1, "one")
+    parts: list[str] = []
+    reader = LogReader(folder, 1, headings=False)
+    reader.show(parts.append)
+    write(folder, 1, " and more")
+    reader.finish(parts.append)
+    assert parts == ["one", " and more"]
