@@ -19,11 +19,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from trainmaster.dispatch import environments
-from trainmaster.environments.build import build
+from trainmaster.environments import build as builder
 from trainmaster.environments.tools import Tools
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import EnvironmentSpec
-from trainmaster.plain import to_plain
 
 DATA = EnvironmentSpec(pip_packages=("numpy", "pandas", "scikit-learn"))
 # A CPU build, which pip's configured sources must have: plain torch would be gigabytes of CUDA.
@@ -71,14 +70,14 @@ def _built(spec: EnvironmentSpec, folder: Path, rounds: int, pip_rounds: int) ->
 def _with_uv(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
     python = os.path.realpath(sys.executable)
     _run(tools.uv_command(["venv", "--quiet", "--no-project", "--python", python, str(folder)]), tools.uv_environ)
-    options = ["--quiet", "--python", f"{folder}/bin/python", *tools.index_options]
+    options = ["--quiet", "--python", f"{folder}/bin/python", *tools.source_options]
     _run(tools.uv_command(["pip", "install", *options, *spec.pip_packages]), tools.uv_environ)
 
 
 def _with_builder(spec: EnvironmentSpec, folder: Path) -> None:
     """As the dispatcher does it: a process, from its start to its end."""
-    module = [sys.executable, "-P", "-m", "trainmaster.environments.build"]
-    _run([*module, str(folder), json.dumps(to_plain(spec)), str(os.getpid())], dict(os.environ))
+    order = builder.order(folder, spec, os.environ)
+    _run([sys.executable, "-P", "-m", "trainmaster.environments"], dict(os.environ), order)
 
 
 def _with_pip(spec: EnvironmentSpec, folder: Path) -> None:
@@ -92,7 +91,7 @@ def _ready(spec: EnvironmentSpec, folder: Path, rounds: int = 50) -> dict[str, f
     with open(os.devnull, "w") as nowhere:
         shown, sys.stdout = sys.stdout, nowhere
         try:
-            build(workspace.environments, spec)
+            builder.build(workspace.environments, spec)
         finally:
             sys.stdout = shown
 
@@ -110,10 +109,10 @@ def _ready(spec: EnvironmentSpec, folder: Path, rounds: int = 50) -> dict[str, f
     return {"ready_ms": _median(taken), "ready_worst_ms": round(max(taken), 2)}
 
 
-def _run(command: list[str], variables: dict[str, str]) -> None:
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+def _run(command: list[str], variables: dict[str, str], given: bytes = b"") -> None:
+    done = subprocess.run(command, env=variables, input=given, capture_output=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{command[:4]} ended with {done.returncode}\n{done.stdout}{done.stderr}")
+        raise SystemExit(f"{command[:4]} ended with {done.returncode}\n{done.stdout.decode()}{done.stderr.decode()}")
 
 
 def _timed(work: Callable[[], None]) -> float:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.builder_process import start_builder
 from tests.chaos.wheels import make_wheel
 from trainmaster.environments import prefix
 from trainmaster.environments.build import build
 from trainmaster.environments.prefix import digest
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
-from trainmaster.plain import to_plain
 
 KILLS = 20
 PACKAGES = tuple(f"package{letter}" for letter in "abcdefgh")
@@ -39,11 +37,8 @@ def sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))
 
 
-def start(folder: Path, *more: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "trainmaster.environments.build", str(folder), json.dumps(to_plain(SPEC))]
-    return subprocess.Popen(
-        [*command, str(os.getpid()), *more], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
+def start(folder: Path, refresh: bool = False) -> subprocess.Popen[bytes]:
+    return start_builder(folder, SPEC, refresh, stderr=subprocess.STDOUT, start_new_session=True)
 
 
 def imports_all(folder: Path) -> bool:
@@ -69,7 +64,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
     killed = 0
     for number in range(KILLS):
         # Once there is a whole one, it is built anew beside it.
-        builder = start(place, "--refresh")
+        builder = start(place, refresh=True)
         try:
             builder.wait(timeout=chance.uniform(0.0, limit))
         except subprocess.TimeoutExpired:
@@ -89,11 +84,7 @@ def test_a_killed_builder_frees_those_who_wait(tmp_path: Path) -> None:
     # pip's settings from a pipe into which nobody writes: the first builder stays where it is, with the lock.
     os.mkfifo(tmp_path / "pip.conf")
     place = tmp_path / "environments"
-    first = subprocess.Popen(
-        [sys.executable, "-P", "-m", "trainmaster.environments.build", str(place), json.dumps(to_plain(SPEC)),
-         str(os.getpid())],
-        env={**os.environ, "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")}, stdout=subprocess.PIPE,
-    )  # fmt: skip
+    first = start_builder(place, SPEC, variables={**os.environ, "PIP_CONFIG_FILE": str(tmp_path / "pip.conf")})
     assert first.stdout is not None
     assert b"building environment" in first.stdout.readline(), "the first builder holds the lock once it speaks"
     others = [start(place) for _ in range(3)]

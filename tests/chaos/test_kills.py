@@ -144,7 +144,10 @@ class Storm:
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
                 logs = (entry / "cwd").readlink() if entry.name.isdigit() else Path("/")
-                if logs.is_relative_to(self.folder.runs) and b"environments.build" in (entry / "cmdline").read_bytes():
+                if (
+                    logs.is_relative_to(self.folder.runs)
+                    and b"trainmaster.environments" in (entry / "cmdline").read_bytes()
+                ):
                     self.struck.add(logs.relative_to(self.folder.runs).parts[0])
                     return _kill(int(entry.name))
         return False

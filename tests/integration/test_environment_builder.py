@@ -7,7 +7,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.builder_process import start_builder
 from tests.chaos.wheels import make_wheel
 from tests.conftest import ended
 
@@ -344,11 +344,8 @@ def test_the_resolvers_own_words(tmp_path: Path, packages: tuple[str, ...], caus
 # Many at once
 
 
-def start(folder: Path, wanted: EnvironmentSpec, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-m", "trainmaster.environments.build", str(folder), json.dumps(to_plain(wanted))]
-    return subprocess.Popen(
-        [*command, str(os.getpid()), *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+def start(folder: Path, wanted: EnvironmentSpec) -> subprocess.Popen[str]:
+    return start_builder(folder, wanted, stderr=subprocess.PIPE, text=True)
 
 
 def test_ten_builders_build_once(tmp_path: Path) -> None:

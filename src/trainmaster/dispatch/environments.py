@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.processes import run_module
+from trainmaster.environments import build as builder
 from trainmaster.environments import facts, prefix, tidy
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
@@ -18,7 +19,6 @@ from trainmaster.environments.sources import is_source_variable
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import EnvironmentSpec, load_spec
-from trainmaster.plain import to_plain
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
@@ -37,8 +37,8 @@ async def build(
     spec: EnvironmentSpec, place: Path, log: Path, variables: Mapping[str, str], refresh: bool = False
 ) -> None:
     """Builds an environment into `place` in a process of its own, which prints to `log`."""
-    command = ["trainmaster.environments.build", str(place), json.dumps(to_plain(spec)), str(os.getpid())]
-    await run_module([*command, "--refresh"] if refresh else command, log, variables)
+    order = await asyncio.to_thread(builder.order, place, spec, variables, refresh)
+    await run_module(["trainmaster.environments"], log, variables, order)
 
 
 def variables(sources: Mapping[str, str] | None, inherited: Mapping[str, str] | None = None) -> dict[str, str]:

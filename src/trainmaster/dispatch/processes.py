@@ -14,8 +14,11 @@ from pathlib import Path
 from trainmaster.errors import AzureMLException, from_wire
 
 
-async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, str]) -> None:
-    """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error."""
+async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, str], given: bytes = b"") -> None:
+    """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error.
+
+    It reads `given` from its standard input.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab") as output:
         process = await asyncio.create_subprocess_exec(
@@ -23,7 +26,7 @@ async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, 
             "-P",
             "-m",
             *command,
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=output,
             stderr=asyncio.subprocess.PIPE,
             env=variables,
@@ -31,7 +34,7 @@ async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, 
             start_new_session=True,
         )
     try:
-        _, errors = await process.communicate()
+        _, errors = await process.communicate(given)
     except asyncio.CancelledError:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""Builds one environment: `python -m trainmaster.environments.build <folder> <specification> <parent> [--refresh]`.
+"""Builds one environment, in a process of its own (`order` says how that is called).
 
-A process of its own, so that it can be cancelled and killed: what it prints is the run's build log, and the finished
-folder appears by one rename. Two builders of the same digest wait for one another.
+It can be cancelled and killed; what it prints is the run's build log, and the finished folder appears by one rename.
+Two builders of the same digest wait for one another.
 """
 
 from __future__ import annotations
@@ -10,30 +10,52 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import marshal
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.environments import base, facts, lock, manifest, packages
+from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
 from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
 from trainmaster.environments.pythons import find_python
+from trainmaster.environments.sources import source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
 from trainmaster.orphans import die_with
-from trainmaster.plain import from_plain
+from trainmaster.plain import from_plain, to_plain
 
 
-def main(argv: list[str]) -> int:
-    """Builds; on failure the last line of standard error is the error as JSON."""
-    folder, text, parent = Path(argv[0]), argv[1], argv[2]
-    die_with(int(parent))
+def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], refresh: bool = False) -> bytes:
+    """What `python -m trainmaster.environments`, started by this process with `variables`, reads to build `spec`.
+
+    Its standard input and not its command line, which everybody could read: a specification may hold passwords.
+    """
     try:
-        build(folder, from_plain(EnvironmentSpec, json.loads(text)), refresh="--refresh" in argv[3:])
+        question = _first_question(spec, Tools(variables))
+    except (AzureMLException, OSError):
+        # The builder meets it too, and says it where it belongs.
+        question = None
+    return marshal.dumps((str(folder), json.dumps(to_plain(spec)), os.getpid(), refresh, question))
+
+
+def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None:
+    if spec.conda_packages or spec.container is not None:
+        return None
+    asked = _completed(canonical(spec), tools)
+    return packages.first_question(packages.wanted(asked, find_python(python_version(asked)), tools))
+
+
+def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahead | None) -> int:
+    """Builds; on failure the last line of standard error is the error as JSON."""
+    die_with(parent)
+    try:
+        build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, ahead)
     except AzureMLException as error:
         print(error.message, flush=True)
         print(json.dumps(error.to_wire()), file=sys.stderr)
@@ -41,8 +63,11 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False) -> Path:
-    """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one."""
+def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahead | None = None) -> Path:
+    """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one.
+
+    `ahead` is a uv that is looking for the lock already.
+    """
     check_buildable(spec)
     name, spec = digest(spec), canonical(spec)
     tools = Tools(dict(os.environ))
@@ -55,9 +80,12 @@ def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False) -> Path:
                 return found
             if waited:
                 _raise_failure_of_other(folder, name, begun, tools)
-            return _build_next(folder, name, spec, tools)
+            return _build_next(folder, name, spec, tools, ahead)
     except OSError as error:
         raise _system_error(error) from None
+    finally:
+        if ahead is not None:
+            ahead.close()
 
 
 @contextlib.contextmanager
@@ -74,7 +102,7 @@ def _only_builder(folder: Path, name: str) -> Iterator[bool]:
         yield waited
 
 
-def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools) -> Path:
+def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> Path:
     _remove_leftovers(folder, name)
     present = target(folder, name)
     if present is not None and not is_ready(present):
@@ -83,7 +111,7 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools) ->
     final = folder / f"{name}.{max([0, *numbers]) + 1}"
     print(f"building environment {final.name}", flush=True)
     try:
-        _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools)
+        _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools, ahead)
     except AzureMLException as error:
         _keep_failure(folder, name, error, tools)
         raise
@@ -100,11 +128,11 @@ def _remove_leftovers(folder: Path, name: str) -> None:
         leftover.unlink(missing_ok=True)
 
 
-def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools) -> None:
+def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
     """The stages: a Python, the packages, what has to be compiled against them."""
     begun = time.monotonic()
     try:
-        _base_and_packages(temporary, final, spec, tools)
+        _base_and_packages(temporary, final, spec, tools, ahead)
         if spec.horovod:
             from trainmaster.environments import compiled
 
@@ -118,33 +146,50 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
 
 
-def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools) -> None:
+def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
     work = temporary.with_name(f"{temporary.name}.resolving")
     try:
         if spec.conda_packages:
             # What conda brings decides what pip may take.
-            left = _completed(base.make(spec, temporary, final, tools))
-            found = packages.resolve(left, f"{temporary}/bin/python", work, tools, lock.installed(temporary))
+            asked = _completed(base.make(spec, temporary, final, tools), tools)
+            wanted = packages.wanted(asked, f"{temporary}/bin/python", tools, lock.installed(temporary))
+            found = packages.resolve(wanted, asked, work, tools)
         else:
-            making = base.begin(spec, temporary, tools)
-            try:
-                python = find_python(python_version(spec))
-                found = packages.resolve(_completed(spec), python, work, tools, meanwhile=making.ask)
-            finally:
-                making.close()
+            found = _beside_one_another(temporary, _completed(spec, tools), work, tools, ahead)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     packages.install(found, temporary, tools)
 
 
-def _completed(spec: EnvironmentSpec) -> EnvironmentSpec:
+def _beside_one_another(
+    temporary: Path, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None
+) -> packages.Resolved:
+    """The lock, while the virtual environment is made."""
+    wanted = packages.wanted(spec, find_python(python_version(spec)), tools)
+    question = packages.first_question(wanted)
+    asking = ahead if ahead is not None and ahead.question == question else None
+    if asking is None and question is not None:
+        asking = Ahead(*question)
+    try:
+        making = base.begin(spec, temporary, tools)
+        try:
+            making.ask()
+            return packages.resolve(wanted, spec, work, tools, asking)
+        finally:
+            making.close()
+    finally:
+        if asking is not None:
+            asking.close()
+
+
+def _completed(spec: EnvironmentSpec, tools: Tools) -> EnvironmentSpec:
     """`spec` with the packages that Horovod and Open MPI need."""
     if not spec.horovod and not spec.open_mpi:
         return spec
     # Loaded only where it is needed: a small environment takes less than a second.
     from trainmaster.environments import compiled
 
-    return compiled.completed(spec)
+    return compiled.completed(spec, tools.environ)
 
 
 def _number(path: Path) -> int:
@@ -187,7 +232,8 @@ def _raise_failure_of_other(folder: Path, name: str, since: float, tools: Tools)
 
 
 def _sources_key(tools: Tools) -> str:
-    return hashlib.sha256(json.dumps(tools.index_options).encode()).hexdigest()
+    sources = [sorted(tools.settings.items()), sorted(source_variables(tools.environ).items())]
+    return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
 
 
 def _system_error(error: OSError) -> EnvironmentException:
@@ -196,11 +242,3 @@ def _system_error(error: OSError) -> EnvironmentException:
     if error.errno in (28, 122):
         hint = "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
     return EnvironmentException(f"the environment could not be built: {error.strerror or error}{place}", hint=hint)
-
-
-if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of py-rattler may outlive their work, and abort an interpreter that takes itself down around them.
-    os._exit(code)

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.prefix import CONDA_LOCK
 from trainmaster.environments.sources import masked, uv_options, with_options
-from trainmaster.environments.tools import Tools
+from trainmaster.environments.tools import Started, Tools
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
 
 LOCK_NAME = "environment.lock"
+ALLOWED_NAME = "constraints.txt"
+
+Question = tuple[tuple[str, ...], str, dict[str, str]]
+"""One call of uv: its command, its standard input, its variables."""
+
+_GIVEN = "/dev/stdin"
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:==(?P<version>[^\s;\\]+)|\s+@\s+(?P<place>\S+))")
 _SOURCE = re.compile(r"\s+# from (?P<source>\S+)")
@@ -46,17 +52,26 @@ class Request:
 
 @dataclass(frozen=True)
 class Sources:
-    """The options that say where packages come from, those of the specification included. They may hold passwords."""
+    """Where packages come from, the words of the specification included. They may hold passwords."""
 
     options: tuple[str, ...]
-    no_index: bool
+    variables: Mapping[str, str]
+    """All that uv runs with."""
+
+    @property
+    def no_index(self) -> bool:
+        return "--no-index" in self.options
 
 
-def sources_of(spec: EnvironmentSpec, settings: Mapping[str, str]) -> Sources:
-    """pip's settings and the options among the packages, as options for uv; the specification goes before."""
-    merged, rest = with_options(settings, [line for line in spec.pip_packages if line.startswith("-")])
-    options = uv_options(merged)
-    return Sources((*options, *rest), "--no-index" in options)
+def sources_of(spec: EnvironmentSpec, tools: Tools) -> Sources:
+    """pip's settings and the options among the packages, for uv; the specification goes before."""
+    lines = [line for line in spec.pip_packages if line.startswith("-")]
+    merged, rest = with_options(tools.settings, lines)
+    variables = tools.uv_environ_with(merged)
+    own = with_options({}, lines)[0]
+    if "index-url" in own:
+        variables["UV_DEFAULT_INDEX"] = own["index-url"]
+    return Sources((*uv_options(merged), *rest), variables)
 
 
 def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
@@ -64,37 +79,23 @@ def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
     return tuple(line for line in spec.pip_packages if not line.startswith("-"))
 
 
-def resolve(
-    request: Request,
-    python: str,
-    work: Path,
-    sources: Sources,
-    tools: Tools,
-    show: bool = False,
-    meanwhile: Callable[[], None] | None = None,
-) -> tuple[str, str]:
+def question(request: Request, python: str, sources: Sources, allowed: Path | None = None) -> Question:
+    """What uv is asked for the lock of `request`; `allowed` is a file with its constraints."""
+    command = ["pip", "compile", "--python", python, "--no-header", "--emit-index-annotation"]
+    command += ["--constraint", str(allowed)] if allowed else []
+    command += [*sources.options, *request.options, _GIVEN]
+    return tuple(Tools.uv_command(command)), "\n".join(request.requirements) + "\n", dict(sources.variables)
+
+
+def resolve(asking: Ahead, show: bool = False) -> tuple[str, str]:
     """The lock's text, or what the resolver said against it; `show` prints what it says as it says it."""
-    work.mkdir()
     try:
-        wanted, allowed, found = work / "requirements.in", work / "constraints.txt", work / LOCK_NAME
-        wanted.write_text("\n".join(request.requirements) + "\n")
-        allowed.write_text("\n".join(request.constraints) + "\n")
-        command = ["pip", "compile", "--python", python, "--no-header", "--emit-index-annotation"]
-        command += ["--constraint", str(allowed)] if request.constraints else []
-        command += [*sources.options, *request.options, str(wanted)]
-        started = tools.begin(tools.uv_command(command), tools.uv_environ, found)
-        try:
-            if meanwhile:
-                meanwhile()
-        finally:
-            code, said = started.finish(show)
-        if code:
-            return "", "".join(said)
-        # uv names our files, by a path as it likes; people know them by what they are.
-        text = re.sub(rf"-r \S*{wanted.name}", "what was asked for", found.read_text())
-        return re.sub(rf"-c \S*{allowed.name}", "what is allowed", text), ""
+        code, said = Started(asking.lines, asking.wait).finish(show)
+        # uv names the files it reads; people know them by what they are.
+        text = "" if code else re.sub(r"-r \S*stdin", "what was asked for", asking.answer())
+        return re.sub(rf"-c \S*{ALLOWED_NAME}", "what is allowed", text), "".join(said) if code else ""
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        asking.close()
 
 
 def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
@@ -105,10 +106,10 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
     command = ["pip", "install", "--python", f"{folder}/bin/python", "--no-deps", *sources.options, "-r", str(work)]
     try:
         print("$ uv pip install (exactly the lock)", flush=True)
-        code, said = tools.attempt(tools.uv_command([*command, "--offline"]), tools.uv_environ)
+        code, said = tools.attempt(tools.uv_command([*command, "--offline"]), sources.variables)
         if code:
             # Something is not in the cache yet.
-            code, said = tools.attempt(tools.uv_command(command), tools.uv_environ, show=True)
+            code, said = tools.attempt(tools.uv_command(command), sources.variables, show=True)
         else:
             print("".join(said), end="", flush=True)
     finally:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from trainmaster.environments import accelerator, lock
-from trainmaster.environments.lock import Request, Sources
+from trainmaster.environments.ahead import Ahead
+from trainmaster.environments.lock import Question, Request, Sources
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.sources import masked
 from trainmaster.environments.tools import Tools
@@ -29,27 +30,39 @@ class Resolved:
     sources: Sources
 
 
-def resolve(
-    spec: EnvironmentSpec,
-    python: str,
-    work: Path,
-    tools: Tools,
-    present: Sequence[str] = (),
-    meanwhile: Callable[[], None] | None = None,
-) -> Resolved:
-    """The lock of the packages of `spec` for the interpreter `python`; `present` are packages that are there already.
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be locked, and where it may come from."""
 
-    `work` is a folder for files on the way, made and removed here; `meanwhile` is done while uv waits for indexes.
-    """
+    request: Request
+    title: str
+    python: str
+    sources: Sources
+
+
+def wanted(spec: EnvironmentSpec, python: str, tools: Tools, present: Sequence[str] = ()) -> Wanted:
+    """The packages of `spec` for the interpreter `python`; `present` are packages that are there already."""
     given = spec.exclude_newer or tools.environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     cut = lock.cut_off(given, datetime.now(UTC)) if given else ""
+    request = Request(lock.requirements_of(spec), tuple(present), ("--exclude-newer", cut) if cut else ())
     title = lock.title_of(python_version(spec), cut, os.uname().machine)
-    sources = lock.sources_of(spec, tools.settings)
-    wanted = lock.requirements_of(spec)
-    if not wanted:
-        return Resolved("", title, sources)
-    request = Request(wanted, tuple(present), ("--exclude-newer", cut) if cut else ())
-    return Resolved(_Resolver(python, work, sources, tools).resolve(request, spec, meanwhile), title, sources)
+    return Wanted(request, title, python, lock.sources_of(spec, tools))
+
+
+def first_question(found: Wanted) -> Question | None:
+    """What uv will be asked first, if that can be known before anything is made."""
+    request = found.request
+    if not request.requirements or request.constraints:
+        return None
+    return lock.question(request, found.python, found.sources)
+
+
+def resolve(found: Wanted, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None = None) -> Resolved:
+    """The lock of what is wanted. `work` is a folder for files on the way; `ahead` was asked the first question."""
+    if not found.request.requirements:
+        return Resolved("", found.title, found.sources)
+    text = _Resolver(found, spec, work, tools).resolve(ahead)
+    return Resolved(text, found.title, found.sources)
 
 
 def install(found: Resolved, folder: Path, tools: Tools) -> None:
@@ -63,20 +76,20 @@ def install(found: Resolved, folder: Path, tools: Tools) -> None:
 class _Resolver:
     """Asks uv for a lock until the builds in it are those that are wanted."""
 
-    python: str
+    wanted: Wanted
+    spec: EnvironmentSpec
     work: Path
-    sources: Sources
     tools: Tools
 
-    def resolve(self, request: Request, spec: EnvironmentSpec, meanwhile: Callable[[], None] | None) -> str:
-        words = masked(" ".join(spec.pip_packages))
-        print(f"$ uv pip compile {words}", flush=True)
-        text, said = lock.resolve(request, self.python, self.work, self.sources, self.tools, True, meanwhile)
+    def resolve(self, ahead: Ahead | None) -> str:
+        print(f"$ uv pip compile {masked(' '.join(self.spec.pip_packages))}", flush=True)
+        request = self.wanted.request
+        text, said = self._ask(request, ahead, show=True)
         if not text:
             raise lock.failure("resolved", said)
-        if spec.accelerator == "cpu":
+        if self.spec.accelerator == "cpu":
             text = self._for_cpu(request, text)
-        elif spec.accelerator == "cuda":
+        elif self.spec.accelerator == "cuda":
             text = self._for_cuda(request, text)
         for line in accelerator.told(lock.pins(text)):
             print(line, flush=True)
@@ -120,10 +133,21 @@ class _Resolver:
 
     def _may_ask_outside(self) -> bool:
         offline = self.tools.environ.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
-        return not offline and not self.sources.no_index
+        return not offline and not self.wanted.sources.no_index
 
-    def _ask(self, request: Request) -> tuple[str, str]:
-        return lock.resolve(request, self.python, self.work, self.sources, self.tools)
+    def _ask(self, request: Request, ahead: Ahead | None = None, show: bool = False) -> tuple[str, str]:
+        if ahead is None:
+            allowed = self._allowed(request.constraints)
+            ahead = Ahead(*lock.question(request, self.wanted.python, self.wanted.sources, allowed))
+        return lock.resolve(ahead, show)
+
+    def _allowed(self, constraints: Sequence[str]) -> Path | None:
+        if not constraints:
+            return None
+        self.work.mkdir(exist_ok=True)
+        file = self.work / lock.ALLOWED_NAME
+        file.write_text("\n".join(constraints) + "\n")
+        return file
 
 
 def reachable(host: str) -> bool:

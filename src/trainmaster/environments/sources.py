@@ -9,13 +9,11 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-# pip's option, uv's option, whether it may have several values.
+# pip's option, uv's option; each may have several values.
 _OPTIONS = (
-    ("index-url", "--default-index", False),
-    ("extra-index-url", "--index", True),
-    ("find-links", "--find-links", True),
-    ("trusted-host", "--allow-insecure-host", True),
-    ("constraint", "--constraint", True),
+    ("find-links", "--find-links"),
+    ("trusted-host", "--allow-insecure-host"),
+    ("constraint", "--constraint"),
 )
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _YES = ("1", "true", "yes", "on")
@@ -70,19 +68,15 @@ def config_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def uv_options(settings: Mapping[str, str]) -> list[str]:
-    """uv's options for pip's settings."""
+    """uv's options for pip's settings; the indexes, whose addresses may hold passwords, are in `uv_variables`."""
     options: list[str] = []
     if settings.get("no-index", "").lower() in _YES:
         options.append("--no-index")
     if settings.get("pre", "").lower() in _YES:
         options += ["--prerelease", "allow"]
-    for name, option, several in _OPTIONS:
-        parts = settings.get(name, "").split()
-        for part in parts if several else parts[:1]:
+    for name, option in _OPTIONS:
+        for part in settings.get(name, "").split():
             options += [option, part]
-    if "--index" in options:
-        # pip looks at all indexes and takes the best; uv on its own would stop at the first that knows the name.
-        options += ["--index-strategy", "unsafe-best-match"]
     return options
 
 
@@ -134,10 +128,20 @@ def is_source_variable(name: str) -> bool:
 
 
 def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables for uv: the certificates pip was told to trust. What the user set for uv stays."""
+    """Variables for uv: pip's indexes, and the certificates it was told to trust. What the user set for uv stays.
+
+    Not options: everybody on the machine can read command lines.
+    """
     variables = dict(environ)
-    if settings.get("cert") and "SSL_CERT_FILE" not in environ:
-        variables["SSL_CERT_FILE"] = settings["cert"]
+    if settings.get("cert"):
+        variables.setdefault("SSL_CERT_FILE", settings["cert"])
+    index, more = settings.get("index-url", "").split(), settings.get("extra-index-url", "")
+    if index and "UV_INDEX_URL" not in environ:
+        variables.setdefault("UV_DEFAULT_INDEX", index[0])
+    if more:
+        variables["UV_INDEX"] = " ".join([*environ.get("UV_INDEX", "").split(), *more.split()])
+        # pip looks at all indexes and takes the best; uv on its own would stop at the first that knows the name.
+        variables.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
     return variables
 
 

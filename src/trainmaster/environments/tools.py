@@ -6,11 +6,10 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from typing import IO
 
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.sources import masked, pip_settings, uv_options, uv_variables
@@ -34,13 +33,13 @@ class Tools:
         return pip_settings(self.environ)
 
     @property
-    def index_options(self) -> list[str]:
-        """The user's package sources as options of `uv pip`. Not to be shown: an address may hold a password."""
+    def source_options(self) -> list[str]:
+        """The user's package sources as options of `uv pip`, beside those in `uv_environ`."""
         return uv_options(self.settings)
 
-    def uv(self, arguments: Sequence[str], shown: str, hint: str = "", output: Path | None = None) -> str:
+    def uv(self, arguments: Sequence[str], shown: str, hint: str = "") -> str:
         """Runs uv and returns what it said; `shown` is the command as people see it."""
-        return self.run(self.uv_command(arguments), f"uv {shown}", self.uv_environ, hint, output)
+        return self.run(self.uv_command(arguments), f"uv {shown}", self.uv_environ, hint)
 
     @staticmethod
     def uv_command(arguments: Sequence[str]) -> list[str]:
@@ -53,10 +52,14 @@ class Tools:
 
         return [os.fsdecode(find_uv_bin()), *arguments]
 
-    @property
+    @cached_property
     def uv_environ(self) -> dict[str, str]:
         """The variables uv runs with."""
-        variables = {**_PATIENCE, **uv_variables(self.settings, self.environ)}
+        return self.uv_environ_with(self.settings)
+
+    def uv_environ_with(self, settings: Mapping[str, str]) -> dict[str, str]:
+        """The variables uv runs with where other settings of pip count. Not to be shown: they may hold passwords."""
+        variables = {**_PATIENCE, **uv_variables(settings, self.environ)}
         variables.update(UV_NO_PROGRESS="1", UV_PYTHON_DOWNLOADS="never")
         return variables
 
@@ -66,14 +69,10 @@ class Tools:
         shown: str,
         variables: Mapping[str, str] | None = None,
         hint: str = "",
-        output: Path | None = None,
     ) -> str:
-        """Runs a program to its end, shows its lines at once, and returns them. It dies with this process.
-
-        With an `output`, its standard output goes to that file, and only what it says beside it is shown.
-        """
+        """Runs a program to its end, shows its lines at once, and returns them. It dies with this process."""
         print(f"$ {masked(shown)}", flush=True)
-        code, said = self.attempt(command, variables, output, show=True)
+        code, said = self.attempt(command, variables, show=True)
         if code:
             raise self.failure(shown, code, said, hint)
         return "".join(said)
@@ -88,48 +87,41 @@ class Tools:
         )
 
     def attempt(
-        self,
-        command: Sequence[str],
-        variables: Mapping[str, str] | None = None,
-        output: Path | None = None,
-        show: bool = False,
+        self, command: Sequence[str], variables: Mapping[str, str] | None = None, show: bool = False
     ) -> tuple[int, list[str]]:
         """Runs a program that may fail: its exit code and its lines, without passwords."""
-        return self.begin(command, variables, output).finish(show)
+        return self.begin(command, variables).finish(show)
 
-    def begin(
-        self, command: Sequence[str], variables: Mapping[str, str] | None = None, output: Path | None = None
-    ) -> Started:
+    def begin(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> Started:
         """Starts a program and does not wait for it."""
         me = os.getpid()
-        with open(output, "w") if output else nullcontext() as kept:
-            process = subprocess.Popen(
-                command,
-                env=dict(self.environ if variables is None else variables),
-                stdin=subprocess.DEVNULL,
-                stdout=kept or subprocess.PIPE,
-                stderr=subprocess.PIPE if kept else subprocess.STDOUT,
-                text=True,
-                errors="replace",
-                preexec_fn=lambda: die_with(me),
-            )
-        return Started(process)
+        process = subprocess.Popen(
+            command,
+            env=dict(self.environ if variables is None else variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            preexec_fn=lambda: die_with(me),
+        )
+        assert process.stdout is not None
+        return Started(process.stdout, process.wait)
 
 
 @dataclass(frozen=True)
 class Started:
     """A program on its way."""
 
-    process: subprocess.Popen[str]
+    lines: IO[str]
+    wait: Callable[[], int]
 
     def finish(self, show: bool = False) -> tuple[int, list[str]]:
         """Waits for its end: its exit code and its lines, without passwords."""
-        lines = self.process.stdout or self.process.stderr
-        assert lines is not None
         said: list[str] = []
-        for line in lines:
+        for line in self.lines:
             said.append(masked(line))
             if show:
                 print(said[-1], end="", flush=True)
-        lines.close()
-        return self.process.wait(), said
+        self.lines.close()
+        return self.wait(), said

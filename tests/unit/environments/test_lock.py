@@ -10,6 +10,7 @@ import pytest
 from trainmaster.environments import lock
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.sources import masked, source_variables, with_options
+from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
 
@@ -81,10 +82,11 @@ def test_options_among_the_packages(options: list[str], settings: dict[str, str]
 
 def test_an_index_of_the_specification_goes_before_pips() -> None:
     spec = EnvironmentSpec(pip_packages=("--index-url https://mine", "--extra-index-url https://more", "numpy"))
-    sources = lock.sources_of(spec, {"index-url": "https://pip"})
-    assert sources.options[:4] == ("--default-index", "https://mine", "--index", "https://more")
-    assert "https://pip" not in sources.options
-    assert "unsafe-best-match" in sources.options
+    sources = lock.sources_of(spec, Tools({"PIP_CONFIG_FILE": "/dev/null", "UV_DEFAULT_INDEX": "https://pip"}))
+    assert sources.variables["UV_DEFAULT_INDEX"] == "https://mine"
+    assert sources.variables["UV_INDEX"] == "https://more"
+    assert sources.variables["UV_INDEX_STRATEGY"] == "unsafe-best-match"
+    assert not sources.options
     assert lock.requirements_of(spec) == ("numpy",)
 
 

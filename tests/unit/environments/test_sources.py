@@ -68,11 +68,6 @@ def test_which_files(tmp_path, conf):
     ("settings", "options"),
     [
         ({}, []),
-        ({"index-url": "https://a"}, ["--default-index", "https://a"]),
-        (
-            {"extra-index-url": "\nhttps://a\nhttps://b"},
-            ["--index", "https://a", "--index", "https://b", "--index-strategy", "unsafe-best-match"],
-        ),
         ({"find-links": "/a /b"}, ["--find-links", "/a", "--find-links", "/b"]),
         ({"no-index": "1"}, ["--no-index"]),
         ({"no-index": "True"}, ["--no-index"]),
@@ -81,10 +76,28 @@ def test_which_files(tmp_path, conf):
         ({"trusted-host": "a b"}, ["--allow-insecure-host", "a", "--allow-insecure-host", "b"]),
         ({"constraint": "/c.txt"}, ["--constraint", "/c.txt"]),
         ({"timeout": "5", "cert": "/c.pem"}, []),
+        ({"index-url": "https://a", "extra-index-url": "https://b"}, []),
     ],
 )
 def test_options(settings, options):
     assert uv_options(settings) == options
+
+
+@pytest.mark.parametrize(
+    ("settings", "environ", "variables"),
+    [
+        ({"index-url": "https://a"}, {}, {"UV_DEFAULT_INDEX": "https://a"}),
+        ({"index-url": "https://a"}, {"UV_DEFAULT_INDEX": "https://u"}, {"UV_DEFAULT_INDEX": "https://u"}),
+        ({"index-url": "https://a"}, {"UV_INDEX_URL": "https://u"}, {"UV_INDEX_URL": "https://u"}),
+        (
+            {"extra-index-url": "\nhttps://a\nhttps://b"},
+            {"UV_INDEX": "https://u"},
+            {"UV_INDEX": "https://u https://a https://b", "UV_INDEX_STRATEGY": "unsafe-best-match"},
+        ),
+    ],
+)
+def test_indexes_are_variables_since_command_lines_can_be_read_by_everybody(settings, environ, variables):
+    assert uv_variables(settings, environ) == variables
 
 
 def test_certificates():

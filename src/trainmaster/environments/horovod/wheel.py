@@ -165,7 +165,7 @@ def _compile(order: Order, target: Target, scratch: Path, log: Path, tools: Tool
     wanted = [*TOOLS, *(["cmake"] if "HOROVOD_CMAKE" in variables else [])]
     tools.uv(
         ["pip", "install", "--quiet", "--python", str(target.python), "--target", str(overlay),
-         *tools.index_options, *wanted],
+         *tools.source_options, *wanted],
         f"pip install --target <temporary> {' '.join(wanted)}",
     )  # fmt: skip
     folder = source.prepare(order, scratch, target.python, variables, tools)
