@@ -6,7 +6,7 @@ from typing import Any
 
 from trainmaster.errors import UserErrorException
 from trainmaster.estimators import not_yet
-from trainmaster.estimators.values import count
+from trainmaster.estimators.values import count, server_count
 
 _BACKENDS = {"nccl": "Nccl", "gloo": "Gloo"}
 
@@ -20,11 +20,11 @@ class MpiConfiguration:
 
 
 class TensorflowConfiguration:
-    """Parameter servers and workers; in a ScriptRunConfig there are as many nodes as workers."""
+    """Workers and parameter servers, none if it is 0; in a ScriptRunConfig there are as many nodes as workers."""
 
     def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
         self.worker_count = count("worker_count", worker_count)
-        self.parameter_server_count = count("parameter_server_count", parameter_server_count)
+        self.parameter_server_count = server_count("parameter_server_count", parameter_server_count)
 
 
 class PyTorchConfiguration:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmaster.estimators.values import count
+from trainmaster.estimators.values import count, server_count
 
 
 class Mpi:
@@ -16,11 +16,14 @@ class Mpi:
 
 
 class ParameterServer:
-    """TensorFlow's parameter servers and workers, told to each other by `TF_CONFIG`."""
+    """TensorFlow's parameter servers and workers, told to each other by `TF_CONFIG`.
+
+    No servers (0) is for workers that share their gradients themselves, as `MultiWorkerMirroredStrategy` does.
+    """
 
     def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
         self.worker_count = count("worker_count", worker_count)
-        self.parameter_server_count = count("parameter_server_count", parameter_server_count)
+        self.parameter_server_count = server_count("parameter_server_count", parameter_server_count)
 
     def __str__(self) -> str:
         return "ps"

@@ -95,7 +95,7 @@ def _parameter_server(config: TensorflowConfiguration) -> Distribution:
     return Distribution(
         kind="parameter_server",
         worker_count=values.count("worker_count", _of("tensorflow", config, "worker_count")),
-        parameter_server_count=values.count("parameter_server_count", servers),
+        parameter_server_count=values.server_count("parameter_server_count", servers),
     )
 
 

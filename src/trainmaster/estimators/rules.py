@@ -65,7 +65,7 @@ _CHECKS: dict[str, Callable[[str, Any], Any]] = {
     "node_count": values.count,
     "process_count_per_node": values.count,
     "worker_count": values.count,
-    "parameter_server_count": values.count,
+    "parameter_server_count": values.server_count,
     "distributed_backend": values.optional_text,
     "use_gpu": values.flag,
     "use_docker": values.flag,

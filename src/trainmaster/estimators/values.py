@@ -23,12 +23,17 @@ def whole_number(name: str, value: Any) -> int:
         ) from None
 
 
-def count(name: str, value: Any) -> int:
+def count(name: str, value: Any, least: int = 1) -> int:
     """`value` as a number of things, of which there is at least one."""
     number = whole_number(name, value)
-    if number < 1:
-        raise TrainingException(f"{name} must be at least 1, not {number}")
+    if number < least:
+        raise TrainingException(f"{name} must be at least {least}, not {number}")
     return number
+
+
+def server_count(name: str, value: Any) -> int:
+    """`value` as a number of parameter servers: workers that share their gradients among themselves have none."""
+    return count(name, value, least=0)
 
 
 def seconds(name: str, value: Any) -> int | None:

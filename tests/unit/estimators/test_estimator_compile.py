@@ -107,6 +107,13 @@ RECORDED = [
         "ParameterServer",
         Distribution(kind="parameter_server", worker_count=3),
     ),
+    (
+        TensorFlow,
+        {"distributed_training": ParameterServer(2, 0)},
+        "TensorFlow",
+        "ParameterServer",
+        Distribution(kind="parameter_server", worker_count=2, parameter_server_count=0),
+    ),
     (PyTorch, {"distributed_training": Gloo()}, "pytorch", "Gloo", Distribution(kind="torch", backend="gloo")),
     (PyTorch, {"distributed_training": Nccl()}, "pytorch", "Nccl", Distribution(kind="torch", backend="nccl")),
     (

@@ -49,7 +49,7 @@ REFUSED = [
     (Estimator, {"node_count": 0}, TrainingException, "node_count must be at least 1, not 0"),
     (Estimator, {"process_count_per_node": -1}, TrainingException, "process_count_per_node .* at least 1"),
     (TensorFlow, {"worker_count": 0}, TrainingException, "worker_count .* at least 1"),
-    (TensorFlow, {"parameter_server_count": 0}, TrainingException, "parameter_server_count .* at least 1"),
+    (TensorFlow, {"parameter_server_count": -1}, TrainingException, "parameter_server_count .* at least 0"),
     # targets
     (Estimator, {"compute_target": None}, TrainingException, "compute_target is missing"),
     (Estimator, {"compute_target": HDInsightCompute()}, ComputeTargetException, "HDInsight"),

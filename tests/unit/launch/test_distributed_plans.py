@@ -108,6 +108,14 @@ def test_the_example_of_the_documents_three_tasks_on_two_nodes():
     assert [process.service for plan in plans for process in plan.processes] == [False, True, False]
 
 
+def test_workers_without_servers():
+    plans = plan_launch(job("parameter_server", worker_count=2, parameter_server_count=0), launch())
+    configs = [json.loads(text) for (text,) in variables(plans, "TF_CONFIG")]
+    assert [config["cluster"] for config in configs] == [{"worker": ["host0:7000", "host1:7001"]}] * 2
+    assert [config["task"] for config in configs] == [{"type": "worker", "index": 0}, {"type": "worker", "index": 1}]
+    assert not any(process.service for plan in plans for process in plan.processes)
+
+
 def test_worker_0_may_be_announced_as_master():
     spec = job("parameter_server", worker_count=2, variables={"TRAINMASTER_TF_CHIEF": "master"})
     configs = [json.loads(text) for (text,) in variables(plan_launch(spec, launch()), "TF_CONFIG")]
