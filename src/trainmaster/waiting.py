@@ -101,7 +101,8 @@ class GrowingText:
         self._begin(None)
 
     def _begin(self, identity: int | None) -> None:
-        self._identity = identity
+        self.identity = identity
+        """Of the file that is read; another one's text is no continuation."""
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
@@ -113,7 +114,7 @@ class GrowingText:
                 yield from self._read()
 
     def _is_new(self, found: os.stat_result) -> bool:
-        if found.st_ino != self._identity or found.st_size < self._offset:
+        if found.st_ino != self.identity or found.st_size < self._offset:
             self._begin(found.st_ino)
         return found.st_size > self._offset
 

@@ -56,10 +56,15 @@ class RankLines:
     def __init__(self, text: GrowingText) -> None:
         self._text = text
         self._begun = ""
+        self._of: int | None = None
 
     def new(self) -> Iterator[str]:
         """The complete lines, without their ends."""
         for text in self._text.new():
+            if self._begun and self._text.identity != self._of:
+                # The next attempt of a run that failed in the middle of a line.
+                yield from self._taken()
+            self._of = self._text.identity
             *complete, self._begun = (self._begun + text).split("\n")
             yield from map(visible, complete)
             if len(self._begun) > _LONGEST_LINE:

@@ -137,6 +137,15 @@ def test_a_file_in_the_place_of_another_is_read_from_its_beginning(tmp_path: Pat
     assert "".join(text.new()) == "short\n"
 
 
+def test_another_attempt_does_not_go_on_in_the_line_of_the_one_before(folder: RunFolder) -> None:
+    screen = Screen(folder, "rank 0")
+    write(folder, 0, "it fails in the mid")
+    assert screen.new() == ""
+    (folder.logs / "70_driver_log_0.txt").rename(folder.logs / "kept.txt")
+    write(folder, 0, "once more\n")
+    assert screen.new() == "[rank 0] it fails in the mid\n[rank 0] once more\n"
+
+
 def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
     write(folder, 0, "zero")
     write(folder, 1, "one")
