@@ -10,11 +10,18 @@ from pathlib import Path
 _LONGEST_SOCKET_PATH = 107
 
 
+def home() -> Path:
+    """The user's own folder: `TRAINMASTER_HOME`, or `~/.trainmaster`. Named workspaces lie in it."""
+    return Path(os.environ.get("TRAINMASTER_HOME") or Path.home() / ".trainmaster").resolve()
+
+
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run."""
+    """The folder of one run, as one of its attempts sees it."""
 
     path: Path
+    attempt: int = 1
+    """Counts from 1; more than one only for a run that is retried."""
 
     @property
     def spec(self) -> Path:
@@ -44,8 +51,19 @@ class RunFolder:
     def data_plan(self) -> Path:
         return self.path / "data.json"
 
+    @property
+    def attempt_logs(self) -> Path:
+        """Where the logs of this attempt are kept once it has failed and another follows."""
+        return self.logs / f"attempt_{self.attempt}"
+
+    @property
+    def failure(self) -> Path:
+        return self.path / "attempts" / str(self.attempt) / "failure.json"
+
     def node(self, number: int) -> Path:
-        return self.path / "nodes" / str(number)
+        # Never the same path twice: an agent that comes late must not find the plan of another attempt.
+        top = self.path if self.attempt == 1 else self.path / "attempts" / str(self.attempt)
+        return top / "nodes" / str(number)
 
 
 @dataclass(frozen=True)
@@ -81,6 +99,10 @@ class WorkspaceFolder:
 
         key = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:24]
         return Path(tempfile.gettempdir()) / f"trainmaster-{os.getuid()}" / f"{key}.sock"
+
+    @property
+    def vm_sizes(self) -> Path:
+        return self.path / "vm-sizes.json"
 
     @property
     def blobs(self) -> Path:

@@ -40,10 +40,12 @@ def local_target() -> TargetRecord:
 
 
 def node_gpus(target: TargetRecord, node: int) -> tuple[str, ...]:
-    """The GPUs of one node of a local target: the first node has the first ones."""
+    """The GPUs of one node of a local target: the first node has the first ones, and they go round if they are few."""
     first = node * target.gpus_per_node
     indices = range(first, first + target.gpus_per_node)
     found = gpus()
+    if target.gpus_per_node <= len(found):
+        return tuple(found[index % len(found)] for index in indices)
     return tuple(found[index] if index < len(found) else str(index) for index in indices)
 
 

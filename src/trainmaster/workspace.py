@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from trainmaster import not_yet
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.folders import WorkspaceFolder, home
 
 if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget
@@ -287,11 +287,6 @@ class Workspace:
             f"Workspace.create(name='{self.name}', subscription_id='{self.subscription_id}', "
             f"resource_group='{self.resource_group}')"
         )
-
-
-def home() -> Path:
-    """Where workspaces without a path of their own lie: `TRAINMASTER_HOME`, or `~/.trainmaster`."""
-    return Path(os.environ.get("TRAINMASTER_HOME") or Path.home() / ".trainmaster").resolve()
 
 
 def named_folder(name: str) -> Path:

@@ -44,7 +44,7 @@ def targets(options: Options) -> int:
 
 def target_as_json(target: ComputeTarget) -> dict[str, Any]:
     """The keys of a target."""
-    record, status = target.serialize(), target.get_status()
+    record, status = target.serialize(), target.occupancy()
     sizes = {key: record[key] for key in ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node")}
     return {**sizes, **{key: status[key] for key in ("busy", "idle", "waiting")}}
 

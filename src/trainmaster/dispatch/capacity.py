@@ -29,8 +29,32 @@ class Decision:
     reasons: Mapping[str, str]
 
 
+# How nodes are had, where that is known but cannot be done: what a person is told.
+_NO_JOBS = {
+    "ssh": (
+        "is reached over SSH, and this release runs jobs on this machine only",
+        "Use a target of this machine, such as 'local' or an AmlCompute, or attach address='localhost'.",
+    ),
+    "services": ("runs services, not jobs", "Use an AmlCompute for training."),
+    "hdinsight": ("is a Spark cluster, which is not supported", "Use an AmlCompute for training."),
+    "kubernetes": ("is a Kubernetes cluster, which this release cannot use", "Use an AmlCompute for training."),
+}
+
+
+def check_takes_jobs(target: TargetRecord) -> None:
+    """Refuses a target that is only written down, or was stopped."""
+    if target.engine in _NO_JOBS:
+        reason, hint = _NO_JOBS[target.engine]
+        raise ComputeTargetException(f"target '{target.name}' {reason}", hint=hint)
+    if target.options.get("stopped"):
+        raise ComputeTargetException(
+            f"target '{target.name}' is stopped", hint="Start it with ComputeTarget(workspace, name).start()."
+        )
+
+
 def check_fits(spec: JobSpec, target: TargetRecord) -> None:
     """Refuses what can never run on this target, however long it waits."""
+    check_takes_jobs(target)
     if spec.node_count > target.nodes:
         raise ComputeTargetException(
             f"node_count={spec.node_count} can never fit: target '{target.name}' has {target.nodes} "

@@ -257,7 +257,9 @@ class Service:
         return list(self._yard.targets().values())
 
     def put_target(self, target: Mapping[str, Any]) -> TargetRecord:
-        record = replace(from_plain(TargetRecord, target), created_at=time.time())
+        record = from_plain(TargetRecord, target)
+        known = self._store.get_target(record.name)
+        record = replace(record, created_at=known.created_at if known else time.time())
         self._store.put_target(record)
         self._yard.targets_changed()
         return record
