@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmaster import run_files
 from trainmaster.folders import RunFolder
-from trainmaster.records import RunRecord
+from trainmaster.records import RunError, RunRecord, Status
 
 
 def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
@@ -28,15 +28,43 @@ def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
         "submittedBy": record.submitted_by,
     }
     if record.error is not None:
-        details["error"] = {
-            "error": {"code": record.error.code, "message": record.error.message},
-            "code": record.error.code,
-            "message": record.error.message,
-            **record.error.details,
-        }
+        details["error"] = error_details(record.error)
+    attempts = run_attempts(record, folder)
+    if attempts:
+        details["attempts"] = attempts
     if record.waiting_for:
         details["waitingFor"] = record.waiting_for
     return details
+
+
+def error_details(error: RunError) -> dict[str, Any]:
+    """An error with v1's nesting, and what is known of the process that failed."""
+    return {
+        "error": {"code": error.code, "message": error.message},
+        "code": error.code,
+        "message": error.message,
+        **error.details,
+    }
+
+
+def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
+    """Number, state and error of every attempt of a run that may be retried; none for any other."""
+    if not record.spec or not json.loads(record.spec).get("max_retries"):
+        return []
+    from trainmaster.dispatch.attempts import failed_attempts
+
+    found: list[dict[str, Any]] = [
+        {
+            "number": failed.number,
+            "status": str(Status.FAILED),
+            "startTimeUtc": iso_time(failed.started_at),
+            "endTimeUtc": iso_time(failed.ended_at),
+            "error": error_details(failed.error),
+        }
+        for failed in failed_attempts(folder)
+    ]
+    last: dict[str, Any] = {"number": len(found) + 1, "status": str(record.status)}
+    return [*found, {**last, **({"error": error_details(record.error)} if record.error else {})}]
 
 
 def run_definition(record: RunRecord) -> dict[str, Any]:
@@ -56,6 +84,8 @@ def run_definition(record: RunRecord) -> dict[str, Any]:
         "communicator": spec.get("communicator"),
         "nodeCount": spec.get("node_count"),
         "maxRunDurationSeconds": spec.get("max_run_duration_seconds"),
+        "maxRetries": spec.get("max_retries", 0),
+        "hangSeconds": spec.get("hang_seconds"),
         "environment": spec.get("environment"),
         "environmentVariables": spec.get("environment_variables"),
         "mpi": {"processCountPerNode": distribution.get("process_count_per_node")},

@@ -35,7 +35,8 @@ SUCCESSORS: Mapping[Status, frozenset[Status]] = {
     Status.PREPARING: frozenset({Status.QUEUED, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.QUEUED: frozenset({Status.PREPARING, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.STARTING: frozenset({Status.RUNNING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
-    Status.RUNNING: frozenset({Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    # Back to Starting: a run that failed and is tried again.
+    Status.RUNNING: frozenset({Status.STARTING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.CANCEL_REQUESTED: frozenset({Status.FINALIZING}) | TERMINAL,
     Status.FINALIZING: TERMINAL,
     Status.COMPLETED: frozenset(),

@@ -13,7 +13,7 @@ from trainmaster.cli.opening import find_run, get_run, list_runs, open_workspace
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import duration, moment, tags
+from trainmaster.cli.text import duration, first_line, moment, tags
 from trainmaster.errors import UserErrorException
 from trainmaster.plain import from_plain
 from trainmaster.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
@@ -116,12 +116,20 @@ def show_arguments(parser: Parser) -> None:
 
 def show(options: Options) -> int:
     """One run: state, error, settings. JSON: the run, with its properties, job (what was asked for) and folder."""
+    from trainmaster.details import run_attempts
+
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
     folder = run_folder(workspace, record)
+    attempts = run_attempts(record, folder)
     if options.json:
         job = json.loads(record.spec) if record.spec else None
-        more = {"properties": dict(record.properties), "job": job, "folder": str(folder.path)}
+        more = {
+            "properties": dict(record.properties),
+            "attempts": attempts,
+            "job": job,
+            "folder": str(folder.path),
+        }
         say_json({**run_as_json(record), **more})
         return exits.OK
     say(f"{paint(record.id, 'bold')}  {paint(str(record.status), style_of(record.status))}")
@@ -130,14 +138,14 @@ def show(options: Options) -> int:
         for line in record.error.message.splitlines():
             say(f"  {paint(line, 'red')}")
         say()
-    facts = [(name, text) for name, text in _facts(record, str(folder.path)) if text]
+    facts = [(name, text) for name, text in _facts(record, attempts, str(folder.path)) if text]
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {paint(name.ljust(width), 'dim')}  {text}")
     return exits.OK
 
 
-def _facts(record: RunRecord, folder: str) -> list[tuple[str, str]]:
+def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> list[tuple[str, str]]:
     now = time.time()
     seconds = took(record, now)
     labels = ", ".join(name if value is None else f"{name}={value}" for name, value in record.tags.items())
@@ -152,6 +160,7 @@ def _facts(record: RunRecord, folder: str) -> list[tuple[str, str]]:
         ("started", _time(record.started_at)),
         ("ended", _time(record.ended_at)),
         ("tags", labels),
+        *_attempt_facts(attempts),
         *_job_facts(record),
         ("snapshot", record.snapshot_id),
         ("git", _git(record)),
@@ -159,6 +168,10 @@ def _facts(record: RunRecord, folder: str) -> list[tuple[str, str]]:
         ("folder", folder),
         *(("note", text) for text in record.warnings),
     ]
+
+
+def _attempt_facts(attempts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(f"attempt {each['number']}", f"failed: {first_line(each['error']['message'])}") for each in attempts[:-1]]
 
 
 def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
@@ -181,6 +194,8 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("python", python),
         ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),
+        ("retries", str(spec.max_retries or "")),
+        ("may hang", duration(spec.hang_seconds) if spec.hang_seconds else ""),
     ]
 
 

@@ -7,14 +7,16 @@ import errno
 import json
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.dispatch import files
+from trainmaster.dispatch import attempts, files
 from trainmaster.dispatch.capacity import Request
-from trainmaster.dispatch.outcome import ended_well, outcome
-from trainmaster.dispatch.preparing import Preparation, after_job, prepare
+from trainmaster.dispatch.outcome import Outcome, ended_well, outcome
+from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
 from trainmaster.engines import Engine, Nodes
@@ -27,6 +29,8 @@ from trainmaster.records import RunError, RunRecord, Status
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
+
+T = TypeVar("T")
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -79,11 +83,15 @@ class Life:
         """Brings the run to its end, whatever happens on the way."""
         try:
             spec = load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
+            self._folder = attempts.current(self._folder)
             if not self._record.nodes:
                 await self._begin(spec)
             else:
                 await self._take_up(spec)
             await self._until_gone(spec)
+            while await self._patiently(lambda: self._is_retried(spec)):
+                await self._begin_again(spec)
+                await self._until_gone(spec)
             await self._patiently(lambda: self._end(spec))
         except _Canceled:
             await self._finish(Status.CANCELED)
@@ -97,7 +105,7 @@ class Life:
 
     async def _begin(self, spec: JobSpec) -> None:
         """Environment, data, nodes, agents."""
-        prepared = await self._or_cancel(prepare(self._record, spec, self._yard, self._sources, self._say_preparing))
+        prepared = await self._or_cancel(self._prepared(spec))
         request = Request(self.run_id, self._record.target, spec.node_count, self._record.seq)
         self.doing = ""
         with self._yard.queued(request) as turn:
@@ -107,31 +115,65 @@ class Life:
         lay_down(self._folder, self._record)
         if not self._move(Status.STARTING, nodes=nodes, expect=tuple(_NOT_BEGUN)):
             raise _Canceled
-        self._start(spec, prepared)
+        self._start(spec, prepared, self._new_ports(spec))
 
-    def _start(self, spec: JobSpec, prepared: Preparation) -> None:
+    def _new_ports(self, spec: JobSpec) -> tuple[int, ...]:
+        return self._yard.ports.take(self.run_id, port_count(spec))
+
+    def _start(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
         target = self._yard.targets()[self._record.target]
-        ports = self._yard.ports.take(self.run_id, port_count(spec))
-        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder, ports)
+        used = sum(failed.seconds for failed in attempts.failed_attempts(self._folder))
+        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder, ports, self._folder.attempt, used)
         self._engine.start(self._nodes(spec), plans, prepared.kit)
 
     async def _take_up(self, spec: JobSpec) -> None:
         """Goes on with a run that an earlier dispatcher had given nodes."""
         claimed = [read_claim(self._folder.node(number)) for number in range(agent_count(spec))]
-        plan = read_json(self._folder.node(0) / "plan.json") or {}
-        self._yard.ports.note(self.run_id, tuple(plan.get("ports", ())))
+        plan = read_json(self._folder.node(0) / "plan.json")
+        if plan is None and self._folder.attempt > 1:
+            await self._begin_again(spec)
+            return
+        ports = tuple((plan or {}).get("ports", ()))
+        self._yard.ports.note(self.run_id, ports)
         if self._cancel.is_set():
             self._claim_what_is_left(spec)
             return
+        was_starting = self._record.status is Status.STARTING
         if (self._folder.node(0) / "running.json").exists():
             self.seen_running()
-        if None in claimed and self._record.status is Status.STARTING:
+        if None in claimed and was_starting:
             # An agent may or may not be on its way; a second one does no harm, since the claim is made once.
-            prepared = await self._or_cancel(
-                prepare(self._record, spec, self._yard, self._sources, self._say_preparing)
-            )
-            lay_down(self._folder, self._record)
-            self._start(spec, prepared)
+            # Nodes that have begun already count on the ports of the plan they have.
+            await self._start_again(spec, None if plan is None else ports)
+
+    async def _begin_again(self, spec: JobSpec) -> None:
+        """The next attempt, on the same nodes and in the same working folder."""
+        failed = attempts.failed_attempts(self._folder)[-1]
+        sentence = f"attempt {failed.number} of {spec.max_retries + 1} failed: {failed.headline}"
+        await self._patiently(lambda: self._set_logs_apart(f"{sentence}; starting attempt {self._folder.attempt}"))
+        self._move(Status.STARTING, expect=(Status.RUNNING,))
+        self.doing = f"{sentence}; attempt {self._folder.attempt} starts in a moment"
+        await self._start_again(spec, None, attempts.pause_seconds(failed, time.time(), _first_pause()))
+        self.doing = ""
+
+    async def _start_again(self, spec: JobSpec, ports: tuple[int, ...] | None, pause: float = 0.0) -> None:
+        try:
+            prepared = await self._or_cancel(self._prepared(spec, pause))
+        except _Canceled:
+            # No agent may begin any more; what there is, is brought in as after any other cancel.
+            self._claim_what_is_left(spec)
+            return
+        lay_down(self._folder, self._record)
+        self._start(spec, prepared, self._new_ports(spec) if ports is None else ports)
+
+    async def _set_logs_apart(self, sentence: str) -> None:
+        failed = replace(self._folder, attempt=self._folder.attempt - 1)
+        attempts.set_logs_apart(failed, sentence)
+
+    async def _prepared(self, spec: JobSpec, pause: float = 0.0) -> Preparation:
+        await asyncio.sleep(pause)
+        prepare_now = prepare if self._folder.attempt == 1 else prepare_again
+        return await prepare_now(self._record, spec, self._yard, self._sources, self._say_preparing)
 
     def _claim_what_is_left(self, spec: JobSpec) -> None:
         """Takes the claims that no agent has yet, so that one still on its way finds them taken."""
@@ -216,8 +258,38 @@ class Life:
         processes = plan.get("processes", [])
         return bool(processes) and all(process.get("service") for process in processes)
 
+    async def _is_retried(self, spec: JobSpec) -> bool:
+        """Whether the attempt that ended is followed by another; then why it failed is kept."""
+        last = self._folder.attempt > spec.max_retries
+        if last or self._cancel.is_set() or self._record.status is Status.FINALIZING:
+            return False
+        results = await self._results(spec)
+        end = self._outcome(spec, results)
+        survivors = any(result and result.get("survivors") for result in results)
+        if end.error is None or not attempts.deserves_another(end, survivors):
+            return False
+        await self._yard.bring_in(self.run_id)
+        self._keep_processes(spec, results, end)
+        self._yard.end_children(self.run_id, Status.FAILED)
+        started = _earliest(results)
+        failed = attempts.FailedAttempt(self._folder.attempt, end.error, started, _latest_end(results))
+        attempts.note_failure(self._folder, failed)
+        self._folder = attempts.current(self._folder)
+        return True
+
     async def _end(self, spec: JobSpec) -> None:
         """Everything the run left is brought in; only then does it get its terminal state."""
+        results = await self._results(spec)
+        self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
+        upload_error = await after_job(self._record, spec, self._yard)
+        files.collect(self._folder)
+        await self._yard.bring_in(self.run_id)
+        end = self._outcome(spec, results, upload_error)
+        self._keep_processes(spec, results, end)
+        self._move(end.status, error=attempts.with_attempts(end.error, end.status, self._folder.attempt))
+
+    async def _results(self, spec: JobSpec) -> list[Mapping[str, Any] | None]:
+        """What the agents of the current attempt left behind."""
         nodes = self._nodes(spec)
         # Asked now: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
@@ -225,26 +297,26 @@ class Life:
         results = [with_ranks(read_json(node / "result.json"), node) for node in folders]
         if None in results:
             await asyncio.to_thread(self._engine.sweep, nodes)
-        started = [result["started_at"] for result in results if result and result.get("started_at")]
-        if started:
-            self._move(Status.RUNNING, at=min(started), expect=(Status.STARTING,))
-        self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
-        upload_error = await after_job(self._record, spec, self._yard)
-        files.collect(self._folder)
-        await self._yard.bring_in(self.run_id)
-        end = outcome(
+        started = _earliest(results)
+        if started is not None:
+            self._move(Status.RUNNING, at=started, expect=(Status.STARTING,))
+        return results
+
+    def _outcome(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], upload_error: str = "") -> Outcome:
+        return outcome(
             results,
             cancel_requested=self._cancel.is_set(),
             time_limit=spec.max_run_duration_seconds,
             disk_full=self._disk_full,
             upload_error=upload_error,
             own_packages=not spec.environment.user_managed,
-            services={number for number in range(nodes.count) if self._only_serves(number)},
+            services={number for number in range(len(results)) if self._only_serves(number)},
         )
+
+    def _keep_processes(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], end: Outcome) -> None:
         if spec.distribution.kind != "single":
             write_process_table(self._folder, results)
         self._yard.store.add_warnings(self.run_id, *end.warnings)
-        self._move(end.status, error=end.error)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""
@@ -278,15 +350,26 @@ class Life:
             self._record = record
         return record is not None
 
-    async def _finish(self, status: Status, **changes: Any) -> None:
+    async def _finish(self, status: Status, error: RunError | None = None) -> None:
         """The terminal state, written as soon as the store can be written."""
+        told = attempts.with_attempts(error, status, self._folder.attempt)
 
         async def write() -> None:
-            self._move(status, **changes)
+            if self._folder.attempt > 1:
+                await self._bring_in_earlier_attempts()
+            self._move(status, error=told)
 
         await self._patiently(write)
 
-    async def _patiently(self, work: Callable[[], Awaitable[None]]) -> None:
+    async def _bring_in_earlier_attempts(self) -> None:
+        """What the attempts before left, where the one that was to follow could not be started."""
+        try:
+            files.collect(self._folder)
+        except OSError as error:
+            log.warning("run %s: its files stay in its working folder: %s", self.run_id, error)
+        await self._yard.bring_in(self.run_id)
+
+    async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Does `work`, again and again while the disk is full: what a run left is not lost for lack of space."""
         pause = 0.5
         while True:
@@ -299,6 +382,22 @@ class Life:
                 self.doing = f"waiting to write the end of the run: {error}"
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 30.0)
+
+
+def _first_pause() -> float:
+    """Seconds between the first failure and the second attempt."""
+    return float(os.environ.get("TRAINMASTER_RETRY_SECONDS", "1"))
+
+
+def _earliest(results: Sequence[Mapping[str, Any] | None]) -> float | None:
+    """When the first process was started."""
+    return min((result["started_at"] for result in results if result and result.get("started_at")), default=None)
+
+
+def _latest_end(results: Sequence[Mapping[str, Any] | None]) -> float:
+    """When the last agent ended; now, for agents that cannot say."""
+    ends = [result["ended_at"] if result else time.time() for result in results]
+    return max(ends, default=time.time())
 
 
 def is_full(folder: Path) -> bool:

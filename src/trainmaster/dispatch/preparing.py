@@ -41,12 +41,19 @@ async def prepare(
     """The environment (built if it is not there) and the data of a run."""
     folder = yard.folder.run(record.id)
     ready = await _environment(record, spec, yard, sources, say)
-    if ready.warnings:
-        yard.store.add_warnings(record.id, *ready.warnings)
     data = _plan_data(spec, yard, folder)
     if data is not None and data.before:
         say("bringing in the data")
         await _stage(folder, "before", folder.logs / "65_job_prep-0.txt")
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
+
+
+async def prepare_again(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Preparation:
+    """The same for another attempt, which finds the data as the one before left it."""
+    ready = await _environment(record, spec, yard, sources, say)
+    data = read_plan(yard.folder.run(record.id).data_plan) if spec.data else None
     return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
 
 
@@ -88,6 +95,8 @@ async def _environment(
             log = folder.logs / "20_image_build_log.txt"
             await environments.build(spec.environment, yard.folder.environments, log, variables)
         elif environments.note_use(folder, found):
+            if found.warnings:
+                yard.store.add_warnings(record.id, *found.warnings)
             return found
     raise EnvironmentException(
         f"environment {prefix.digest(spec.environment)} was built, but is not whole",

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.client import dispatcher_command
@@ -36,16 +37,18 @@ def agent_plans(
     target: TargetRecord,
     workspace: WorkspaceFolder,
     ports: tuple[int, ...],
+    attempt: int = 1,
+    time_used: float = 0,
 ) -> list[dict[str, Any]]:
-    """`plan.json` of every node (docs/on-disk.md)."""
-    folder = workspace.run(record.id)
+    """`plan.json` of every node (docs/on-disk.md); `time_used` is how long earlier attempts ran."""
+    folder = replace(workspace.run(record.id), attempt=attempt)
     launch = Launch(
         run_id=record.id,
         code_folder=str(folder.code),
         log_folder=str(folder.logs),
         python=prepared.prefix.python,
         environment_variables=prepared.prefix.variables,
-        run_variables=run_variables(record, spec, prepared, workspace),
+        run_variables=run_variables(record, spec, prepared, workspace, attempt),
         gpus=tuple(node_gpus(target, node) for node in record.nodes),
         hosts=("127.0.0.1",) * spec.node_count,
         ports=ports,
@@ -54,7 +57,10 @@ def agent_plans(
         rank_python=sys.executable,
         container=container_of(prepared, folder) if spec.environment.container else None,
     )
-    manifest = str(workspace.snapshots / f"{spec.snapshot_id}.json")
+    layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
+    # Another attempt works on in the folder of the one before, if that one came to have it.
+    lays_out = attempt == 1 or not folder.code.exists()
+    limit = spec.max_run_duration_seconds
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
     plans = []
     agents = agent_count(spec)
@@ -65,14 +71,15 @@ def agent_plans(
                 "run_id": record.id,
                 "node": plan.node,
                 "folder": str(folder.path),
-                "layout": {"manifest": manifest, "blobs": str(workspace.blobs)} if plan.node == 0 else None,
+                "layout": layout if plan.node == 0 and lays_out else None,
                 "links": links if plan.node == 0 else [],
                 "processes": [to_plain(process) for process in plan.processes],
                 **({"ranks": [to_plain(rank) for rank in plan.ranks]} if plan.ranks else {}),
                 "ports": list(ports),
                 "alone": agents == 1,
                 "grace_seconds": GRACE_SECONDS,
-                "time_limit_seconds": spec.max_run_duration_seconds,
+                "time_limit_seconds": None if limit is None else max(0, limit - time_used),
+                "hang_seconds": spec.hang_seconds,
                 "notify": {
                     "socket": str(workspace.socket),
                     "dispatcher": [*dispatcher_command(workspace), "--if-needed"],
@@ -97,13 +104,14 @@ def container_of(prepared: Preparation, folder: RunFolder) -> Container:
 
 
 def run_variables(
-    record: RunRecord, spec: JobSpec, prepared: Preparation, workspace: WorkspaceFolder
+    record: RunRecord, spec: JobSpec, prepared: Preparation, workspace: WorkspaceFolder, attempt: int
 ) -> dict[str, str]:
     """The variables by which a script knows its run: ours and v1's."""
     identity = json.loads(workspace.identity.read_text())
     folder = workspace.run(record.id)
     return {
         **_own_variables(record, identity, folder),
+        "TRAINMASTER_ATTEMPT": str(attempt),
         **_v1_variables(record, spec, identity),
         **(prepared.data.variables if prepared.data else {}),
         "PYTHONPATH": prepared.kit,

@@ -189,7 +189,7 @@ class Yard:
     def move(self, run_id: str, to: Status, **changes: Any) -> RunRecord | None:
         """One guarded change of state; tells the watchers. None if the run was not in a state that allows it."""
         if to in TERMINAL:
-            self._end_children(run_id, to)
+            self.end_children(run_id, to)
         at = changes.pop("at", None) or time.time()
         record = self.store.move(run_id, to, at=at, **changes)
         if record is not None:
@@ -197,7 +197,7 @@ class Yard:
             self.tell(record)
         return record
 
-    def _end_children(self, run_id: str, to: Status) -> None:
+    def end_children(self, run_id: str, to: Status) -> None:
         """Children without a job end with their parent, and before it: then a killed dispatcher leaves none behind."""
         query = RunQuery(
             parent_id=run_id, recursive=True, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000
