@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments")
+NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed")
 
 
 def main() -> None:
