@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from trainmaster.errors import UserErrorException
 from trainmaster.plain import PlainDataError, from_plain, to_plain
@@ -15,6 +15,9 @@ SPEC_VERSION = 1
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
 DataMode = Literal["mount", "download", "upload"]
+DatasetKind = Literal["file", "tabular"]
+InputMode = Literal["mount", "download", "direct"]
+OutputMode = Literal["mount", "upload"]
 Accelerator = Literal["any", "cpu", "cuda"]
 
 
@@ -82,6 +85,68 @@ class DataBinding:
 
 
 @dataclass(frozen=True)
+class DataSource:
+    """Files of a dataset: a path of a datastore with or without wildcards, a web address, or a path of this machine."""
+
+    path: str
+    store: str = ""
+    """The datastore's name; empty: `path` is an address or an absolute path."""
+
+
+@dataclass(frozen=True)
+class DatasetDefinition:
+    """What a dataset is: where its files lie, how they are read, and which of them, or of their rows, belong to it."""
+
+    kind: DatasetKind
+    sources: tuple[DataSource, ...]
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    """`tabular` only: `format` and its options (`runtime/tables.py`)."""
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """What was asked of it since, in order (`runtime/dataset_steps.py`); nothing is read before data is wanted."""
+
+
+@dataclass(frozen=True)
+class DatasetInput:
+    """A dataset that the script sees as the variable `<name>`: a path, or its id with mode `direct`."""
+
+    name: str
+    dataset_id: str
+    definition: DatasetDefinition
+    mode: InputMode = "direct"
+    path_on_compute: str = ""
+    dataset_name: str = ""
+    """The name and version it is registered by, if it is."""
+    dataset_version: int | None = None
+
+
+@dataclass(frozen=True)
+class DatasetOutput:
+    """A folder that the script writes to, seen as the variable `<name>`, and where that goes."""
+
+    name: str
+    datastore: str = ""
+    """Empty means the default one."""
+    path: str = ""
+    """In the datastore; may have `{run-id}` and `{output-name}`."""
+    mode: OutputMode = "mount"
+    source: str = ""
+    """The folder on the node; empty for one that is made for it."""
+    overwrite: bool = False
+    globs: tuple[str, ...] = ()
+    """`upload` only: which of the files; empty for all."""
+    register_as: str = ""
+    """A dataset of this name is registered when the run has completed."""
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    """Not empty: it is registered as a dataset of tables that are read so."""
+
+
+Binding = DataBinding | DatasetInput | DatasetOutput
+"""What arguments and inputs of a run can stand for."""
+
+
+@dataclass(frozen=True)
 class JobSpec:
     """Everything needed to run a script once, on whichever machine."""
 
@@ -103,6 +168,8 @@ class JobSpec:
     inherited_variables: Mapping[str, str] = field(default_factory=dict)
     """The few variables taken over from the submitting shell (PATH, HOME, LANG, ...)."""
     data: tuple[DataBinding, ...] = ()
+    dataset_inputs: tuple[DatasetInput, ...] = ()
+    dataset_outputs: tuple[DatasetOutput, ...] = ()
     max_run_duration_seconds: int | None = None
     max_retries: int = 0
     """How often a run that failed is started again in the same working folder."""
@@ -113,6 +180,11 @@ class JobSpec:
     use_gpu: bool = False
     snapshot_id: str = ""
     """Set by submit, once the source folder is taken."""
+
+
+def has_data(spec: JobSpec) -> bool:
+    """Whether anything has to be brought in or taken back for the job."""
+    return bool(spec.data or spec.dataset_inputs or spec.dataset_outputs)
 
 
 def dump_spec(spec: JobSpec) -> str:

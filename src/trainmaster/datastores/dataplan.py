@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainmaster.datastores.folder import part_of
 from trainmaster.datastores.paths import shown
 from trainmaster.errors import DatastoreException
+from trainmaster.job import DataSource
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import DatastoreRecord
 
@@ -32,6 +34,19 @@ class Transfer:
     path: str
     local: str
     overwrite: bool = False
+    globs: tuple[str, ...] = ()
+    """Which files to take back; empty for all."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The files of a dataset to show in the folder `local`: as links where they lie on this machine, else as copies."""
+
+    sources: tuple[DataSource, ...]
+    local: str
+    steps: tuple[Mapping[str, Any], ...] = ()
+    copy: bool = False
+    """Whether files of this machine are copied too."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class DataPlan:
 
     version: int = PLAN_VERSION
     variables: Mapping[str, str] = field(default_factory=dict)
-    """`AZUREML_DATAREFERENCE_<name>` to the path the script sees."""
+    """`AZUREML_DATAREFERENCE_<name>` to the path the script sees; for datasets also `<name>` and `<NAME>`."""
     links: tuple[Link, ...] = ()
     """In the working folder: for the agent to make, after it laid out the code."""
     outer_links: tuple[Link, ...] = ()
@@ -50,12 +65,19 @@ class DataPlan:
     downloads: tuple[Transfer, ...] = ()
     uploads: tuple[Transfer, ...] = ()
     stores: Mapping[str, DatastoreRecord] = field(default_factory=dict)
-    """The datastores of the transfers, by name."""
+    """The datastores of the transfers and gathers, by name."""
+    gathers: tuple[Gather, ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the job is told about its input datasets, by name (`runtime/datasets.py`)."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Name of each output to the path the script writes to."""
+    outside: tuple[str, ...] = ()
+    """Paths outside of the run's folder that the script has to reach."""
 
     @property
     def before(self) -> bool:
         """Whether the stage has something to do before the job."""
-        return bool(self.downloads or self.folders or self.outer_links)
+        return bool(self.downloads or self.folders or self.outer_links or self.gathers)
 
     @property
     def after(self) -> bool:

@@ -58,7 +58,7 @@ def seen(plan, name="d"):
 def test_mount_of_a_folder_store_is_the_store_itself(place):
     plan = place.plan(DataBinding("d", "local", "set"))
     assert seen(plan) == str(place.store / "set")
-    assert plan == DataPlan(variables=plan.variables)
+    assert plan == DataPlan(variables=plan.variables, outside=(str(place.store / "set"),))
     assert not plan.before
     assert not plan.after
 

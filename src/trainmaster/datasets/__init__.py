@@ -1,0 +1,1 @@
+"""Datasets: files and tables by name, lazily."""

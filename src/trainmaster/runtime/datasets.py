@@ -1,0 +1,147 @@
+"""Datasets inside a job: the inputs of its run, and what is registered in the workspace."""
+
+import json
+import os
+
+from trainmaster.errors import RunEnvironmentException, UserErrorException
+from trainmaster.runtime.dataset_files import LocalTree, WebFiles
+from trainmaster.runtime.dataset_views import FileView, TableView
+
+_ANSWER_SECONDS = 60
+
+
+class JobDataset:
+    """A dataset as a job sees it: its data lie on this machine, or on the web."""
+
+    def __init__(self, facts):
+        self._facts = facts
+
+    @property
+    def id(self):
+        """Its id."""
+        return self._facts["id"]
+
+    @property
+    def name(self):
+        """The name it is registered by; None for one that is not."""
+        return self._facts.get("name") or None
+
+    @property
+    def version(self):
+        """The version of the name; None for one that is not registered."""
+        return self._facts.get("version")
+
+    @property
+    def description(self):
+        """What was written about it."""
+        return self._facts.get("description") or None
+
+    @property
+    def tags(self):
+        """Its labels."""
+        return dict(self._facts.get("tags") or {})
+
+    def _with_steps(self, *steps):
+        definition = self._describe()
+        definition = dict(definition, steps=list(definition["steps"]) + list(steps))
+        return type(self)({"id": None, "definition": definition})
+
+    def _describe(self):
+        return self._facts["definition"]
+
+    def _open_place(self, key):
+        return WebFiles(key[1]) if key[0] == "web" else LocalTree()
+
+    def __repr__(self):
+        return "{}(name={!r}, version={!r})".format(type(self).__name__, self.name, self.version)
+
+
+class FileDataset(JobDataset, FileView):
+    """A dataset of files."""
+
+
+class TabularDataset(JobDataset, TableView):
+    """A dataset of tables."""
+
+
+class Dataset:
+    """The datasets of the workspace, from inside a job."""
+
+    @staticmethod
+    def get_by_name(workspace, name, version="latest", **kwargs):
+        """The registered dataset of this name."""
+        return _made(_ask(name=name, version=str(version)))
+
+    @staticmethod
+    def get_by_id(workspace, id, **kwargs):
+        """The dataset with this id: an input of the run, or any other of the workspace."""
+        for facts in job_data()["inputs"].values():
+            if facts["id"] == id:
+                return _made(facts)
+        return _made(_ask(id=id))
+
+
+class Inputs(dict):  # type: ignore[type-arg]
+    """The inputs of a run by their names; a name that is not there is missed with the names that are."""
+
+    def __missing__(self, name):
+        raise UserErrorException(
+            "the run has no dataset {!r}".format(name),
+            hint="It has: {}.".format(", ".join(sorted(self)) or "none"),
+        )
+
+
+def input_datasets():
+    """Name to path, or to the dataset where the input is used directly."""
+    return Inputs(
+        (name, _made(facts) if facts["mode"] == "direct" else facts["path"])
+        for name, facts in job_data()["inputs"].items()
+    )
+
+
+def output_datasets():
+    """Name to the path that the script writes to."""
+    return Inputs(job_data()["outputs"])
+
+
+def job_data():
+    """What the dispatcher wrote down for this job."""
+    path = os.environ.get("TRAINMASTER_DATASETS", "")
+    if not path:
+        return {"inputs": {}, "outputs": {}}
+    with open(path) as file:
+        return json.load(file)
+
+
+def _made(facts):
+    kind = TabularDataset if facts["definition"]["kind"] == "tabular" else FileDataset
+    return kind(facts)
+
+
+def _ask(**wanted):
+    """What the dispatcher knows of a dataset, with paths of this machine."""
+    import socket
+
+    from trainmaster.errors import from_wire
+
+    place = os.environ.get("TRAINMASTER_SOCKET", "")
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(_ANSWER_SECONDS)
+        connection.connect(place)
+        request = {"id": 1, "op": "datasets.locate", "args": wanted}
+        connection.sendall(json.dumps(request).encode("utf-8") + b"\n")
+        with connection.makefile("rb") as lines:
+            answer = json.loads(lines.readline().decode("utf-8"))
+    except (OSError, ValueError) as error:
+        raise RunEnvironmentException(
+            "the workspace cannot be asked for a dataset from this job",
+            inner_exception=error,
+            cause=str(error),
+            hint="Give the dataset to the run as an input: dataset.as_named_input('name') in its arguments or inputs.",
+        ) from error
+    finally:
+        connection.close()
+    if "error" in answer:
+        raise from_wire(answer["error"])
+    return answer["result"]
