@@ -31,7 +31,15 @@ class Experiment:
     >>> run.wait_for_completion(show_output=True)           # doctest: +SKIP
     """
 
-    def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
+    def __init__(self, workspace: Workspace | None = None, name: str = "", **kwargs: Any) -> None:
+        # The name of the parameter in 2018.
+        workspace = kwargs.get("workspace_object") if workspace is None else workspace
+        if not hasattr(workspace, "experiments"):
+            raise UserErrorException(
+                f"workspace must be a Workspace, not {workspace!r:.60}",
+                hint="Write Experiment(workspace=ws, name='mine').",
+            )
+        assert workspace is not None
         check_experiment_name(name)
         self._workspace = workspace
         self._record: ExperimentRecord = kwargs.get("_record") or from_plain(
@@ -163,6 +171,14 @@ class Experiment:
         if new_name is not None:
             raise UserErrorException("an experiment cannot be renamed", hint="Leave new_name out.")
         self._update(archived_at=None)
+
+    @staticmethod
+    def from_directory(path: str | os.PathLike[str], auth: object = None) -> Experiment:
+        """The experiment that the run configuration folder of v1 below `path` named; deprecated, and not here."""
+        raise NotImplementedError(
+            "Experiment.from_directory: folders are not tied to experiments here. "
+            "Use Experiment(Workspace.from_config(path), name)."
+        )
 
     @staticmethod
     def delete(workspace: Workspace, experiment_id: str) -> None:

@@ -560,7 +560,17 @@ class Run(Recorder):
 
 
 class ScriptRun(Run):
-    """A run of a script."""
+    """A run of a script; `directory`, its source folder in v1, is accepted and not used."""
+
+    def __init__(
+        self, experiment: Experiment, run_id: str | None = None, directory: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(experiment, run_id, **kwargs)
+
+
+def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_up: bool = True) -> Run:
+    """The run of this experiment with this id; `rehydrate` and `clean_up` are v1's and have no effect."""
+    return _as_run(experiment, Run(experiment, run_id)._record)
 
 
 def _fetch(workspace: Workspace, run_id: str) -> RunRecord:
