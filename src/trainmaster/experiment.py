@@ -34,7 +34,7 @@ class Experiment:
     def __init__(self, workspace: Workspace | None = None, name: str = "", **kwargs: Any) -> None:
         # The name of the parameter in 2018.
         workspace = kwargs.get("workspace_object") if workspace is None else workspace
-        if not hasattr(workspace, "experiments"):
+        if not hasattr(workspace, "_call"):
             raise UserErrorException(
                 f"workspace must be a Workspace, not {workspace!r:.60}",
                 hint="Write Experiment(workspace=ws, name='mine').",
