@@ -11,10 +11,10 @@ help: ## what there is to make
 
 setup: .venv/ready ## the virtual environment with everything the other targets need
 
-.venv/ready: pyproject.toml
+.venv/ready: pyproject.toml packages/azureml/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on PATH"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable '.[dev]' --editable ./packages/azureml
 	@touch $@
 
 demo: setup ## train a small PyTorch network: snapshot, environment, live output, metrics, files
@@ -29,7 +29,7 @@ check: setup ## style, types, layers
 	$(BIN)/lint-imports
 
 unit: setup ## seconds
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest tests/unit tests/conformance
 	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py
 
 integration: setup ## real processes, environments, databases
