@@ -9,6 +9,8 @@ from trainmaster.estimators import values
 from trainmaster.notices import warn
 
 _RESERVED = ("AZUREML_", "TRAINMASTER_")
+# Those of our names that are for users to set, and what they may be.
+_OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master")}
 
 
 def environment_variables(name: str, given: Any) -> dict[str, str]:
@@ -23,11 +25,13 @@ def environment_variables(name: str, given: Any) -> dict[str, str]:
             )
         if "\0" in value:
             raise UserErrorException(f"{name}[{key!r}] must not hold a NUL character")
+        if key in _OPTIONS and value not in _OPTIONS[key]:
+            raise UserErrorException(f"{name}[{key!r}] must be {' or '.join(map(repr, _OPTIONS[key]))}, not {value!r}")
     return variables
 
 
 def warn_reserved(variables: dict[str, str]) -> None:
     """A run sets some of these names itself, and its own values win."""
-    reserved = sorted(name for name in variables if name.startswith(_RESERVED))
+    reserved = sorted(name for name in variables if name.startswith(_RESERVED) and name not in _OPTIONS)
     if reserved:
         warn(f"environment_variables: where a run sets {', '.join(reserved)} itself, its own value is used")

@@ -349,6 +349,10 @@ class TestEnvironment:
         with pytest.warns(UserWarning, match="AZUREML_RUN_ID itself"):
             estimator.compile({})
 
+    def test_the_option_for_users_is_not(self, make):
+        estimator = make(Estimator, environment_variables={"TRAINMASTER_TF_CHIEF": "chief"})
+        assert estimator.compile({}).environment_variables == {"TRAINMASTER_TF_CHIEF": "chief"}
+
 
 def test_with_the_real_data_classes(make):
     store = Store("blob")

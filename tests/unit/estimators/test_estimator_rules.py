@@ -167,6 +167,7 @@ REFUSED = [
     (Estimator, {"environment_variables": {"": "1"}}, UserErrorException, "no variable can have"),
     (Estimator, {"environment_variables": {"A": "\0"}}, UserErrorException, "NUL"),
     (Estimator, {"environment_variables": ["A=1"]}, UserErrorException, "must be a dict"),
+    (Estimator, {"environment_variables": {"TRAINMASTER_TF_CHIEF": "boss"}}, UserErrorException, "'chief' or 'master'"),
     (Estimator, {"max_run_duration_seconds": 0}, UserErrorException, "positive number of seconds"),
     (Estimator, {"max_run_duration_seconds": "1h"}, UserErrorException, "whole number"),
     (SKLearn, {"max_retries": -1}, UserErrorException, "max_retries must be 0 or more, not -1"),
