@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from trainmaster.job import DatasetDefinition
+
 
 class Status(StrEnum):
     """The states of a run, by their v1 names."""
@@ -194,4 +196,17 @@ class DatastoreRecord:
     url: str
     options: Mapping[str, Any] = field(default_factory=dict)
     is_default: bool = False
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class DatasetRecord:
+    """A dataset of the workspace: a version of a registered name, or one that a run used without a name."""
+
+    id: str
+    definition: DatasetDefinition
+    name: str = ""
+    version: int | None = None
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
     created_at: float = 0.0

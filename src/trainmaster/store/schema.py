@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0003"
+REVISION = "0005"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -208,6 +208,20 @@ environments = Table(
     Column("digest", String(64), nullable=False),
     Column("labels", Text, nullable=False),
     Column("created_at", Float(53), nullable=False),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    # None for one that a run used without registering it.
+    Column("name", String(255)),
+    Column("version", Integer),
+    Column("definition", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    UniqueConstraint("name", "version", name="uq_datasets_name_version"),
 )
 
 facts = Table(

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainmaster.errors import UserErrorException
 from trainmaster.records import (
+    DatasetRecord,
     DatastoreRecord,
     EnvironmentRecord,
     ExperimentRecord,
@@ -19,7 +20,19 @@ from trainmaster.records import (
     Status,
     TargetRecord,
 )
-from trainmaster.store import environments, experiments, ingest, labels, listing, opening, places, runs, schema, series
+from trainmaster.store import (
+    datasets,
+    environments,
+    experiments,
+    ingest,
+    labels,
+    listing,
+    opening,
+    places,
+    runs,
+    schema,
+    series,
+)
 from trainmaster.store.connection import Database
 from trainmaster.store.experiments import View
 
@@ -262,6 +275,45 @@ class Store:
         """Give these labels to a version, and take them from the others of its name."""
         with self._database.writing() as connection:
             return environments.label(connection, name, version, labels)
+
+    # Datasets
+
+    def save_dataset(self, dataset: DatasetRecord) -> DatasetRecord:
+        """Keep a dataset that has no name, once."""
+        with self._database.writing() as connection:
+            return datasets.save(connection, dataset)
+
+    def register_dataset(self, dataset: DatasetRecord) -> DatasetRecord:
+        """Keep a dataset as the next version of its name; the same id again is the same dataset."""
+        with self._database.writing() as connection:
+            return datasets.register(connection, dataset)
+
+    def get_dataset(self, dataset_id: str) -> DatasetRecord | None:
+        """The dataset of this id."""
+        with self._database.reading() as connection:
+            return datasets.get(connection, dataset_id)
+
+    def find_dataset(self, name: str, version: int | None = None) -> DatasetRecord | None:
+        """The dataset of this name and version; without one, the newest."""
+        with self._database.reading() as connection:
+            return datasets.by_name(connection, name, version)
+
+    def list_datasets(self) -> list[DatasetRecord]:
+        """The newest version of each registered dataset, by name."""
+        with self._database.reading() as connection:
+            return datasets.newest(connection)
+
+    def update_dataset(
+        self, dataset_id: str, description: str | None = None, tags: Mapping[str, Any] | None = None
+    ) -> None:
+        """Set the description or all tags."""
+        with self._database.writing() as connection:
+            datasets.change(connection, dataset_id, description, tags)
+
+    def forget_dataset(self, name: str) -> int:
+        """Drop all versions of a name; how many there were."""
+        with self._database.writing() as connection:
+            return datasets.forget(connection, name)
 
     # Facts
 
