@@ -449,3 +449,12 @@ def test_the_use_is_remembered(launch: Callable[..., Any], shared: Any) -> None:
     assert facts.last_used(folder) > 1000
     assert facts.read(folder).specification.pip_packages == ("needsother",)
     assert tidy.described(folder).current
+
+
+def test_a_wheel_that_took_the_place_of_another_is_another_environment(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "own", "ownpackage")
+    first = prefix.digest(spec(str(wheel)))
+    assert prefix.digest(spec(f"ownpackage @ {wheel.as_uri()}")) != prefix.digest(spec("ownpackage"))
+    os.utime(wheel, ns=(1, 1))
+    assert prefix.digest(spec(str(wheel))) != first
+    assert "ownpackage" in (build(tmp_path / "e", spec(str(wheel))) / "environment.lock").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from trainmaster.environments import facts
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.pythons import find_python
 from trainmaster.environments.tools import Started, Tools
@@ -19,7 +20,8 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
     # Neither is loaded for an environment without conda packages.
     from trainmaster.environments.conda_names import needs_conda, stand_in
 
-    if needs_conda(spec.conda_packages):
+    asked = spec.conda_packages
+    if needs_conda(asked):
         from trainmaster.environments import conda
 
         spec = conda.make(spec, folder, final, tools)
@@ -28,6 +30,8 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
     instead = stand_in(spec.conda_packages)[0]
     spec = replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *instead))
     begin(spec, folder, tools).finish()
+    if needs_conda(asked):
+        facts.warn(folder, f"conda packages were taken from pip: {', '.join(asked)}")
     return spec
 
 

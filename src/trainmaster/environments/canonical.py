@@ -33,6 +33,21 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     )
 
 
+def local_files(spec: EnvironmentSpec) -> list[str]:
+    """The archives of this machine among the packages of `spec`, by their paths.
+
+    >>> local_files(EnvironmentSpec(pip_packages=("numpy", "/w/a.whl", "b @ file:///w/b.whl", "https://c/c.whl")))
+    ['/w/a.whl', '/w/b.whl']
+    """
+    places = []
+    for line in spec.pip_packages:
+        parts = parse(line)
+        place = (parts.url if parts else line).removeprefix("file://").partition("#")[0]
+        if place.startswith("/"):
+            places.append(place)
+    return places
+
+
 def _option(line: str) -> str:
     name, _, value = line.partition(" ")
     if "=" in name:

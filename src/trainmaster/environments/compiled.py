@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments import lock, open_mpi
+from trainmaster.environments import facts, lock, open_mpi
 from trainmaster.environments.horovod import recipes, wheel
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
@@ -66,7 +66,7 @@ def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
         )
     order = recipes.order(spec.horovod, {name: release for name, (release, _) in found.items()}, version)
     for build in order.untested:
-        print(f"warning: Horovod {spec.horovod} was not tested with {build}", flush=True)
+        facts.warn(folder, f"Horovod {spec.horovod} was not tested with {build}")
     builds = tuple(f"{name} {release} {tags}" for name, (release, tags) in found.items())
     target = wheel.Target(folder, builds, abi, open_mpi.used_by(folder, tools.environ))
     made, fresh = wheel.provide(order, target, tools)

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.environments.prefix import python_version
+from trainmaster.environments.prefix import WARNINGS, python_version
 from trainmaster.environments.sources import masked
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import PlainDataError, from_plain, to_plain
@@ -36,6 +36,13 @@ def write(folder: Path, spec: EnvironmentSpec, name: str, seconds: float) -> Non
     shown = replace(spec, pip_packages=tuple(map(masked, spec.pip_packages)))
     facts = Facts(name, python_version(spec), time.time(), round(seconds, 3), shown)
     (folder / _FACTS).write_text(json.dumps(to_plain(facts), indent=1))
+
+
+def warn(folder: Path, text: str) -> None:
+    """Says it in the build's log, and to every run in the environment."""
+    print(f"WARNING: {text}", flush=True)
+    with open(folder / WARNINGS, "a") as file:
+        file.write(f"{text}\n")
 
 
 def read(folder: Path) -> Facts | None:

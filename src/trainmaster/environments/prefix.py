@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from trainmaster.environments import open_mpi
-from trainmaster.environments.canonical import canonical
-from trainmaster.environments.conda_names import needs_conda
+from trainmaster.environments.canonical import canonical, local_files
 from trainmaster.environments.manifest import is_whole
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import WorkspaceFolder
@@ -25,8 +24,11 @@ from trainmaster.plain import to_plain
 CONDA_LOCK = "conda.lock"
 """In a prefix made of conda packages: which ones, each with its address and hash."""
 
+WARNINGS = "warnings.txt"
+"""In a prefix: what every run in it should know, a line each."""
+
 # Part of the digest: raised when the same specification would be built in another way.
-_BUILD_FORMAT = 2
+_BUILD_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,18 @@ class Prefix:
 def digest(spec: EnvironmentSpec) -> str:
     """The name of what `spec` asks for: the same digest means the same prefix."""
     asked = replace(canonical(spec), python_version=python_version(spec))
-    text = json.dumps([_BUILD_FORMAT, os.uname().machine, to_plain(asked)], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    parts = [_BUILD_FORMAT, os.uname().machine, to_plain(asked), *map(_stamp, local_files(asked))]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _stamp(path: str) -> list[int]:
+    """Tells a file from another one that has taken its place."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        # The builder says it in the resolver's words.
+        return []
+    return [found.st_size, found.st_mtime_ns]
 
 
 def python_version(spec: EnvironmentSpec) -> str:
@@ -67,7 +79,7 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
     for place in (Path(shared) if shared else None, workspace.environments):
         folder = ready(place, name) if place else None
         if folder is not None:
-            return replace(built(folder, path), warnings=_warnings(spec, folder))
+            return replace(built(folder, path), warnings=_warnings(folder))
     return None
 
 
@@ -117,11 +129,12 @@ def built(folder: Path, path: str) -> Prefix:
     )
 
 
-def _warnings(spec: EnvironmentSpec, folder: Path) -> tuple[str, ...]:
-    if needs_conda(spec.conda_packages) and not (folder / CONDA_LOCK).is_file():
-        # The builder could reach no channel, and said so in its log.
-        return (f"conda packages were taken from pip: {', '.join(spec.conda_packages)}",)
-    return ()
+def _warnings(folder: Path) -> tuple[str, ...]:
+    """What the builder had to say about what it built."""
+    try:
+        return tuple((folder / WARNINGS).read_text().splitlines())
+    except OSError:
+        return ()
 
 
 def _users_own(spec: EnvironmentSpec) -> Prefix:
