@@ -48,8 +48,17 @@ class RunFolder:
         return self.path / "environment.lock"
 
     @property
+    def secrets(self) -> Path:
+        """Which secrets its script was given, encrypted; only there if it asked for one."""
+        return self.path / "secrets.json"
+
+    @property
     def data_plan(self) -> Path:
         return self.path / "data.json"
+
+    @property
+    def datasets(self) -> Path:
+        return self.path / "datasets.json"
 
     @property
     def attempt_logs(self) -> Path:

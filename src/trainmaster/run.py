@@ -511,13 +511,13 @@ class Run(Recorder):
         """Not in this release."""
         not_yet.register_model()
 
-    def get_secret(self, name: str) -> str:
-        """Not in this release."""
-        not_yet.secrets("run.get_secret")
+    def get_secret(self, name: str) -> str | None:
+        """A secret of the workspace; None, with a warning, for a name that it does not have."""
+        return self.experiment.workspace.get_default_keyvault().get_secret(name)
 
-    def get_secrets(self, secrets: builtins.list[str]) -> dict[str, str]:
-        """Not in this release."""
-        not_yet.secrets("run.get_secrets")
+    def get_secrets(self, secrets: builtins.list[str]) -> dict[str, str | None]:
+        """Name to secret of the workspace; None, with a warning, for a name that it does not have."""
+        return self.experiment.workspace.get_default_keyvault().get_secrets(secrets)
 
     def get_portal_url(self) -> str:
         """Where the run can be seen."""

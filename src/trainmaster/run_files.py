@@ -9,6 +9,7 @@ from pathlib import Path
 
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import RunFolder
+from trainmaster.masks import mask_of
 
 # While a run goes, these lie in its working folder and the run's files link to them.
 _LIVE = ("outputs", "logs")
@@ -66,7 +67,8 @@ def find(folder: RunFolder, name: str) -> Path:
 
 def read_text(folder: RunFolder, name: str) -> str:
     """The text of one file; bytes that are not UTF-8 are shown as such."""
-    return find(folder, name).read_text(encoding="utf-8", errors="replace")
+    found = find(folder, name).read_bytes()
+    return (mask_of(folder).hide(found) if _is_log(name) else found).decode("utf-8", "replace")
 
 
 def download(folder: RunFolder, name: str, output: str | os.PathLike[str] | None) -> Path:
@@ -75,7 +77,7 @@ def download(folder: RunFolder, name: str, output: str | os.PathLike[str] | None
     target = Path(output) if output is not None else Path(source.name)
     if target.is_dir() or (output is not None and os.fspath(output).endswith(os.sep)):
         target = target / source.name
-    return _copy(source, target)
+    return _copy(folder, name, target)
 
 
 def download_all(
@@ -97,7 +99,7 @@ def download_all(
     else:
         shorten = not append_prefix and bool(prefix)
         targets = [Path(output or ".") / (_without(name, str(prefix)) if shorten else name) for name in wanted]
-    return [_copy(find(folder, name), target) for name, target in zip(wanted, targets, strict=True)]
+    return [_copy(folder, name, target) for name, target in zip(wanted, targets, strict=True)]
 
 
 def _without(name: str, prefix: str) -> str:
@@ -107,7 +109,7 @@ def _without(name: str, prefix: str) -> str:
 def download_logs(folder: RunFolder, destination: Path) -> list[str]:
     """Copies what the system and the script logged."""
     return [
-        str(_copy(find(folder, name), destination / name))
+        str(_copy(folder, name, destination / name))
         for name in names(folder)
         if name.startswith(("azureml-logs/", "logs/"))
     ]
@@ -118,10 +120,18 @@ def log_names(folder: RunFolder) -> list[str]:
     return [name for name in names(folder) if name.startswith("azureml-logs/")]
 
 
-def _copy(source: Path, target: Path) -> Path:
+def _is_log(name: str) -> bool:
+    return name.startswith("azureml-logs/")
+
+
+def _copy(folder: RunFolder, name: str, target: Path) -> Path:
+    source = find(folder, name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
+        if _is_log(name):
+            # Asked after copying: whatever was printed before now had been given to the script before.
+            mask_of(folder).hide_in_file(target)
     except (OSError, shutil.SameFileError) as error:
         raise UserErrorException(f"{source.name} cannot be copied to {target}", cause=str(error)) from None
     return target

@@ -9,13 +9,16 @@ import re
 import select
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import ActivityFailedException
 from trainmaster.file_events import FileEvents
 from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.masks import mask_of
 from trainmaster.records import Status
+from trainmaster.redaction import Mask
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
@@ -96,8 +99,10 @@ def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -
 class GrowingText:
     """Reads on in a text file that others append to. A file that was put in its place is read from its beginning."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, mask: Callable[[], Mask] = Mask) -> None:
+        """`mask` gives what has to be hidden as of now."""
         self._path = path
+        self._mask = mask
         self._begin(None)
 
     def _begin(self, identity: int | None) -> None:
@@ -123,8 +128,12 @@ class GrowingText:
             self._is_new(os.fstat(file.fileno()))
             file.seek(self._offset)
             while block := file.read(_BLOCK):
+                # Asked after reading: whatever was printed before now had been given to the script before.
+                mask = self._mask()
+                start = max(0, self._offset - mask.reach)
+                before = os.pread(file.fileno(), self._offset - start, start) if mask else b""
                 self._offset = file.tell()
-                yield self._decoder.decode(block)
+                yield self._decoder.decode(mask.hide_next(before, block))
 
 
 def driver_logs(folder: RunFolder) -> dict[int, Path]:
@@ -170,7 +179,7 @@ class LogReader:
 
     def _new_text(self, path: Path) -> Iterator[str]:
         known = self._texts.get(path.name)
-        text = known or GrowingText(path)
+        text = known or GrowingText(path, partial(mask_of, self.folder))
         for number, part in enumerate(text.new()):
             self._texts[path.name] = text
             if known is None and number == 0 and self._headings:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trainmaster.datastores import Datastore
     from trainmaster.environments.definition import Environment
     from trainmaster.experiment import Experiment
+    from trainmaster.keyvault import Keyvault
     from trainmaster.run import Run
 
 T = TypeVar("T")
@@ -266,6 +267,12 @@ class Workspace:
     def set_default_datastore(self, name: str) -> None:
         """Chooses the default datastore."""
         self._call("datastores.set_default", name=name)
+
+    def get_default_keyvault(self) -> Keyvault:
+        """The secrets of this workspace."""
+        from trainmaster.keyvault import Keyvault
+
+        return Keyvault(self)
 
     def get_default_compute_target(self, type: str) -> ComputeTarget | None:
         """The target `cpu-cluster` or `gpu-cluster`, if there is one."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import IO
 
 from trainmaster.cli.screen import paint
 from trainmaster.folders import RunFolder
+from trainmaster.masks import mask_of
 from trainmaster.waiting import GrowingText, Print, driver_logs
 
 _STYLES = ("cyan", "yellow", "green", "blue")
@@ -38,7 +40,7 @@ class Interleaved:
     def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
         for rank, path in driver_logs(self.folder).items():
             if rank not in self._ranks:
-                self._ranks[rank] = RankLines(GrowingText(path))
+                self._ranks[rank] = RankLines(GrowingText(path, partial(mask_of, self.folder)))
             prefix = self._prefix(rank)
             # One call for each look at a rank: a terminal is not drawn anew for every line.
             text = "".join(f"{prefix}{line}\n" for line in lines(self._ranks[rank]))

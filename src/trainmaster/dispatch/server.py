@@ -66,7 +66,8 @@ class Server:
             raise
         except Exception as error:
             if not hasattr(error, "to_wire"):
-                log.exception("request %s", line[:200])
+                # What was asked, not with which values: there may be a secret among them.
+                log.exception("request %s", request.get("op") if isinstance(request, dict) else "that is no object")
             number = request.get("id") if isinstance(request, dict) else None
             reply = {"id": number, "error": answer_error(error)}
         await _send(writer, reply)

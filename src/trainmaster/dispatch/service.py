@@ -80,6 +80,12 @@ class Service:
             "environments.label": self.label_environment,
             "datastores.list": self.list_datastores,
             "datastores.get": self.get_datastore,
+            "secrets.put": self._yard.secrets.put,
+            "secrets.get": self._yard.secrets.get,
+            "secrets.delete": self._yard.secrets.delete,
+            "secrets.list": self._yard.secrets.names,
+            "secrets.fetch": self.fetch_secrets,
+            "secrets.masks": self.secret_masks,
             "datastores.put": self.put_datastore,
             "datastores.delete": self.delete_datastore,
             "datastores.set_default": self.set_default_datastore,
@@ -315,6 +321,20 @@ class Service:
     def get_datastore(self, name: str | None = None) -> DatastoreRecord | None:
         stores = self._store.list_datastores()
         return next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
+    # Secrets
+
+    def fetch_secrets(self, run_id: str, names: list[str]) -> dict[str, str | None]:
+        """Secrets for a job that runs."""
+        record = self._run(run_id)
+        if record.status in TERMINAL or not record.spec:
+            raise UserErrorException(f"run {run_id} has no job that runs: it gets no secrets")
+        return self._yard.secrets.fetch(self._yard.folder.run(run_id), names)
+
+    def secret_masks(self, run_id: str) -> list[str]:
+        """What has to be hidden when logs of this run are shown."""
+        self._run(run_id)
+        return self._yard.secrets.masks(self._yard.folder.run(run_id))
+
 
     def put_datastore(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.client import dispatcher_command
+from trainmaster.datastores.staging import DataPlan
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.environments.containers import Container, Mount, engine_variables, find_engine
 from trainmaster.errors import EnvironmentException
@@ -94,7 +95,7 @@ def container_of(prepared: Preparation, folder: RunFolder) -> Container:
     engine, found = find_engine(os.environ)
     if engine is None:
         raise EnvironmentException("no container engine runs on this machine any more", cause=found)
-    data = [Mount(link.target) for link in prepared.data.links] if prepared.data else []
+    data = [Mount(path) for path in prepared.data.outside] if prepared.data else []
     return Container(
         engine=engine,
         mounts=(Mount(str(folder.path)), Mount(prepared.kit, read_only=True), *data),
@@ -112,10 +113,16 @@ def run_variables(
     return {
         **_own_variables(record, identity, folder),
         "TRAINMASTER_ATTEMPT": str(attempt),
+        "TRAINMASTER_SOCKET": str(workspace.socket),
         **_v1_variables(record, spec, identity),
-        **(prepared.data.variables if prepared.data else {}),
+        **(_data_variables(prepared.data, folder) if prepared.data else {}),
         "PYTHONPATH": prepared.kit,
     }
+
+
+def _data_variables(data: DataPlan, folder: RunFolder) -> dict[str, str]:
+    described = {"TRAINMASTER_DATASETS": str(folder.datasets)} if data.inputs or data.outputs else {}
+    return {**data.variables, **described}
 
 
 def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFolder) -> dict[str, str]:

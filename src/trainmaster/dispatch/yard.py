@@ -15,6 +15,7 @@ from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
+from trainmaster.dispatch.secrets import Secrets
 from trainmaster.engines import Engine
 from trainmaster.engines.local import LocalEngine
 from trainmaster.folders import WorkspaceFolder
@@ -36,6 +37,7 @@ class Yard:
         self.folder = folder
         self.store = store
         self.ingest = Ingest(store)
+        self.secrets = Secrets(folder, store)
         self.ports = Ports()
         self._engine = LocalEngine()
         self._lives: dict[str, Life] = {}

@@ -214,6 +214,30 @@ class JobRun(Run):
         for name, path in zip(names, output_paths):  # noqa: B905
             self.download_file(name, os.path.join(os.fspath(output_directory or "."), path))
 
+    def get_secret(self, name):
+        """A secret of the workspace; None, with a warning, for a name that it does not have."""
+        return self.get_secrets([name])[name]
+
+    def get_secrets(self, secrets):
+        """Name to secret of the workspace; None, with a warning, for a name that it does not have."""
+        from trainmaster.runtime.secrets import get_secrets
+
+        return get_secrets(os.environ["TRAINMASTER_RUN_ID"], secrets)
+
+    @property
+    def input_datasets(self):
+        """Name to the path of a dataset input; to the dataset itself where it is used directly."""
+        from trainmaster.runtime.datasets import input_datasets
+
+        return input_datasets()
+
+    @property
+    def output_datasets(self):
+        """Name to the path that belongs to a dataset output."""
+        from trainmaster.runtime.datasets import output_datasets
+
+        return output_datasets()
+
     def child_run(self, name=None, run_id=None, outputs=None):
         """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""
         from trainmaster.runtime.child import ChildRun
@@ -348,7 +372,5 @@ for _method, _instead in (
     ("take_snapshot", "Use run.upload_folder() to keep a folder with the run."),
     ("submit_child", "Submit it outside of the job, or use run.child_run() to log in groups."),
     ("register_model", _NOT_YET + " Write the model to ./outputs: it is kept with the run."),
-    ("get_secret", _NOT_YET + " Use environment_variables of the estimator."),
-    ("get_secrets", _NOT_YET + " Use environment_variables of the estimator."),
 ):
     setattr(JobRun, _method, _refusal(_method, _instead))
