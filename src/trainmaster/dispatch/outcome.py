@@ -9,8 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.dispatch.hangs import early_ends, hang_error, is_early, named
+from trainmaster.node import cause
 from trainmaster.records import RunError, Status
 
+_ALSO_NAMED = 4
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 
 
@@ -42,7 +45,7 @@ def outcome(
     for number in numbers:
         if number in services and _was_stopped(results[number]):
             continue
-        found = _failure(number, results[number], cancel_requested, time_limit)
+        found = _failure(number, results, cancel_requested, time_limit)
         if found is not None:
             return Outcome(found.status, _explained(found.error, disk_full, own_packages), warnings)
     if upload_error:
@@ -66,14 +69,14 @@ def _when_failed(result: Mapping[str, Any] | None) -> float:
         return 0.0
     if _was_stopped(result):
         return math.inf
-    failure = result.get("first_failure") or {}
-    ends = [each["ended_at"] for each in result.get("processes", []) if each.get("rank") == failure.get("rank")]
-    return float(next((end for end in ends if end), result.get("ended_at") or 0.0))
+    first = cause.first(result.get("processes", []))
+    return float(result.get("ended_at") or 0.0 if first is None else cause.failed_at(first))
 
 
 def _failure(
-    node: int, result: Mapping[str, Any] | None, cancel_requested: bool, time_limit: int | None
+    node: int, results: Sequence[Mapping[str, Any] | None], cancel_requested: bool, time_limit: int | None
 ) -> Outcome | None:
+    result = results[node]
     if result is None:
         return _agent_lost(node, cancel_requested)
     reason = result.get("reason")
@@ -89,10 +92,57 @@ def _failure(
         return Outcome(Status.CANCELED, RunError("MaxRunDurationExceeded", message, {"node": node}))
     if reason == "cancelled":
         return _told_to_stop(node, cancel_requested)
+    records = _records(results)
+    if reason == "hang":
+        return Outcome(Status.FAILED, hang_error(records, result.get("silent_seconds", 0)))
     failure = result.get("first_failure")
     if failure:
-        return Outcome(Status.FAILED, script_error(node, failure))
+        return Outcome(Status.FAILED, _rank_error(node, failure, records))
     return None
+
+
+def _records(results: Sequence[Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
+    """The processes of all nodes, each with its node."""
+    return [
+        {"node": number, **record}
+        for number, result in enumerate(results)
+        if result
+        for record in result.get("processes", [])
+    ]
+
+
+def _rank_error(node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunError:
+    """The error of the rank that failed first in the whole run, and what is known of the others."""
+    first = cause.first(records)
+    if first is None:
+        return _launcher_error(node, failure, records) if failure.get("launcher") else script_error(node, failure)
+    own = failure if failure.get("rank") == first["rank"] and not failure.get("launcher") else {}
+    error = script_error(first["node"], {**first, **own})
+    early = [each for each in records if is_early(each) and each["ended_at"] < cause.failed_at(first)]
+    also = [each for each in records if each is not first and cause.failed(each) and not each.get("told")]
+    words = [f"Before that, {early_ends(early)}."] if early else []
+    later = [f"rank {each['rank']} {_how(each)[0]}" for each in also[:_ALSO_NAMED]]
+    words += [f"After that, {', '.join(later)}."] if later else []
+    return replace(error, message="\n".join([error.message, *words]))
+
+
+def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunError:
+    """No rank failed by itself: mpirun could not start them, or did not like how one of them ended."""
+    how, kind = _how(failure)
+    early = [each for each in records if is_early(each)]
+    others = [each for each in records if not is_early(each)]
+    if early and others:
+        message = (
+            f"{early_ends(early)} while {named(others)} went on; {failure['launcher']} {how}, and they with it\n"
+            "A rank that has called MPI_Init must not end before MPI_Finalize."
+        )
+    else:
+        message = f"{failure['launcher']} {how}"
+    tail = str(failure.get("tail") or "")
+    if tail.strip():
+        message += f"\nWhat it said:\n{tail.strip()}"
+    details = {"node": node, "exit_code": failure.get("exit_code"), "tail": tail}
+    return RunError("LauncherFailed" if kind == "ScriptFailed" else kind, message, details)
 
 
 def _explained(error: RunError | None, disk_full: bool, own_packages: bool) -> RunError | None:
@@ -133,19 +183,13 @@ def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
     rank, code, number = failure.get("rank", 0), failure.get("exit_code"), failure.get("signal")
     # Under MPI the agent's node is not the rank's.
     node = failure.get("node", node)
-    if failure.get("out_of_memory"):
-        how = "was killed by the kernel because the memory was used up (out of memory)"
-        kind = "OutOfMemory"
-    elif number is not None:
-        how = f"was killed by {signal_name(number)}"
-        kind = "ScriptKilled"
-    else:
-        how = f"ended with exit code {code}"
-        kind = "ScriptFailed"
+    how, kind = _how(failure)
     tail = str(failure.get("tail") or "")
     message = f"rank {rank} on node {node} {how}"
     if tail.strip():
         message += f"\nThe last lines it wrote:\n{tail.rstrip()}"
+    if failure.get("memory_ran_out") and kind != "OutOfMemory":
+        message += "\nMeanwhile the kernel killed another process because the memory was used up (out of memory)."
     details = {
         "rank": rank,
         "node": node,
@@ -154,6 +198,20 @@ def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
         "tail": tail,
     }
     return RunError(kind, message, details)
+
+
+def _how(failure: Mapping[str, Any]) -> tuple[str, str]:
+    """How a process ended, in words and as an error code."""
+    number = failure.get("signal")
+    if failure.get("told") and failure.get("raised"):
+        return "failed with an exception", "ScriptFailed"
+    if failure.get("out_of_memory"):
+        return "was killed by the kernel because the memory was used up (out of memory)", "OutOfMemory"
+    if number == signal.SIGKILL:
+        return "was killed by SIGKILL, which Trainmaster did not send", "ScriptKilled"
+    if number is not None:
+        return f"was killed by {signal_name(number)}", "ScriptKilled"
+    return f"ended with exit code {failure.get('exit_code')}", "ScriptFailed"
 
 
 def signal_name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""What the ranks under a launcher left: which failed first, and the table of all processes of a run."""
+"""What the ranks of a node left: how each ended and its last words; and the table of all processes of a run."""
 
 from __future__ import annotations
 
@@ -12,44 +12,59 @@ from trainmaster.engines.local import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.node.tail import tail
 
+# What a record has for finding the cause, and nobody needs in a table of processes.
+_FOR_THE_CAUSE = ("told", "raised", "wrote_at", "memory_ran_out", "stack", "tail", "service")
+
 
 def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any] | None:
-    """The result of a node whose launcher started ranks, with the rank that failed first in the launcher's place."""
-    if result is None or not (node / "ranks.json").exists():
-        return result
-    plans = (read_json(node / "ranks.json") or {}).get("ranks", [])
-    noted = [read_json(node / "ranks" / f"{plan['rank']}.json") for plan in plans]
-    ended = [record for record in noted if record and record.get("ended_at")]
-    processes = ended or result["processes"]
-    failed = [record for record in ended if record.get("exit_code") != 0]
-    if not failed or not result.get("first_failure"):
-        return {**result, "processes": processes}
-    first = min(failed, key=lambda record: record["ended_at"])
-    plan = plans[first["rank"]]
-    failure = {
-        "rank": first["rank"],
-        "node": int(plan["env"].get("NODE_RANK", 0)),
-        "exit_code": first.get("exit_code"),
-        "signal": first.get("signal"),
-        "out_of_memory": first.get("out_of_memory"),
-        "tail": tail(os.fsencode(plan["log"])),
-    }
-    return {**result, "processes": processes, "first_failure": failure}
+    """The result of a node, with all that is known of its ranks; under a launcher they take the launcher's place."""
+    if result is None:
+        return None
+    plan = read_json(node / "plan.json") or {}
+    launched = (read_json(node / "ranks.json") or {}).get("ranks", [])
+    plans = {each["rank"]: each for each in launched or plan.get("processes", [])}
+    if not launched:
+        return {**result, "processes": [_known(record, plans) for record in result.get("processes", [])]}
+    noted = [read_json(node / "ranks" / f"{each['rank']}.json") for each in launched]
+    ranks = [_known(record, plans) for record in noted if record]
+    failed = _launcher(result, node)
+    refused = next((record["error"] for record in ranks if record.get("error")), None)
+    if refused and failed:
+        return {**result, "processes": ranks, "reason": "error", "error": refused, "first_failure": None}
+    return {**result, "processes": ranks, "first_failure": failed}
+
+
+def _known(record: Mapping[str, Any], plans: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """A rank's record with what its plan says of it, and with its last lines if it may have been the cause."""
+    plan = plans.get(record["rank"])
+    if plan is None:
+        return dict(record)
+    known = {**record, "node": int(plan["env"].get("TRAINMASTER_NODE", 0)), "service": bool(plan.get("service"))}
+    failed = record.get("ended_at") and record.get("exit_code") != 0
+    if failed and (not record.get("told") or record.get("raised")):
+        known["tail"] = tail(os.fsencode(plan["log"]))
+    return known
+
+
+def _launcher(result: Mapping[str, Any], node: Path) -> Mapping[str, Any] | None:
+    """The failure of the launcher itself: it tells something only where no rank is known to have failed."""
+    failure = result.get("first_failure")
+    return {**failure, "launcher": "mpirun", "tail": tail(os.fsencode(node / "mpirun.log"))} if failure else None
 
 
 def write_process_table(folder: RunFolder, results: Sequence[Mapping[str, Any] | None]) -> None:
-    """`process_info.json`: rank, node, pid, start and end of every process of a distributed run."""
+    """`process_info.json`: rank, node, host, pid, start and end of every process of a distributed run."""
     table = []
     for number, result in enumerate(results):
         running = read_json(folder.node(number) / "running.json") or {}
         pids = {each["rank"]: each.get("pid") for each in running.get("processes", [])}
         for record in (result or {}).get("processes", []):
-            table.append(
-                {
-                    **record,
-                    "node": number,
-                    "pid": record.get("pid", pids.get(record["rank"])),
-                    "started_at": running.get("started_at"),
-                }
-            )
+            row = {
+                "node": number,
+                "host": os.uname().nodename,
+                "pid": pids.get(record["rank"]),
+                "started_at": running.get("started_at"),
+                **record,
+            }
+            table.append({name: value for name, value in row.items() if name not in _FOR_THE_CAUSE})
     (folder.logs / "process_info.json").write_text(json.dumps(table, indent=1))

@@ -22,11 +22,17 @@ def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     launcher = ProcessPlan(
         rank=0,
         argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_OPTIONS, *_rank_command(launch)),
-        env={**process_variables(spec, launch, rank=0, node=0, gpus=()), **_AS_ROOT},
+        env={**_launcher_variables(spec, launch), **_AS_ROOT},
         cwd=launch.code_folder,
         log=f"{launch.node_folder}/mpirun.log",
     )
     return (NodePlan(0, (launcher,), ranks),)
+
+
+def _launcher_variables(spec: JobSpec, launch: Launch) -> dict[str, str]:
+    """As a rank has them, but mpirun is none: by that variable the processes of a rank are found."""
+    variables = process_variables(spec, launch, rank=0, node=0, gpus=())
+    return {name: value for name, value in variables.items() if name != "TRAINMASTER_RANK"}
 
 
 def world_size(spec: JobSpec) -> int:

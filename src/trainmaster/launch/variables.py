@@ -14,6 +14,8 @@ def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gp
         **spec.inherited_variables,
         # Lines appear in the log when they are printed, not when a buffer is full.
         "PYTHONUNBUFFERED": "1",
+        # By this Python can be asked where it stands, when the run hangs.
+        **({"PYTHONFAULTHANDLER": "1"} if spec.hang_seconds is not None else {}),
         **launch.environment_variables,
         **spec.environment_variables,
         **launch.run_variables,

@@ -86,6 +86,7 @@ class Agent(object):
         self._first_failure = None
         self._done = False
         self._memory_kills = 0
+        self._silence = None  # how long the run may be silent, if it may not be silent for ever
         self._started_at = None
         self._limit_at = None  # monotonic time at which the run has taken too long
         self._kill_at = None  # monotonic time at which patience ends; set once the processes were told to end
@@ -116,7 +117,7 @@ class Agent(object):
             self._cgroup = None
 
     def _start(self):
-        self._memory_kills = ranks.memory_kills()
+        self._memory_kills = ranks.memory_kills(self._cgroup)
         started = []
         self._started_at = time.time()
         for process in self._plan.processes:
@@ -124,6 +125,10 @@ class Agent(object):
             self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log, process.service))
         if self._plan.time_limit_seconds is not None:
             self._limit_at = time.monotonic() + self._plan.time_limit_seconds
+        if self._plan.hang_seconds is not None:
+            from trainmaster.node.silence import Silence
+
+            self._silence = Silence(self._plan.folder, self._folder, self._plan.hang_seconds)
         for one in started:
             one.confirm()
 
@@ -173,8 +178,15 @@ class Agent(object):
             self._decide()
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 return
-            at = self._limit_at if self._kill_at is None else self._kill_at
+            at = self._next_moment()
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
+
+    def _next_moment(self):
+        """The monotonic time of the next decision, if no event comes first; None if there is none."""
+        if self._kill_at is not None:
+            return self._kill_at
+        moments = [self._limit_at, None if self._silence is None else self._silence.look_at]
+        return min((at for at in moments if at is not None), default=None)
 
     def _is_served(self):
         """Whether all that is left are services that nobody needs any more.
@@ -202,6 +214,8 @@ class Agent(object):
         if self._kill_at is not None:
             if self._is_hurried():
                 self._kill_at = time.monotonic()
+        elif self._is_hanging():
+            self._take_down()
         elif self._first_failure is not None:
             self._stop("a rank failed")
         elif self._interrupts.asked:
@@ -210,6 +224,23 @@ class Agent(object):
         elif self._limit_at is not None and time.monotonic() >= self._limit_at:
             self._reason = "timeout"
             self._stop("the time limit of {} seconds has passed".format(self._plan.time_limit_seconds))
+
+    def _is_hanging(self):
+        if self._silence is None or self._first_failure is not None or self._interrupts.asked:
+            return False
+        due = time.monotonic() >= self._silence.look_at
+        return self._silence.was_noted() or (due and self._silence.is_too_long())
+
+    def _take_down(self):
+        from trainmaster.node import hang
+
+        self._reason = "hang"
+        say("nothing was heard of the run for {} seconds".format(self._plan.hang_seconds))
+        try:
+            hang.take_down(self._plan, self._folder, self._silence, self._ranks, self._whole_tree())
+        except OSError as error:
+            say("where the ranks stand could not be written: {}".format(error))
+        self._stop("the run hangs")
 
     def _is_hurried(self):
         """Whether somebody asked again: once to cancel, and once more to do so at once."""
@@ -235,12 +266,22 @@ class Agent(object):
 
     def _note_end(self, rank, status):
         told = self._kill_at is not None or self._interrupts.asked or self._reason != "exited" or self._done
-        rank.note_end(status, ranks.memory_kills() > self._memory_kills)
+        told = told or (self._silence is not None and self._silence.was_noted())
+        rank.note_end(status, ranks.memory_kills(self._cgroup) > self._memory_kills, told)
         say("rank {} {}".format(rank.rank, rank.how()))
-        if rank.failed and not told and self._first_failure is None:
-            from trainmaster.node.tail import tail
+        if rank.failed and not told:
+            self._first_failure = self._first_failure or rank
 
-            self._first_failure = dict(rank.failure_record(), tail=tail(spawn.encode(rank.log)))
+    def _cause(self):
+        """The record of the rank that failed first, with its last lines; None if none failed by itself."""
+        if self._first_failure is None:
+            return None
+        from trainmaster.node import cause
+        from trainmaster.node.tail import tail
+
+        number = cause.first([rank.end_record() for rank in self._ranks])["rank"]
+        (rank,) = [rank for rank in self._ranks if rank.rank == number]
+        return dict(rank.failure_record(), tail=tail(spawn.encode(rank.log)))
 
     def _whole_tree(self):
         if self._tree is None:
@@ -299,7 +340,9 @@ class Agent(object):
         for one in described:
             say("could not be ended: {}".format(one))
         records = [rank.end_record() for rank in self._ranks]
-        answer = _result(self._reason, self._started_at, records, self._first_failure, killed, described, self._error)
+        answer = _result(self._reason, self._started_at, records, self._cause(), killed, described, self._error)
+        if self._reason == "hang":
+            answer["silent_seconds"] = self._plan.hang_seconds
         written = result.write(self._folder, answer)
         if not written:
             say("the result could not be written: {}".format(jsonfile.dumps(answer)))

@@ -56,6 +56,23 @@ def is_populated(path):
     return b"populated 1" in (read(os.path.join(path, "cgroup.events")) or b"")
 
 
+def memory_events(path):
+    """What the kernel counts about memory in the nearest cgroup that has a count: this one or one above it."""
+    while "/" in path.rstrip("/"):
+        counts = read(os.path.join(path, "memory.events"))
+        # Above the mount there is none; a machine without the memory controller has none at all.
+        if counts is not None or not os.path.exists(os.path.join(path, "cgroup.procs")):
+            return counts
+        path = os.path.dirname(path)
+    return None
+
+
+def own():
+    """The cgroup this process is in, or None."""
+    mount, path = _mount(), _own_path()
+    return None if mount is None or path is None else os.path.join(mount, path.strip("/"))
+
+
 def kill(path):
     """SIGKILL for all of it at once, however fast it forks; False where the kernel (before 5.14) cannot."""
     return _put(os.path.join(path, "cgroup.kill"), "1")

@@ -48,6 +48,10 @@ class Plan(object):
         self.grace_seconds = _number(data, "grace_seconds")
         limit = data.get("time_limit_seconds")
         self.time_limit_seconds = None if limit is None else _number(data, "time_limit_seconds")
+        silence = data.get("hang_seconds")
+        self.hang_seconds = None if silence is None else _number(data, "hang_seconds")
+        # Under a launcher: how many ranks it starts.
+        self.rank_count = len(data["ranks"]) if isinstance(data.get("ranks"), list) else 0
         self.socket, self.dispatcher = _notify(data.get("notify"))
         if not os.path.isabs(self.folder):
             raise PlanError("folder {!r} is not an absolute path".format(self.folder))

@@ -4,8 +4,11 @@ import os
 import time
 
 from trainmaster.node import process
+from trainmaster.node.cgroup import memory_events
+from trainmaster.node.spawn import encode
 
 _SIGKILL = 9
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 class Rank(object):
@@ -20,7 +23,12 @@ class Rank(object):
         self.exit_code = None
         self.signal = None
         self.out_of_memory = False
+        self.memory_ran_out = False
+        self.told = False
+        self.raised = False
+        self.wrote_at = None
         self.ended_at = None
+        self.stack = None  # where it stood, if it was asked
 
     @property
     def ended(self):
@@ -30,15 +38,31 @@ class Rank(object):
     def failed(self):
         return self.ended and self.exit_code != 0
 
-    def note_end(self, status, memory_ran_out):
-        """Takes what `waitpid` said, and whether the kernel has killed for memory since the start."""
+    def note_end(self, status, memory_ran_out, told=False):
+        """Takes what `waitpid` said, whether the kernel has killed for memory, and whether it was told to end."""
         self.ended_at = time.time()
+        self.told = told
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)
         else:
             self.exit_code = os.WEXITSTATUS(status)
         # A shell or a launcher reports the SIGKILL of its child as 128 + 9.
-        self.out_of_memory = memory_ran_out and (self.signal == _SIGKILL or self.exit_code == 128 + _SIGKILL)
+        killed = self.signal == _SIGKILL or self.exit_code == 128 + _SIGKILL
+        self.memory_ran_out = memory_ran_out and not told
+        self.out_of_memory = self.memory_ran_out and killed
+        if self.failed:
+            self._look_at_log()
+
+    def _look_at_log(self):
+        """What tells the rank that failed first from those that failed because of it (cause.py)."""
+        from trainmaster.node.tail import tail
+
+        log = encode(self.log)
+        self.raised = _TRACEBACK in tail(log)
+        try:
+            self.wrote_at = os.stat(log).st_mtime
+        except OSError:
+            self.wrote_at, self.raised = None, False
 
     def how(self):
         """How it ended, for the agent's log."""
@@ -50,8 +74,16 @@ class Rank(object):
         return {"rank": self.rank, "pid": self.pid, "start_time": self.start_time}
 
     def end_record(self):
-        record = self.failure_record()
-        record["ended_at"] = self.ended_at
+        record = dict(
+            self.failure_record(),
+            memory_ran_out=self.memory_ran_out,
+            told=self.told,
+            raised=self.raised,
+            wrote_at=self.wrote_at,
+            ended_at=self.ended_at,
+        )
+        if self.stack is not None:
+            record["stack"] = self.stack
         return record
 
     def failure_record(self):
@@ -63,9 +95,10 @@ class Rank(object):
         }
 
 
-def memory_kills():
-    """How often the kernel killed a process for memory since it booted; 0 where it does not count."""
-    for line in (process.read("/proc/vmstat") or b"").splitlines():
+def memory_kills(cgroup=None):
+    """How often the kernel killed a process for memory: of the cgroup if it counts them there, else of the machine."""
+    counts = memory_events(cgroup) if cgroup else None
+    for line in (counts or process.read("/proc/vmstat") or b"").splitlines():
         if line.startswith(b"oom_kill "):
             return int(line.split()[1])
     return 0

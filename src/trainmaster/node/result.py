@@ -25,6 +25,7 @@ def write(folder, result):
     minimum = dict(result, error=_shortened(result["error"]))
     if result["first_failure"]:
         minimum["first_failure"] = dict(result["first_failure"], tail="")
+    minimum["processes"] = [dict(one, stack="") if one.get("stack") else one for one in result["processes"]]
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:
         for version in (result, minimum):

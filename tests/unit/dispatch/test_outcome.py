@@ -48,7 +48,7 @@ def test_messages():
     assert message(result(failure=FAILED)) == (
         "rank 0 on node 0 ended with exit code 1\nThe last lines it wrote:\nTraceback\nValueError: x"
     )
-    assert message(result(failure=KILLED)) == "rank 3 on node 0 was killed by SIGKILL"
+    assert message(result(failure=KILLED)) == "rank 3 on node 0 was killed by SIGKILL, which Trainmaster did not send"
     assert message(result("timeout")).endswith("max_run_duration_seconds=5")
     assert message(result("error", error={"headline": "no", "cause": "", "hint": "do"})) == "no\ndo"
     assert message(result("error")) == ""
