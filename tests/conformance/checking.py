@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmaster import not_yet
+from trainmaster.runtime.later import Later
 
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("v1.json").read_text(encoding="utf-8"))
 _PUBLIC = {each["path"].rsplit(".", 1)[1]: each["path"] for each in TABLE["classes"]}
@@ -42,7 +42,7 @@ def found_at(path: str) -> Any:
 
 def is_later(thing: Any) -> bool:
     """Whether it is a name that only says in which release it comes."""
-    return isinstance(thing, not_yet._Later)
+    return isinstance(thing, Later)
 
 
 def class_findings(row: dict[str, Any]) -> Iterator[Finding]:

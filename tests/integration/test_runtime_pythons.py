@@ -62,9 +62,6 @@ if pid == 0:
     os._exit(0)
 os.waitpid(pid, 0)
 for statement, words in (
-    ("from azureml.core import Workspace", "add 'trainmaster'"),
-    ("from azureml.core import Dataset", "later version"),
-    ("from azureml.core.model import Model", "later version"),
     ("import azureml.core.nonsense", "azureml.core.nonsense"),
     ("from azureml.core import nonsense", "nonsense"),
     ("import azureml.nonsense", "azureml.nonsense"),
@@ -73,6 +70,35 @@ for statement, words in (
         exec(statement)
         raise SystemExit(statement)
     except ImportError as error:
+        assert words in str(error), error
+
+# What a job does not have can be imported, named and asked for, and says so when it is used.
+import azureml.core
+from azureml.core import Dataset, Datastore, Environment, Experiment, Keyvault, Model, Webservice, Workspace
+from azureml.core.authentication import MsiAuthentication
+from azureml.core.compute import ComputeTarget
+from azureml.core.dataset import Dataset as SameDataset
+from azureml.core.model import Model as SameModel
+from azureml.core.workspace import Workspace as SameWorkspace
+from azureml.data import FileDataset, OutputFileDatasetConfig, TabularDataset
+from azureml.telemetry import set_diagnostics_collection
+assert Dataset is SameDataset and Model is SameModel and Workspace is SameWorkspace
+assert not isinstance(run, Workspace) and azureml.core.model.Model is Model
+set_diagnostics_collection(send_diagnostics=True)
+for use, kind, words in (
+    (lambda: Workspace("a", "b", "c"), AzureMLException, "Workspace cannot be used in this job"),
+    (lambda: Workspace.from_config(), AzureMLException, "Workspace.from_config cannot be used"),
+    (lambda: MsiAuthentication(), AzureMLException, "trainmaster-azureml"),
+    (lambda: Model.get_model_path("m"), NotImplementedError, "models arrive in Trainmaster"),
+    (lambda: Model(None), NotImplementedError, "models arrive in Trainmaster"),
+    (lambda: Webservice(None), NotImplementedError, "services arrive in Trainmaster"),
+    (lambda: run.experiment.workspace.datastores, AttributeError, "only its names, not 'datastores'"),
+    (lambda: run.experiment.submit, AttributeError, "only its names, not 'submit'"),
+):
+    try:
+        use()
+        raise SystemExit(words)
+    except kind as error:
         assert words in str(error), error
 assert not hasattr(sys.modules["azureml.core"], "anything")
 import azureml.other

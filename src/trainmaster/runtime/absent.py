@@ -1,22 +1,45 @@
-"""The v1 names that a job does not have: found where they are installed, else missed with a clear message."""
+"""The names of v1 that a job does not bring: found where they are installed, else stood for by names that say so.
+
+A script may import `Workspace` or `Model` and never use it in the job; so the import works, and the use is refused.
+"""
 
 import sys
+import types
 
-# What the full Trainmaster brings, to be installed in the job's environment.
-_FULL = (
-    "Workspace",
-    "Experiment",
-    "ScriptRun",
-    "ScriptRunConfig",
-    "RunConfiguration",
-    "ComputeTarget",
-    "Datastore",
-)
-_LATER = ("Dataset", "Model", "Environment", "Image", "Webservice", "ContainerRegistry", "Keyvault")
+from trainmaster.runtime.later import LATER, later
+
+# v1's modules that scripts import in jobs, and that are not files of the kit. Where trainmaster-azureml is installed in
+# the job's environment, its modules are found before these.
+STANDINS = {
+    "azureml.core.authentication": (
+        "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
+        "ServicePrincipalAuthentication"
+    ),
+    "azureml.core.compute": "AmlCompute ComputeTarget RemoteCompute",
+    "azureml.core.compute_target": "ComputeTarget",
+    "azureml.core.conda_dependencies": "CondaDependencies",
+    "azureml.core.container_registry": "ContainerRegistry",
+    "azureml.core.datastore": "Datastore",
+    "azureml.core.environment": "Environment",
+    "azureml.core.experiment": "Experiment",
+    "azureml.core.image": "ContainerImage Image",
+    "azureml.core.keyvault": "Keyvault",
+    "azureml.core.model": "InferenceConfig Model",
+    "azureml.core.resource_configuration": "ResourceConfiguration",
+    "azureml.core.runconfig": "MpiConfiguration PyTorchConfiguration RunConfiguration TensorflowConfiguration",
+    "azureml.core.script_run": "ScriptRun",
+    "azureml.core.script_run_config": "ScriptRunConfig",
+    "azureml.core.webservice": "AciWebservice AksWebservice LocalWebservice Webservice",
+    "azureml.core.workspace": "Workspace",
+    "azureml.data.data_reference": "DataReference",
+    "azureml.data.datapath": "DataPath",
+    "azureml.data.dataset_consumption_config": "DatasetConsumptionConfig",
+    "azureml.data.output_dataset_config": "OutputFileDatasetConfig",
+}
 
 
 class OthersFinder:
-    """Looks for modules of `azureml` that the kit lacks in the other installed parts of the package.
+    """Looks for modules of `azureml` that the kit lacks in the other installed parts of the package, then above.
 
     Asked last of all finders, so it costs nothing where the kit has the module: an `extend_path` when the
     package is imported would load pkgutil, which takes longer than all of the runtime.
@@ -29,14 +52,56 @@ class OthersFinder:
         if not name.startswith("azureml.") or parent not in sys.modules:
             return None
         import pkgutil
-        from importlib.machinery import PathFinder
+        from importlib.machinery import ModuleSpec, PathFinder
 
         package = sys.modules[parent]
         package.__path__ = pkgutil.extend_path(package.__path__, parent)
         spec = PathFinder.find_spec(name, package.__path__)
+        if spec is None and name in STANDINS:
+            return ModuleSpec(name, StandInLoader)
         if spec is None and name.startswith(("azureml.core.", "azureml.train.", "azureml.data.")):
             raise ModuleNotFoundError(_message(name), name=name)
         return spec
+
+
+class StandInLoader:
+    """Makes the modules of `STANDINS`."""
+
+    @staticmethod
+    def create_module(spec):
+        """The empty module."""
+        return StandInModule(spec.name, "`{}` of v1, as far as a job has it.".format(spec.name))
+
+    @staticmethod
+    def exec_module(module):
+        """Nothing: names are made when they are asked for."""
+        module.__all__ = STANDINS[module.__name__].split()
+
+
+class StandInModule(types.ModuleType):
+    """A module whose names are those of the full Trainmaster, where that is installed, and else refuse to be used."""
+
+    # Python 3.6 has no module-level __getattr__.
+    def __getattr__(self, name):
+        if name not in STANDINS[self.__name__].split():
+            raise AttributeError("module {!r} has no attribute {!r}".format(self.__name__, name))
+        value = _stand_in(self.__name__, name)
+        setattr(self, name, value)
+        return value
+
+
+class LazyPackage(types.ModuleType):
+    """A package of the kit with names that are in its modules, each loaded when it is asked for."""
+
+    def __getattr__(self, name):
+        homes = self.__dict__.get("_homes") or {}
+        if name not in homes:
+            raise AttributeError("module {!r} has no attribute {!r}".format(self.__name__, name))
+        home = "{}.{}".format(self.__name__, homes[name])
+        __import__(home)
+        value = getattr(sys.modules[home], name)
+        setattr(self, name, value)
+        return value
 
 
 def install_finder():
@@ -45,29 +110,45 @@ def install_finder():
         sys.meta_path.append(OthersFinder)
 
 
-def absent_name(package, name):
-    """The error for a name that a package of the kit does not have."""
-    if name in _FULL or name in _LATER:
-        # ImportError: Python would replace the message of an AttributeError by its own.
-        return ImportError(_message("{}.{}".format(package, name)), name=package)
-    return AttributeError("module {!r} has no attribute {!r}".format(package, name))
+class Absent(type):
+    """The class of a name that can be imported in a job, but only be used with the full Trainmaster."""
+
+    def __call__(cls, *args, **kwargs):
+        raise _refusal(cls)
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _refusal(cls, "." + name)
 
 
-def is_in_full(name):
-    """Whether the full Trainmaster has the name."""
-    return name in _FULL
+def _stand_in(module, name):
+    if name in LATER:
+        return later(name)
+    import trainmaster
+
+    if name in trainmaster._HOMES:
+        try:
+            return getattr(trainmaster, name)
+        except (ImportError, SyntaxError):
+            pass
+    return Absent(name, (), {"__module__": module, "__doc__": "Not part of what a job gets by itself."})
+
+
+def _refusal(cls, member=""):
+    from trainmaster.errors import RunEnvironmentException
+
+    return RunEnvironmentException(
+        "{}.{}{} cannot be used in this job".format(cls.__module__, cls.__name__, member),
+        cause="A job gets its run by itself, and not the whole of Trainmaster.",
+        hint="Add 'trainmaster-azureml' (Python 3.11 or newer) to the packages of the job, or use Run.get_context(), "
+        "which works in every job.",
+    )
 
 
 def _message(name):
     import trainmaster
 
-    last = name.rpartition(".")[2]
-    if last in _FULL or last.lower() in {full.lower() for full in _FULL}:
-        return (
-            "{} is not part of what a job gets by itself: add 'trainmaster' (Python 3.11 or newer) to the "
-            "job's packages, or use Run.get_context(), which works in every job".format(name)
-        )
-    return (
-        "{} is not in Trainmaster {}: a later version brings it. In a job there are azureml.core.Run and "
-        "azureml.exceptions".format(name, trainmaster.__version__)
+    return "No module named {!r}: it is not part of Trainmaster {}, or only outside of jobs".format(
+        name, trainmaster.__version__
     )

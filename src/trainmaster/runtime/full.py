@@ -7,6 +7,12 @@ from trainmaster.errors import RunEnvironmentException
 
 def full_run_class(wanted):
     """The Run class of the full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    full_package(wanted)
+    return sys.modules["trainmaster.run"].Run
+
+
+def full_package(wanted):
+    """The full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
     import trainmaster
 
     trainmaster._find_full_package()
@@ -21,4 +27,4 @@ def full_run_class(wanted):
             hint="Add 'trainmaster' to the packages of the job (Python 3.11 or newer), or do it outside "
             "of the job. Run.get_context() works in every job.",
         ) from error
-    return sys.modules["trainmaster.run"].Run
+    return trainmaster

@@ -1,6 +1,11 @@
-"""What a run in a job knows of its experiment and workspace: their names, from the job's variables."""
+"""What a run in a job knows of its experiment and workspace: their names, from the job's variables.
+
+Everything else of them is there where the full Trainmaster is installed in the job's environment.
+"""
 
 import os
+
+from trainmaster.errors import AzureMLException
 
 
 class JobWorkspace:
@@ -13,7 +18,7 @@ class JobWorkspace:
         self.location = os.environ.get("AZUREML_ARM_LOCATION", "local")
 
     def __getattr__(self, name):
-        raise AttributeError(_ONLY_NAMES.format("workspace", name))
+        return _of_full("workspace", name, _full_workspace)
 
     def __repr__(self):
         return "Workspace(name={!r})".format(self.name)
@@ -28,13 +33,34 @@ class JobExperiment:
         self.workspace = JobWorkspace()
 
     def __getattr__(self, name):
-        raise AttributeError(_ONLY_NAMES.format("experiment", name))
+        return _of_full("experiment", name, lambda: _full_experiment(self.name))
 
     def __repr__(self):
         return "Experiment(name={!r})".format(self.name)
 
 
-_ONLY_NAMES = (
-    "inside a job the {0} has only its names, not {1!r}: "
-    "open it outside of the job, or with Trainmaster itself installed in the job's environment"
-)
+def _of_full(kind, name, open_it):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        whole = open_it()
+    except AzureMLException as error:
+        raise AttributeError(
+            "inside a job the {0} has only its names, not {1!r}: open it outside of the job, or with Trainmaster "
+            "itself installed in the job's environment".format(kind, name)
+        ) from error
+    return getattr(whole, name)
+
+
+def _full_workspace():
+    """The workspace as the full Trainmaster opens it: the folder that has the run's folder."""
+    from trainmaster.runtime.full import full_package
+
+    runs = os.path.dirname(os.path.abspath(os.environ.get("TRAINMASTER_RUN_FOLDER", "")))
+    return full_package("the workspace").Workspace(path=os.path.dirname(runs))
+
+
+def _full_experiment(name):
+    from trainmaster.runtime.full import full_package
+
+    return full_package("the experiment").Experiment(_full_workspace(), name)

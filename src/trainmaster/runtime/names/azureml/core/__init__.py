@@ -1,14 +1,31 @@
-"""`azureml.core` inside a job: Run and VERSION; the rest where the full Trainmaster is installed."""
+"""`azureml.core` inside a job: Run, Dataset and VERSION; the rest stands for what the full Trainmaster has."""
 
 import sys
-import types
 
 import trainmaster
+from trainmaster.runtime.absent import LazyPackage
 from trainmaster.runtime.run import Run
 
 VERSION = trainmaster.__version__
 __version__ = VERSION
-__all__ = ["VERSION", "Run", "get_run"]
+
+_homes = {
+    "ComputeTarget": "compute",
+    "ContainerRegistry": "container_registry",
+    "Dataset": "dataset",
+    "Datastore": "datastore",
+    "Environment": "environment",
+    "Experiment": "experiment",
+    "Image": "image",
+    "Keyvault": "keyvault",
+    "Model": "model",
+    "RunConfiguration": "runconfig",
+    "ScriptRun": "script_run",
+    "ScriptRunConfig": "script_run_config",
+    "Webservice": "webservice",
+    "Workspace": "workspace",
+}
+__all__ = ["VERSION", "Run", "get_run", *sorted(_homes)]
 
 
 def get_run(experiment, run_id, **kwargs):
@@ -16,17 +33,4 @@ def get_run(experiment, run_id, **kwargs):
     return Run(experiment, run_id)
 
 
-class _Package(types.ModuleType):
-    # Python 3.6 has no module-level __getattr__.
-    def __getattr__(self, name):
-        from trainmaster.runtime.absent import absent_name, is_in_full
-
-        if is_in_full(name):
-            try:
-                return getattr(trainmaster, name)
-            except (ImportError, SyntaxError) as error:
-                raise absent_name(__name__, name) from error
-        raise absent_name(__name__, name)
-
-
-sys.modules[__name__].__class__ = _Package
+sys.modules[__name__].__class__ = LazyPackage
