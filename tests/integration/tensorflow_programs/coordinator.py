@@ -1,4 +1,4 @@
-"""ParameterServerStrategy with a coordinator: weights on the server, steps on the worker. The chief writes seen.json."""
+"""ParameterServerStrategy with a coordinator: weights on the server, steps on the worker. The chief writes the file."""
 
 import json
 

@@ -17,7 +17,7 @@ if task[0] == "ps":
     server.join()
 
 workers = cluster.num_tasks("worker")
-with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d" % task[1], cluster=cluster)):
+with tf.device(tf.train.replica_device_setter(worker_device=f"/job:worker/task:{task[1]}", cluster=cluster)):
     random = tf.random_normal((16, 3), seed=task[1])
     weights = tf.get_variable("weights", (3, 1), initializer=tf.zeros_initializer())
     loss = tf.reduce_mean((tf.matmul(random, weights) - tf.matmul(random, [[1.0], [-2.0], [3.0]])) ** 2)
@@ -25,7 +25,7 @@ with tf.device(tf.train.replica_device_setter(worker_device="/job:worker/task:%d
     finished = tf.get_variable("finished", (), tf.int32, initializer=tf.zeros_initializer(), trainable=False)
     finish = tf.assign_add(finished, 1, use_locking=True)
 # Workers wait for the server only, not for each other.
-own = tf.ConfigProto(device_filters=["/job:ps", "/job:worker/task:%d" % task[1]])
+own = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task[1]}"])
 # A worker that comes before the chief looks again after a second; MonitoredTrainingSession would after thirty.
 supervisor = tf.train.Supervisor(is_chief=task[1] == 0, recovery_wait_secs=1)
 with supervisor.prepare_or_wait_for_session(server.target, config=own) as session:
@@ -43,7 +43,7 @@ if task[1] == 0:
         "environment": config["environment"],
         "weights_on_the_server": "/job:ps/" in weights.device,
         "steps": int(steps),
-        "weights": [int(round(weight)) for weight in ended[:, 0]],
+        "weights": [round(float(weight)) for weight in ended[:, 0]],
         "learned": bool(last < first / 100),
     }
     with open("outputs/seen.json", "w") as file:
