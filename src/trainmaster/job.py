@@ -12,6 +12,8 @@ from trainmaster.errors import UserErrorException
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 
 SPEC_VERSION = 1
+THROW_AWAY = "amlcompute"
+"""The target of a run that wants a cluster of its own."""
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
 DataMode = Literal["mount", "download", "upload"]
@@ -178,6 +180,9 @@ class JobSpec:
     framework: str = "Python"
     communicator: str = "None"
     use_gpu: bool = False
+    vm_size: str = ""
+    """The machine kind of the cluster that is made for this run, if the target is `THROW_AWAY`."""
+    vm_priority: str = ""
     snapshot_id: str = ""
     """Set by submit, once the source folder is taken."""
 

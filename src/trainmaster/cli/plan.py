@@ -16,15 +16,17 @@ from trainmaster.cli.text import counted, size, tags
 from trainmaster.dispatch.capacity import Request, check_fits, decide
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.dispatch.start import agent_plans
+from trainmaster.dispatch.throw_away import target_for
 from trainmaster.environments import prefix
 from trainmaster.errors import ComputeTargetException
 from trainmaster.experiment import check_experiment_name, checked_tags
 from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import JobSpec, load_spec
+from trainmaster.job import THROW_AWAY, JobSpec, load_spec
 from trainmaster.launch import Launch, plan_launch, port_count
 from trainmaster.machine import local_target
 from trainmaster.plain import from_plain
 from trainmaster.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
+from trainmaster.vm_sizes import read_sizes
 from trainmaster.workspace import Workspace
 
 _RUN_ID = "RUN_ID"
@@ -38,7 +40,7 @@ def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
     folder = locate(options.workspace)
     workspace = Workspace(path=folder.path) if folder.identity.exists() else None
     targets = _targets(workspace)
-    target = _target(targets, spec)
+    target = _target(targets, spec, folder)
     plan = {
         "experiment": experiment,
         "tags": labels,
@@ -64,7 +66,9 @@ def _targets(workspace: Workspace | None) -> dict[str, TargetRecord]:
     return {target.name: target for target in found}
 
 
-def _target(targets: dict[str, TargetRecord], spec: JobSpec) -> TargetRecord:
+def _target(targets: dict[str, TargetRecord], spec: JobSpec, folder: WorkspaceFolder) -> TargetRecord:
+    if spec.target == THROW_AWAY:
+        targets.update({spec.target: own} if (own := target_for(_RUN_ID, spec, read_sizes(folder))) else {})
     if spec.target not in targets:
         raise ComputeTargetException(
             f"ComputeTargetNotFound: there is no compute target '{spec.target[:300]}' in this workspace",

@@ -13,6 +13,8 @@ from typing import Any
 from trainmaster import __version__
 from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
+from trainmaster.dispatch.datasets import Datasets, save_inputs
+from trainmaster.dispatch.throw_away import target_for
 from trainmaster.dispatch.yard import Yard
 from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import (
@@ -22,7 +24,7 @@ from trainmaster.errors import (
     RunNotFoundException,
     UserErrorException,
 )
-from trainmaster.job import EnvironmentSpec, load_spec
+from trainmaster.job import THROW_AWAY, EnvironmentSpec, load_spec, stores_of
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import (
     TERMINAL,
@@ -34,6 +36,7 @@ from trainmaster.records import (
     Status,
     TargetRecord,
 )
+from trainmaster.vm_sizes import VmSizes, read_sizes
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
@@ -138,14 +141,22 @@ class Service:
         if known is None:
             self._check_can_run(record)
             warnings = (*record.warnings, *self._doubts(record))
-            known = self._store.insert_run(replace(record, status=Status.NOT_STARTED, warnings=warnings))
+            known = self._store.insert_run(
+                replace(record, status=Status.NOT_STARTED, warnings=warnings, target=self._target_of(record).name)
+            )
         self._yard.take(known, sources)
         return known
 
     def _check_can_run(self, record: RunRecord) -> None:
         spec = load_spec(record.spec)
         check_buildable(spec.environment)
-        check_fits(spec, self._target(record.target))
+        target = self._target_of(record)
+        check_fits(spec, target)
+        if spec.use_gpu and not target.gpus_per_node and self._sizes().strict:
+            raise ComputeTargetException(
+                f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
+                hint=f'Say "strict": false in {self._yard.folder.vm_sizes} to run on the CPU.',
+            )
         stores = {store.name for store in self._store.list_datastores()}
         for binding in spec.data:
             # An empty name means the default one.
@@ -157,9 +168,19 @@ class Service:
 
     def _doubts(self, record: RunRecord) -> list[str]:
         """What is allowed but perhaps not meant."""
-        if load_spec(record.spec).use_gpu and not self._target(record.target).gpus_per_node:
-            return [f"use_gpu=True, but target '{record.target}' has no GPUs: the script runs on the CPU"]
-        return []
+        target = self._target_of(record)
+        doubts = [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
+        if load_spec(record.spec).use_gpu and not target.gpus_per_node:
+            return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
+        return doubts
+
+    def _target_of(self, record: RunRecord) -> TargetRecord:
+        """Where a run is to run: a target of the workspace, or a cluster of its own."""
+        own = target_for(record.id, load_spec(record.spec), self._sizes()) if record.target == THROW_AWAY else None
+        return own or self._target(record.target)
+
+    def _sizes(self) -> VmSizes:
+        return read_sizes(self._yard.folder)
 
     def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
         """Interactive runs and children: no job stands behind them."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,9 +16,12 @@ from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.secrets import Secrets
+from trainmaster.dispatch.throw_away import target_again
 from trainmaster.engines import Engine
 from trainmaster.engines.local import LocalEngine
+from trainmaster.errors import AzureMLException
 from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import THROW_AWAY, load_spec
 from trainmaster.machine import local_target
 from trainmaster.owner import Owner, owner_of
 from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, TargetRecord
@@ -46,6 +49,8 @@ class Yard:
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
         self._reasons: dict[str, str] = {}
+        self._own_targets: dict[str, TargetRecord] = {}
+        """Run id to the cluster that was made for it."""
         self._owners: set[Owner] = set()
         self._watchers: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
         self._ticker: asyncio.Task[None] | None = None
@@ -71,13 +76,16 @@ class Yard:
     def targets(self) -> dict[str, TargetRecord]:
         """Name to target; `local` is always there, as large as this machine."""
         local = local_target()
-        return {local.name: local, **{target.name: target for target in self.store.list_targets()}}
+        known = {local.name: local, **{target.name: target for target in self.store.list_targets()}}
+        return {**known, **{target.name: target for target in self._own_targets.values()}}
 
     def take(self, record: RunRecord, sources: Mapping[str, str] | None = None) -> None:
         """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
         if record.id in self._lives or record.status in TERMINAL:
             return
         life = self._lives[record.id] = Life(record, self, sources)
+        if record.target.startswith(THROW_AWAY):
+            self._give_own_target(record)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
         task = asyncio.get_running_loop().create_task(self._drive(life), name=record.id)
@@ -85,6 +93,13 @@ class Yard:
         task.add_done_callback(self._tasks.discard)
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    def _give_own_target(self, record: RunRecord) -> None:
+        # A specification that cannot be read fails its run, not the dispatcher.
+        with suppress(AzureMLException):
+            target = target_again(record.id, load_spec(record.spec), self.folder)
+            if target is not None:
+                self._own_targets[record.id] = target
 
     async def _drive(self, life: Life) -> None:
         try:
@@ -94,6 +109,7 @@ class Yard:
             self.ingest.forget(life.run_id)
             self.ports.release(life.run_id)
             self.release(life.run_id)
+            self._own_targets.pop(life.run_id, None)
 
     async def _tick(self) -> None:
         """While runs go: their journals into the store, now and then."""

@@ -26,7 +26,7 @@ class BaseEstimator:
 
     Differs from v1 on purpose: a local target may have several nodes, and whether a request fits is checked
     against the target at submit; there is no container engine, so that container settings are accepted and
-    ignored with a warning at submit; `vm_size` without a target means the local target.
+    ignored with a warning at submit; `vm_size` without a target makes a cluster for the run.
     """
 
     KIND: ClassVar[rules.Kind]

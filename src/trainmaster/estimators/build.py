@@ -8,13 +8,14 @@ from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import Environment
 from trainmaster.estimators import values
 from trainmaster.estimators.arguments import flat
-from trainmaster.estimators.compute_target import LOCAL, target_name
+from trainmaster.estimators.compute_target import target_name
 from trainmaster.estimators.distributed_job import TensorflowConfiguration
 from trainmaster.estimators.distributed_training import Gloo, Nccl
 from trainmaster.estimators.distribution import record
 from trainmaster.estimators.requirements import merge, read_conda, read_requirements
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.settings import Settings
+from trainmaster.job import THROW_AWAY
 
 
 def run_configuration(source_directory: str, settings: Settings) -> RunConfiguration:
@@ -23,7 +24,7 @@ def run_configuration(source_directory: str, settings: Settings) -> RunConfigura
     if settings.compute_target is not None:
         config.target = target_name("compute_target", settings.compute_target)
     else:
-        config.target = LOCAL
+        config.target = THROW_AWAY
     if settings.entry_script is not None:
         config.script = values.relative_path("entry_script", settings.entry_script)
     config.arguments = flat(values.mapping("script_params", settings.script_params))

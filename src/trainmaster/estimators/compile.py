@@ -70,6 +70,8 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
         framework=config.framework,
         communicator=config.communicator,
         use_gpu=bool(config.environment.docker.gpu_support),
+        vm_size=values.optional_text("amlcompute.vm_size", config.amlcompute.vm_size) or "",
+        vm_priority=values.optional_text("amlcompute.vm_priority", config.amlcompute.vm_priority) or "",
     )
 
 

@@ -43,8 +43,6 @@ def warn_about(settings: Settings) -> None:
             warn_deprecated(name, instead)
     if not settings.use_docker:
         warn_deprecated("use_docker=False", "leave it out")
-    if settings.compute_target is None:
-        warn(f"vm_size {settings.vm_size!r} without compute_target: the local target is used")
     _warn_ignored(settings)
 
 

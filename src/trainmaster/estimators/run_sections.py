@@ -13,7 +13,7 @@ class HistoryConfiguration:
 
 
 class AmlComputeConfiguration:
-    """The machine kind of a throw-away cluster; here a target has the size it has."""
+    """The machine kind of the cluster that is made for a run whose target is `amlcompute`."""
 
     def __init__(self) -> None:
         self.vm_size: str | None = None

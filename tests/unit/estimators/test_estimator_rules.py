@@ -269,7 +269,6 @@ IGNORED = [
         {"process_count_per_node": 3, "distributed_training": Mpi(2)},
         "process_count_per_node is ignored",
     ),
-    (Estimator, {"compute_target": None, "vm_size": "STANDARD_D2"}, "the local target is used"),
 ]
 
 
@@ -280,10 +279,9 @@ def test_what_is_ignored_is_said(make, kind, settings, message):
         make(kind, **settings)
 
 
-def test_vm_size_without_a_target_means_the_local_one(make):
-    with pytest.warns(UserWarning, match="vm_size"):
-        estimator = make(Estimator, compute_target=None, vm_size="STANDARD_D2")
-    assert estimator.compile({}).target == "local"
+def test_vm_size_without_a_target_means_a_cluster_for_the_run(make):
+    spec = make(Estimator, compute_target=None, vm_size="STANDARD_D2", vm_priority="lowpriority").compile({})
+    assert (spec.target, spec.vm_size, spec.vm_priority) == ("amlcompute", "STANDARD_D2", "lowpriority")
 
 
 def test_several_nodes_on_the_local_target_are_not_refused(make):
