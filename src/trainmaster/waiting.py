@@ -101,7 +101,7 @@ class GrowingText:
 
     def __init__(self, path: Path, mask: Callable[[], Mask] = Mask) -> None:
         """`mask` gives what has to be hidden as of now."""
-        self._path = path
+        self.path = path
         self._mask = mask
         self._begin(None)
 
@@ -111,11 +111,16 @@ class GrowingText:
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
+    @property
+    def begun(self) -> bool:
+        """Whether any of it was read."""
+        return self._offset > 0
+
     def new(self) -> Iterator[str]:
         """What was added since the last time, in parts."""
         # One that is just moved away has a successor the next time.
         with contextlib.suppress(FileNotFoundError):
-            if self._is_new(os.stat(self._path)):
+            if self._is_new(os.stat(self.path)):
                 yield from self._read()
 
     def _is_new(self, found: os.stat_result) -> bool:
@@ -124,7 +129,7 @@ class GrowingText:
         return found.st_size > self._offset
 
     def _read(self) -> Iterator[str]:
-        with open(self._path, "rb") as file:
+        with open(self.path, "rb") as file:
             self._is_new(os.fstat(file.fileno()))
             file.seek(self._offset)
             while block := file.read(_BLOCK):
@@ -136,13 +141,48 @@ class GrowingText:
                 yield self._decoder.decode(mask.hide_next(before, block))
 
 
+class RunTexts:
+    """The logs of a run by the identity of their files, which they keep when an attempt has failed and they move."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._mask = partial(mask_of, folder)
+        self._found: dict[int, GrowingText] = {}
+
+    def at(self, path: Path) -> GrowingText | None:
+        """The text of the file that is at `path` now; none if it was just moved away."""
+        try:
+            identity = os.stat(path).st_ino
+        except FileNotFoundError:
+            return None
+        text = self._found.setdefault(identity, GrowingText(path, self._mask))
+        text.path = path
+        return text
+
+
+def log_paths(folder: RunFolder) -> list[Path]:
+    """All logs by name; those of earlier attempts come before the current one's of the same name."""
+    try:
+        found = [*folder.logs.iterdir(), *folder.logs.glob("attempt_*/*")]
+    except FileNotFoundError:
+        return []
+    return sorted(found, key=lambda path: (path.name, _attempt(path)))
+
+
+def rank_logs(folder: RunFolder) -> list[tuple[int, Path]]:
+    """What each rank printed in each attempt, the first attempt first."""
+    found = ((_DRIVER_LOG.fullmatch(path.name), path) for path in log_paths(folder))
+    logs = [(int(match[1] or 0), path) for match, path in found if match]
+    return sorted(logs, key=lambda each: (_attempt(each[1]), each[0]))
+
+
 def driver_logs(folder: RunFolder) -> dict[int, Path]:
     """Where each rank that has begun prints to, lowest first."""
-    try:
-        found = ((_DRIVER_LOG.fullmatch(path.name), path) for path in folder.logs.iterdir())
-        return dict(sorted((int(match[1] or 0), path) for match, path in found if match))
-    except FileNotFoundError:
-        return {}
+    return dict(sorted(dict(rank_logs(folder)).items()))
+
+
+def _attempt(path: Path) -> float:
+    number = path.parent.name.removeprefix("attempt_")
+    return int(number) if number.isdecimal() else float("inf")
 
 
 class LogReader:
@@ -152,7 +192,7 @@ class LogReader:
         self.folder = folder
         self._rank = rank
         self._headings = headings
-        self._texts: dict[str, GrowingText] = {}
+        self._texts = RunTexts(folder)
 
     def show(self, show: Print) -> None:
         """Shows what is new."""
@@ -165,11 +205,7 @@ class LogReader:
         self.show(show)
 
     def _followed(self) -> list[Path]:
-        try:
-            found = sorted(self.folder.logs.iterdir())
-        except FileNotFoundError:
-            return []
-        return [path for path in found if self._wanted(path.name)]
+        return [path for path in log_paths(self.folder) if self._wanted(path.name)]
 
     def _wanted(self, name: str) -> bool:
         driver = _DRIVER_LOG.fullmatch(name)
@@ -178,12 +214,11 @@ class LogReader:
         return self._headings and _SYSTEM_LOG.fullmatch(name) is not None
 
     def _new_text(self, path: Path) -> Iterator[str]:
-        known = self._texts.get(path.name)
-        text = known or GrowingText(path, partial(mask_of, self.folder))
-        for number, part in enumerate(text.new()):
-            self._texts[path.name] = text
-            if known is None and number == 0 and self._headings:
-                heading = f"Streaming azureml-logs/{path.name}"
+        text = self._texts.at(path)
+        begun = text is not None and text.begun
+        for number, part in enumerate(text.new() if text else ()):
+            if number == 0 and not begun and self._headings:
+                heading = f"Streaming azureml-logs/{path.relative_to(self.folder.logs)}"
                 yield f"\n{heading}\n{'=' * len(heading)}\n\n"
             yield part
 

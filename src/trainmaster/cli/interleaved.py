@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import IO
 
 from trainmaster.cli.screen import paint
 from trainmaster.folders import RunFolder
-from trainmaster.masks import mask_of
-from trainmaster.waiting import GrowingText, Print, driver_logs
+from trainmaster.waiting import GrowingText, Print, RunTexts, rank_logs
 
 _STYLES = ("cyan", "yellow", "green", "blue")
 # A rank that never ends its line is not waited for beyond this: the text would fill the memory.
@@ -27,7 +25,8 @@ class Interleaved:
         self._names = names
         self._width = max(map(len, names), default=0)
         self._output = output
-        self._ranks: dict[int, RankLines] = {}
+        self._texts = RunTexts(folder)
+        self._lines: dict[int, RankLines] = {}
 
     def show(self, show: Print) -> None:
         """Shows the lines that are new and complete."""
@@ -38,12 +37,14 @@ class Interleaved:
         self._show(show, lambda rank: rank.rest())
 
     def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
-        for rank, path in driver_logs(self.folder).items():
-            if rank not in self._ranks:
-                self._ranks[rank] = RankLines(GrowingText(path, partial(mask_of, self.folder)))
+        for rank, path in rank_logs(self.folder):
+            found = self._texts.at(path)
+            if found is None:
+                continue
+            of_log = self._lines.setdefault(id(found), RankLines(found))
             prefix = self._prefix(rank)
             # One call for each look at a rank: a terminal is not drawn anew for every line.
-            text = "".join(f"{prefix}{line}\n" for line in lines(self._ranks[rank]))
+            text = "".join(f"{prefix}{line}\n" for line in lines(of_log))
             if text:
                 show(text)
 
@@ -53,20 +54,15 @@ class Interleaved:
 
 
 class RankLines:
-    """The lines of one rank, as they become complete."""
+    """The lines of one log, as they become complete."""
 
     def __init__(self, text: GrowingText) -> None:
         self._text = text
         self._begun = ""
-        self._of: int | None = None
 
     def new(self) -> Iterator[str]:
         """The complete lines, without their ends."""
         for text in self._text.new():
-            if self._begun and self._text.identity != self._of:
-                # The next attempt of a run that failed in the middle of a line.
-                yield from self._taken()
-            self._of = self._text.identity
             *complete, self._begun = (self._begun + text).split("\n")
             yield from map(visible, complete)
             if len(self._begun) > _LONGEST_LINE:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from trainmaster.cli.interleaved import Interleaved
+from trainmaster.dispatch.attempts import set_logs_apart
 from trainmaster.folders import RunFolder
 from trainmaster.waiting import GrowingText, LogReader, driver_logs
 
@@ -141,9 +143,29 @@ def test_another_attempt_does_not_go_on_in_the_line_of_the_one_before(folder: Ru
     screen = Screen(folder, "rank 0")
     write(folder, 0, "it fails in the mid")
     assert screen.new() == ""
-    (folder.logs / "70_driver_log_0.txt").rename(folder.logs / "kept.txt")
+    set_logs_apart(folder, "attempt 1 of 2 failed")
     write(folder, 0, "once more\n")
-    assert screen.new() == "[rank 0] it fails in the mid\n[rank 0] once more\n"
+    lines = ["it fails in the mid", "attempt 1 of 2 failed", "once more"]
+    assert screen.new() == "".join(f"[rank 0] {line}\n" for line in lines)
+
+
+def test_the_rest_of_a_failed_attempt_is_not_missed(folder: RunFolder) -> None:
+    write(folder, 1, "begins\n")
+    parts: list[str] = []
+    reader = LogReader(folder, 1, headings=False)
+    reader.show(parts.append)
+    write(folder, 1, "last words")
+    set_logs_apart(folder, "attempt 1 of 3 failed")
+    write(folder, 1, "never seen while it lasted\n")
+    set_logs_apart(replace(folder, attempt=2), "attempt 2 of 3 failed")
+    write(folder, 1, "works\n")
+    reader.finish(parts.append)
+    lines = ["begins", "last words", "attempt 1 of 3 failed", "never seen while it lasted", "attempt 2 of 3 failed"]
+    assert "".join(parts).splitlines() == [*lines, "works"]
+    again: list[str] = []
+    LogReader(folder, 1, headings=False).show(again.append)
+    assert "".join(again) == "".join(parts)
+    assert driver_logs(folder) == {1: folder.logs / "70_driver_log_1.txt"}
 
 
 def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
