@@ -23,6 +23,8 @@ from trainmaster.folders import WorkspaceFolder
 _START_LIMIT_SECONDS = 60.0
 _ATTEMPTS = 8
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
+# Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
+_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
 
 
 class Client:
@@ -232,7 +234,7 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
             sys.executable,
             [*dispatcher_command(folder), "--ready-fd", str(theirs)],
             # A job that uses the SDK must not have its marks on the dispatcher: those are ended with the job.
-            {name: value for name, value in os.environ.items() if name not in _MARKS},
+            {name: value for name, value in os.environ.items() if name not in (*_MARKS, *_COLOURS)},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
                 (os.POSIX_SPAWN_DUP2, words, 1),
