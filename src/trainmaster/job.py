@@ -192,6 +192,14 @@ def has_data(spec: JobSpec) -> bool:
     return bool(spec.data or spec.dataset_inputs or spec.dataset_outputs)
 
 
+def stores_of(spec: JobSpec) -> list[str]:
+    """The names of the datastores that a job needs; the default one has no name here."""
+    names = [each.datastore for each in spec.data]
+    names += [each.datastore for each in spec.dataset_outputs]
+    names += [source.store for given in spec.dataset_inputs for source in given.definition.sources]
+    return sorted({name for name in names if name})
+
+
 def dump_spec(spec: JobSpec) -> str:
     """`spec` as JSON text."""
     return json.dumps(to_plain(spec), indent=1, sort_keys=True)

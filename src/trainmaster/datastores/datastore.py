@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from trainmaster.datastores.paths import checked_name, shown, store_path
@@ -26,6 +27,7 @@ PathText = str | os.PathLike[str]
 
 # v1 notebooks look at these: the stores every workspace has keep the types they had.
 _V1_TYPES = {"workspaceblobstore": "AzureBlob", "workspacefilestore": "AzureFile"}
+_TABLES = "Read tables with pandas.read_sql and keep them with Dataset.Tabular.register_pandas_dataframe in a store"
 _TYPES = {"az": "AzureBlob", "abfs": "AzureBlob", "abfss": "AzureBlob", "s3": "S3", "gs": "GoogleStorage"}
 
 
@@ -39,7 +41,21 @@ class WorkspaceSide(Protocol):
     def _call(self, op: str, **args: Any) -> Any: ...
 
 
-class Datastore:
+class _ByStorage(type):
+    """Lets `Datastore(workspace, name)` give the class that belongs to the storage, as in v1."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        made = super().__call__(*args, **kwargs)
+        return Datastore.of_record(made.workspace, made._record) if cls is Datastore else made
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """That of the class itself, for people who ask for help."""
+        parameters = list(inspect.signature(cls.__init__).parameters.values())  # type: ignore[misc]
+        return inspect.Signature(parameters[1:])
+
+
+class Datastore(metaclass=_ByStorage):
     """A named storage: a folder, or any address that fsspec knows.
 
     store = Datastore.get_default(workspace)
@@ -63,7 +79,9 @@ class Datastore:
     @classmethod
     def of_record(cls, workspace: WorkspaceSide, record: DatastoreRecord) -> Datastore:
         """The datastore that `record` describes, without asking the workspace for it."""
-        store = cls.__new__(cls)
+        from trainmaster.datastores.azure_datastores import class_of
+
+        store = object.__new__(class_of(record))
         store._take(workspace, record)
         return store
 
@@ -105,6 +123,129 @@ class Datastore:
         workspace._call("datastores.put", record=to_plain(record), overwrite=overwrite)
         return Datastore.of_record(workspace, record)
 
+    @staticmethod
+    def register_azure_blob_container(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        container_name: str,
+        account_name: str,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        create_if_not_exists: bool = False,
+        skip_validation: bool = False,
+        blob_cache_timeout: int | None = None,
+        grant_workspace_access: bool = False,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+    ) -> Datastore:
+        """Give a container of Azure Blob Storage a name (needs the extra `azure`).
+
+        Without a token or key the credentials of this machine are used. The container is looked at first, unless
+        `skip_validation`; `endpoint` and `protocol` lead to another server that speaks the same way.
+        """
+        from trainmaster.datastores.azure import blob_container
+        from trainmaster.datastores.azure_containers import check_container
+
+        name = checked_name(datastore_name, "datastore")
+        container = blob_container(container_name, account_name, sas_token, account_key, protocol, endpoint)
+        if create_if_not_exists or not skip_validation:
+            check_container(container, create_if_not_exists)
+        return Datastore.register(workspace, name, container.url, container.options(), overwrite)
+
+    @staticmethod
+    def register_azure_file_share(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        file_share_name: str,
+        account_name: str,
+        sas_token: str | None = None,
+        account_key: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        create_if_not_exists: bool = False,
+        skip_validation: bool = False,
+    ) -> NoReturn:
+        """Not here: nothing below fsspec speaks to file shares with a key or token."""
+        _not_here("azure_file_share", "Mount the share on this machine and register that folder")
+
+    @staticmethod
+    def register_azure_data_lake(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        store_name: str,
+        tenant_id: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        resource_url: str | None = None,
+        authority_url: str | None = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        overwrite: bool = False,
+        grant_workspace_access: bool = False,
+    ) -> NoReturn:
+        """Not here: that service has ended."""
+        _not_here("azure_data_lake", "That service has ended; register where its data went")
+
+    @staticmethod
+    def register_azure_data_lake_gen2(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        filesystem: str,
+        account_name: str,
+        tenant_id: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        resource_url: str | None = None,
+        authority_url: str | None = None,
+        protocol: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        grant_workspace_access: bool = False,
+    ) -> Datastore:
+        """Give a filesystem of Data Lake Storage Gen2 a name; it is reached as the blob container that it is."""
+        from trainmaster.datastores.azure import blob_container
+
+        name = checked_name(datastore_name, "datastore")
+        container = blob_container(filesystem, account_name, None, None, protocol, endpoint)
+        principal = {"tenant_id": tenant_id, "client_id": client_id, "client_secret": client_secret}
+        options = {**container.options(), **{key: value for key, value in principal.items() if value}}
+        return Datastore.register(workspace, name, container.url, options, overwrite)
+
+    @staticmethod
+    def register_azure_sql_database(
+        workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any
+    ) -> NoReturn:
+        """Not here: databases are no storages of files."""
+        _not_here("azure_sql_database", _TABLES)
+
+    @staticmethod
+    def register_azure_postgre_sql(
+        workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any
+    ) -> NoReturn:
+        """Not here: databases are no storages of files."""
+        _not_here("azure_postgre_sql", _TABLES)
+
+    @staticmethod
+    def register_azure_my_sql(workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not here: databases are no storages of files."""
+        _not_here("azure_my_sql", _TABLES)
+
+    @staticmethod
+    def register_dbfs(workspace: WorkspaceSide, datastore_name: str) -> NoReturn:
+        """Not here."""
+        _not_here("dbfs", "Register an address that fsspec knows, such as dbfs://")
+
+    @staticmethod
+    def register_hdfs(workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not here."""
+        _not_here("hdfs", "Register the address, such as hdfs://namenode/folder")
+
     def set_as_default(self) -> None:
         """Make this the workspace's default datastore."""
         self.workspace._call("datastores.set_default", name=self.name)
@@ -121,7 +262,7 @@ class Datastore:
         show_progress: bool = True,
     ) -> DataReference:
         """Copy the files of a folder to `target_path`; files that are there stay, unless `overwrite`."""
-        storage = self._storage()
+        storage = self.storage()
         # Uploading '.' must not take the store itself along, which may lie in there.
         sources = sources_in(Path(src_dir), except_for=storage.local_path())
         return self._upload(storage, sources, target_path, overwrite, show_progress)
@@ -135,7 +276,7 @@ class Datastore:
         show_progress: bool = True,
     ) -> DataReference:
         """Copy the listed files to `target_path`, by their paths from `relative_root` or common folder."""
-        return self._upload(self._storage(), sources_of(files, relative_root), target_path, overwrite, show_progress)
+        return self._upload(self.storage(), sources_of(files, relative_root), target_path, overwrite, show_progress)
 
     def download(
         self,
@@ -148,7 +289,7 @@ class Datastore:
         target = Path(target_path)
         if target.exists() and not target.is_dir():
             raise UserErrorException(f"The target of a download, {shown(target)}, is not a folder")
-        storage = self._storage()
+        storage = self.storage()
         files = [(file, target / file.path) for file in files_by_prefix(storage, store_path(prefix))]
         return download(storage, files, overwrite, _say(show_progress), f"datastore {self.name!r}")
 
@@ -175,10 +316,7 @@ class Datastore:
     @property
     def datastore_type(self) -> str:
         """`AzureBlob` for the workspace's own store, as in v1; else `Folder`, `S3`, ... or the protocol."""
-        if self.name in _V1_TYPES:
-            return _V1_TYPES[self.name]
-        protocol = protocol_of(self.url)
-        return "Folder" if local_folder(self.url) else _TYPES.get(protocol, protocol)
+        return storage_type(self.name, self.url)
 
     @property
     def account_name(self) -> str:
@@ -197,7 +335,8 @@ class Datastore:
         self.url = record.url
         self._record = record
 
-    def _storage(self) -> Storage:
+    def storage(self) -> Storage:
+        """The files of it, to be listed and copied."""
         return open_storage(self.url, self._record.options)
 
     def _upload(
@@ -216,6 +355,20 @@ class Datastore:
     def __repr__(self) -> str:
         # Never the options: they may hold keys.
         return f"Datastore(name={self.name!r}, url={shown_url(self.url)!r})"
+
+
+def storage_type(name: str, url: str) -> str:
+    """v1's type of the storage at `url`; the stores of every workspace have that of their names."""
+    if name in _V1_TYPES:
+        return _V1_TYPES[name]
+    protocol = protocol_of(url)
+    return "Folder" if local_folder(url) else _TYPES.get(protocol, protocol)
+
+
+def _not_here(kind: str, instead: str) -> NoReturn:
+    raise NotImplementedError(
+        f"Datastore.register_{kind} is not part of Trainmaster. {instead}: Datastore.register(workspace, name, url)."
+    )
 
 
 def _say(show_progress: bool) -> Say:

@@ -34,6 +34,9 @@ _PACKAGES = {
     "webhdfs": "requests",
     "hf": "huggingface_hub",
 }
+# Options that name things and open nothing.
+_PUBLIC = frozenset({"account_name", "account_host", "endpoint_url", "region_name"})
+_INSTALL = {"adlfs": "pip install 'trainmaster[azure]'"}
 _REFUSED = re.compile(r"credential|forbidden|denied|unauthori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
 
 
@@ -87,6 +90,17 @@ class RemoteStorage:
                 self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._filesystem.put_file(str(local), target)
 
+    def root_exists(self) -> bool:
+        """Whether the bucket or container itself is there."""
+        with self._explained("opened", ""):
+            self._filesystem.invalidate_cache()
+            return bool(self._filesystem.exists(self._root))
+
+    def make_root(self) -> None:
+        """Make the bucket or container."""
+        with self._explained("made", ""):
+            self._filesystem.mkdir(self._root)
+
     def local_path(self) -> Path | None:
         """None: it lies elsewhere."""
         return None
@@ -117,12 +131,14 @@ def check_driver(url: str) -> None:
     try:
         fsspec.get_filesystem_class(protocol)
     except ImportError as error:
-        package = _PACKAGES.get(protocol)
+        package = _PACKAGES.get(protocol, "the package named above")
         raise DatastoreException(
             f"{shown_url(url)} needs a package that is not installed",
             inner_exception=error,
             cause=str(error),
-            hint=f"pip install {package}" if package else "Install the package named above.",
+            hint=_INSTALL.get(package or "", f"pip install {package}")
+            if package
+            else "Install the package named above.",
         ) from error
     except ValueError as error:
         raise DatastoreException(
@@ -155,7 +171,16 @@ def _hint(error: Exception) -> str:
 
 def _without_secrets(text: str, url: str, options: dict[str, Any]) -> str:
     text = text.replace(url, shown_url(url))
-    for value in options.values():
-        if isinstance(value, str) and len(value) >= 6:
-            text = text.replace(value, "***")
+    for value in _secret_texts(options):
+        text = text.replace(value, "***")
     return text
+
+
+def _secret_texts(options: dict[str, Any]) -> Iterator[str]:
+    for name, value in options.items():
+        if name in _PUBLIC or not isinstance(value, str) or len(value) < 6:
+            continue
+        yield value
+        if name == "connection_string":
+            parts = (part.partition("=") for part in value.split(";"))
+            yield from (secret for key, _, secret in parts if key in ("AccountKey", "SharedAccessSignature") and secret)

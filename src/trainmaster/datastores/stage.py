@@ -14,9 +14,9 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from trainmaster.datastores.dataplan import DataPlan, Link, Transfer, read_plan
+from trainmaster.datastores.dataplan import DataPlan, Gather, Link, Transfer, read_plan
 from trainmaster.datastores.paths import shown
 from trainmaster.datastores.progress import Say, say_aloud
 from trainmaster.datastores.sources import Source, Sources, sources_in
@@ -24,6 +24,9 @@ from trainmaster.datastores.storage import Storage, StoredFile, open_storage
 from trainmaster.datastores.transfer import download, upload
 from trainmaster.errors import AzureMLException, DatastoreException
 from trainmaster.orphans import die_with
+from trainmaster.plain import to_plain
+from trainmaster.runtime.dataset_files import LocalTree, WebFiles, find_files, matcher, selected
+from trainmaster.runtime.dataset_views import copy_files, show_files, shown_sources
 
 
 def main(arguments: list[str]) -> int:
@@ -53,6 +56,8 @@ def before(plan: DataPlan, say: Say) -> None:
         _link(link, say)
     for transfer in plan.downloads:
         _bring(transfer, _open(plan, transfer), say)
+    for gather in plan.gathers:
+        _gather(gather, plan, say)
 
 
 def after(plan: DataPlan, say: Say) -> None:
@@ -75,6 +80,32 @@ def _bring(transfer: Transfer, storage: Storage, say: Say) -> None:
     download(storage, [(file, _local_of(file, transfer)) for file in files], transfer.overwrite, say, where)
 
 
+def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
+    """The files of a dataset, each at its name: linked if they lie here and may be, else copied."""
+
+    def open_place(key: tuple[str, str]) -> Any:
+        kind, name = key
+        if kind == "store":
+            return open_storage(plan.stores[name].url, plan.stores[name].options)
+        return WebFiles(name) if kind == "web" else LocalTree()
+
+    sources = [to_plain(source) for source in gather.sources]
+    files = selected(find_files(sources, open_place), gather.steps)
+    if not files:
+        raise DatastoreException(
+            f"There is nothing at {shown_sources(sources)}", hint="Upload it first, or correct the path of the dataset."
+        )
+    _make(Path(gather.local))
+    pairs = [(file, f"{gather.local}/{file.name}") for file in files]
+    # What is there already is complete: the stage may have been killed on its way.
+    missing = [pair for pair in pairs if not os.path.exists(pair[1])]
+    if gather.copy:
+        copy_files(missing)
+    else:
+        show_files(missing)
+    say(f"Brought in {len(files)} files of {shown_sources(sources)}")
+
+
 def _is_empty_folder(transfer: Transfer, storage: Storage) -> bool:
     root = storage.local_path()
     return not transfer.path if root is None else (root / transfer.path).is_dir()
@@ -94,6 +125,10 @@ def _take_back(transfer: Transfer, storage: Storage, say: Say) -> None:
     else:
         say(f"Nothing to upload to datastore {transfer.store!r}: the script did not write {shown(local)}")
         return
+    if transfer.globs:
+        chosen = [matcher(glob) for glob in transfer.globs]
+        files = tuple(file for file in sources.files if any(fits(file.path) for fits in chosen))
+        sources = Sources(files, sources.left_out)
     upload(storage, sources, transfer.path, transfer.overwrite, say, f"datastore {transfer.store!r}")
 
 

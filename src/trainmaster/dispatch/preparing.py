@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
 from trainmaster.errors import AzureMLException, EnvironmentException
 from trainmaster.folders import RunFolder
-from trainmaster.job import JobSpec
+from trainmaster.job import JobSpec, has_data
 from trainmaster.records import RunRecord
 
 if TYPE_CHECKING:
@@ -53,13 +54,13 @@ async def prepare_again(
 ) -> Preparation:
     """The same for another attempt, which finds the data as the one before left it."""
     ready = await _environment(record, spec, yard, sources, say)
-    data = read_plan(yard.folder.run(record.id).data_plan) if spec.data else None
+    data = read_plan(yard.folder.run(record.id).data_plan) if has_data(spec) else None
     return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
 
 
 async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:
     """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
-    if not spec.data:
+    if not has_data(spec):
         return ""
     folder = yard.folder.run(record.id)
     try:
@@ -71,12 +72,14 @@ async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:
 
 
 def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
-    if not spec.data:
+    if not has_data(spec):
         return None
     stores = {store.name: store for store in yard.store.list_datastores()}
-    plan = plan_data(spec.data, stores, folder.path, folder.code)
+    plan = plan_data(spec.data, stores, folder.path, folder.code, spec.dataset_inputs, spec.dataset_outputs)
     folder.path.mkdir(parents=True, exist_ok=True)
     write_plan(plan, folder.data_plan)
+    if plan.inputs or plan.outputs:
+        folder.datasets.write_text(json.dumps({"inputs": plan.inputs, "outputs": plan.outputs}, indent=1))
     return plan
 
 

@@ -49,6 +49,7 @@ class Service:
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._store = yard.store
+        self._datasets = Datasets(yard.store)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,
@@ -81,17 +82,23 @@ class Service:
             "environments.get": self.get_environment,
             "environments.list": self.list_environments,
             "environments.label": self.label_environment,
-            "datastores.list": self.list_datastores,
-            "datastores.get": self.get_datastore,
             "secrets.put": self._yard.secrets.put,
             "secrets.get": self._yard.secrets.get,
             "secrets.delete": self._yard.secrets.delete,
             "secrets.list": self._yard.secrets.names,
             "secrets.fetch": self.fetch_secrets,
             "secrets.masks": self.secret_masks,
+            "datastores.list": self.list_datastores,
+            "datastores.get": self.get_datastore,
             "datastores.put": self.put_datastore,
             "datastores.delete": self.delete_datastore,
             "datastores.set_default": self.set_default_datastore,
+            "datasets.register": self._datasets.register,
+            "datasets.get": self._datasets.get,
+            "datasets.list": self._datasets.list,
+            "datasets.update": self._datasets.update,
+            "datasets.delete": self._datasets.delete,
+            "datasets.locate": self._datasets.locate,
         }
 
     async def call(self, op: str, args: Mapping[str, Any]) -> Any:
@@ -140,6 +147,7 @@ class Service:
         known = self._store.get_run(record.id)
         if known is None:
             self._check_can_run(record)
+            save_inputs(load_spec(record.spec), self._store)
             warnings = (*record.warnings, *self._doubts(record))
             known = self._store.insert_run(
                 replace(record, status=Status.NOT_STARTED, warnings=warnings, target=self._target_of(record).name)
@@ -158,11 +166,10 @@ class Service:
                 hint=f'Say "strict": false in {self._yard.folder.vm_sizes} to run on the CPU.',
             )
         stores = {store.name for store in self._store.list_datastores()}
-        for binding in spec.data:
-            # An empty name means the default one.
-            if binding.datastore and binding.datastore not in stores:
+        for name in stores_of(spec):
+            if name not in stores:
                 raise DatastoreException(
-                    f"there is no datastore '{binding.datastore}' in this workspace",
+                    f"there is no datastore '{name}' in this workspace",
                     hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
                 )
 
@@ -334,14 +341,6 @@ class Service:
         self.get_environment(name, version)
         return self._store.label_environment(name, version, labels)
 
-    # Datastores
-
-    def list_datastores(self) -> list[DatastoreRecord]:
-        return self._store.list_datastores()
-
-    def get_datastore(self, name: str | None = None) -> DatastoreRecord | None:
-        stores = self._store.list_datastores()
-        return next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
     # Secrets
 
     def fetch_secrets(self, run_id: str, names: list[str]) -> dict[str, str | None]:
@@ -356,6 +355,14 @@ class Service:
         self._run(run_id)
         return self._yard.secrets.masks(self._yard.folder.run(run_id))
 
+    # Datastores
+
+    def list_datastores(self) -> list[DatastoreRecord]:
+        return self._store.list_datastores()
+
+    def get_datastore(self, name: str | None = None) -> DatastoreRecord | None:
+        stores = self._store.list_datastores()
+        return next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
 
     def put_datastore(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())

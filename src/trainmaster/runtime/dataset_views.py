@@ -179,6 +179,16 @@ class MountContext:
         return self._wanted
 
 
+def check_there(sources, open_place):
+    """Refuses sources of which one has no files."""
+    for source in sources:
+        if not find_files([source], open_place):
+            raise UserErrorException(
+                "there is nothing at {}".format(shown_sources([source])),
+                hint="Upload the files first, or correct the path; validate=False makes the dataset anyway.",
+            )
+
+
 def show_files(pairs):
     """Each file at its path: by a link where it lies on this machine, else by a copy."""
     away = []

@@ -4,8 +4,10 @@ import json
 import os
 
 from trainmaster.errors import RunEnvironmentException, UserErrorException
+from trainmaster.runtime.dataset_factories import FileFactory, TabularFactory
 from trainmaster.runtime.dataset_files import LocalTree, WebFiles
-from trainmaster.runtime.dataset_views import FileView, TableView
+from trainmaster.runtime.dataset_sources import sources_of
+from trainmaster.runtime.dataset_views import FileView, TableView, check_there
 
 _ANSWER_SECONDS = 60
 
@@ -64,8 +66,27 @@ class TabularDataset(JobDataset, TableView):
     """A dataset of tables."""
 
 
+class FileDatasetFactory(FileFactory):
+    """Makes datasets of files of this machine or the web; also `Dataset.File`."""
+
+    @classmethod
+    def _made(cls, kind, path, validate, reader):
+        return _of_paths(kind, path, validate, reader)
+
+
+class TabularDatasetFactory(TabularFactory):
+    """Makes datasets of tables of this machine or the web; also `Dataset.Tabular`."""
+
+    @classmethod
+    def _made(cls, kind, path, validate, reader):
+        return _of_paths(kind, path, validate, reader)
+
+
 class Dataset:
     """The datasets of the workspace, from inside a job."""
+
+    File = FileDatasetFactory
+    Tabular = TabularDatasetFactory
 
     @staticmethod
     def get_by_name(workspace, name, version="latest", **kwargs):
@@ -111,6 +132,14 @@ def job_data():
         return {"inputs": {}, "outputs": {}}
     with open(path) as file:
         return json.load(file)
+
+
+def _of_paths(kind, path, validate, reader):
+    definition = {"kind": kind, "sources": sources_of(path), "reader": reader, "steps": []}
+    made = _made({"id": None, "definition": definition})
+    if validate:
+        check_there(definition["sources"], made._open_place)
+    return made
 
 
 def _made(facts):
