@@ -23,6 +23,14 @@ def register_model() -> NoReturn:
     raise refusal("run.register_model", *LATER["Model"])
 
 
+def connections(method: str) -> NoReturn:
+    """External connections were Azure's; what they hold are an address and a secret."""
+    raise NotImplementedError(
+        f"workspace.{method}: there are no connections here. "
+        "Keep the secret with workspace.get_default_keyvault().set_secret(name, value)."
+    )
+
+
 def mlflow_tracking() -> NoReturn:
     """MLflow speaks to a server."""
     raise NotImplementedError(

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
-import re
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from trainmaster import not_yet
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.workspace_files import (
+    change_identity,
+    check_workspace_name,
+    find_config,
+    make_once,
+    make_workspace,
+    named_folder,
+    read_config,
+    read_identity,
+)
 
 if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget
@@ -24,9 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
-_CONFIG_FOLDERS = (".azureml", "aml_config", ".")
-_CONFIG_NAMES = ("config.json", "project.json")
 _DEFAULT_NAME = "default"
 
 
@@ -37,8 +43,22 @@ class Named(dict[str, T], Generic[T]):
         return self
 
 
+class _DefaultCluster:
+    """The description of a default cluster, made when it is asked for."""
+
+    def __init__(self, vm_size: str) -> None:
+        self._vm_size = vm_size
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        from trainmaster.compute import AmlCompute
+
+        return AmlCompute.provisioning_configuration(vm_size=self._vm_size, max_nodes=2)
+
+
 class Workspace:
-    """A workspace that exists. `Workspace.create` makes one, `Workspace.from_config` finds the one of this project.
+    """A workspace: a folder, by its name or its path. One that is named and not there yet is made, and that is said.
+
+    The name alone decides which workspace it is; subscription and resource group are kept and shown.
 
     >>> ws = Workspace.from_config()                        # doctest: +SKIP
     >>> run = Experiment(ws, "first").submit(estimator)     # doctest: +SKIP
@@ -55,12 +75,20 @@ class Workspace:
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> None:
-        folder = WorkspaceFolder(Path(path).resolve() if path is not None else named_folder(workspace_name))
+        if path is not None:
+            folder = WorkspaceFolder(Path(path).resolve())
+        else:
+            folder = WorkspaceFolder(named_folder(workspace_name))
+            facts = {"subscription_id": subscription_id, "resource_group": resource_group, "tags": tags}
+            make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
         self._identity = read_identity(folder)
         self._folder = folder
         self._client = Client(folder)
         self._subscription = subscription_id or str(self._identity.get("subscription_id", ""))
         self._group = resource_group or str(self._identity.get("resource_group", ""))
+
+    DEFAULT_CPU_CLUSTER_CONFIGURATION = _DefaultCluster("STANDARD_DS2_V2")
+    DEFAULT_GPU_CLUSTER_CONFIGURATION = _DefaultCluster("STANDARD_NC6")
 
     @staticmethod
     def create(
@@ -73,15 +101,30 @@ class Workspace:
         sku: str = "basic",
         tags: dict[str, str] | None = None,
         friendly_name: str | None = None,
-        *,
-        path: str | os.PathLike[str] | None = None,
+        storage_account: str | None = None,
+        key_vault: str | None = None,
+        app_insights: str | None = None,
+        container_registry: str | None = None,
+        adb_workspace: str | None = None,
+        primary_user_assigned_identity: str | None = None,
+        cmk_keyvault: str | None = None,
+        resource_cmk_uri: str | None = None,
+        hbi_workspace: bool = False,
+        default_cpu_compute_target: Any = None,
+        default_gpu_compute_target: Any = None,
+        private_endpoint_config: Any = None,
+        private_endpoint_auto_approval: bool = True,
         exist_ok: bool = False,
         show_output: bool = True,
-        **azure_only: Any,
+        user_assigned_identity_for_cmk_encryption: str | None = None,
+        system_datastores_auth_mode: str = "accessKey",
+        v1_legacy_mode: bool | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
     ) -> Workspace:
         """Makes a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
 
-        The other parameters are v1's; those that only mean something in Azure are accepted and not used.
+        The other parameters are v1's; those that only mean something in Azure are recorded (see `get_details`).
         """
         check_workspace_name(name)
         folder = WorkspaceFolder(Path(path).resolve() if path is not None else named_folder(name))
@@ -89,6 +132,18 @@ class Workspace:
             raise WorkspaceException(
                 f"there is a workspace in {folder.path} already", hint="Give exist_ok=True to open it."
             )
+        azure = {
+            "storageAccount": storage_account,
+            "keyVault": key_vault,
+            "applicationInsights": app_insights,
+            "containerRegistry": container_registry,
+            "adbWorkspace": adb_workspace,
+            "primaryUserAssignedIdentity": primary_user_assigned_identity,
+            "cmkKeyvault": cmk_keyvault,
+            "resourceCmkUri": resource_cmk_uri,
+            "hbiWorkspace": hbi_workspace or None,
+            "v1LegacyMode": v1_legacy_mode,
+        }
         make_workspace(
             folder,
             {
@@ -98,6 +153,7 @@ class Workspace:
                 "location": location or "local",
                 "friendly_name": friendly_name or name,
                 "tags": tags or {},
+                "azure": {key: value for key, value in azure.items() if value is not None},
             },
         )
         workspace = Workspace(path=folder.path)
@@ -105,6 +161,9 @@ class Workspace:
         workspace._call("status")
         if show_output:
             print(f"Workspace '{workspace.name}' is in {folder.path}")
+        for kind, configuration in (("cpu", default_cpu_compute_target), ("gpu", default_gpu_compute_target)):
+            if configuration is not None:
+                workspace._make_default_cluster(kind, configuration)
         return workspace
 
     @staticmethod
@@ -117,13 +176,16 @@ class Workspace:
         """
         config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
         if config is not None:
-            return _configured(config)
+            facts, place = read_config(config)
+            name = facts["name"] if place is None else ""
+            subscription, group = facts.get("subscription_id", ""), facts.get("resource_group", "")
+            return Workspace(subscription, group, name, path=place)
         if path is not None:
             raise UserErrorException(
                 f"no workspace config file was found in {path} or above it",
                 hint="Write one with ws.write_config(path=...), or call from_config() for the default workspace.",
             )
-        return _made_on_first_use(named_folder(_DEFAULT_NAME), {"name": _DEFAULT_NAME})
+        return Workspace(workspace_name=_DEFAULT_NAME)
 
     @staticmethod
     def get(
@@ -137,7 +199,7 @@ class Workspace:
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Workspace:
-        """Opens a workspace by its name, or by its folder."""
+        """Opens a workspace by its name, made on first use, or by its folder."""
         return Workspace(subscription_id or "", resource_group or "", name, path=path)
 
     @staticmethod
@@ -197,6 +259,21 @@ class Workspace:
         """The labels given at creation."""
         return dict(self._identity.get("tags", {}))
 
+    @property
+    def description(self) -> str:
+        """A text about it."""
+        return str(self._identity.get("description", ""))
+
+    @property
+    def discovery_url(self) -> str:
+        """Where the workspace is."""
+        return self.path.as_uri()
+
+    @property
+    def service_context(self) -> None:
+        """Nothing: there is no service."""
+        return None
+
     def get_details(self) -> dict[str, Any]:
         """The workspace as a dict."""
         return {
@@ -206,10 +283,65 @@ class Workspace:
             "type": "trainmaster.workspace",
             "tags": self.tags,
             "sku": self.sku,
+            "workspaceid": self._identity["id"],
+            "description": self.description,
             "friendlyName": self._identity.get("friendly_name", self.name),
             "creationTime": self._identity.get("created_at"),
+            "containerRegistry": None,
+            "keyVault": None,
+            "applicationInsights": None,
+            "storageAccount": None,
+            "hbiWorkspace": False,
+            "discoveryUrl": self.discovery_url,
             "path": str(self.path),
+            **self._identity.get("azure", {}),
         }
+
+    def update(
+        self,
+        friendly_name: str | None = None,
+        description: str | None = None,
+        tags: dict[str, str] | None = None,
+        image_build_compute: str | None = None,
+        service_managed_resources_settings: Any = None,
+        primary_user_assigned_identity: str | None = None,
+        allow_public_access_when_behind_vnet: bool | None = None,
+        v1_legacy_mode: bool | None = None,
+    ) -> dict[str, Any]:
+        """Changes the friendly name, the description or the tags; what is left out stays. The details as they are then.
+
+        What only means something in Azure is recorded.
+        """
+        if tags is not None and not isinstance(tags, dict):
+            raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
+        azure = {
+            "imageBuildCompute": image_build_compute,
+            "primaryUserAssignedIdentity": primary_user_assigned_identity,
+            "allowPublicAccessWhenBehindVnet": allow_public_access_when_behind_vnet,
+            "v1LegacyMode": v1_legacy_mode,
+        }
+        given = {"friendly_name": friendly_name, "description": description, "tags": tags}
+        recorded = {key: value for key, value in azure.items() if value is not None}
+        changes = {key: value for key, value in given.items() if value is not None}
+        self._identity = change_identity(
+            self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **recorded}}
+        )
+        return self.get_details()
+
+    def delete(self, delete_dependent_resources: bool = False, no_wait: bool = False) -> None:
+        """Removes the workspace with its runs, environments and secrets; refused while runs go.
+
+        The files of its default datastore stay in its folder unless `delete_dependent_resources`; files that are not
+        the workspace's own always stay.
+        """
+        from trainmaster.workspace_removal import remove_workspace
+
+        remove_workspace(self._folder, self._client, keep_data=not delete_dependent_resources)
+
+    @staticmethod
+    def setup() -> Workspace:
+        """The workspace of this folder: v1 asked which one, here there is nothing to ask."""
+        return Workspace.from_config()
 
     @property
     def experiments(self) -> Named[Experiment]:
@@ -286,6 +418,69 @@ class Workspace:
 
         return Run.get(self, run_id)
 
+    # What only means something in Azure
+
+    def update_dependencies(self, container_registry: str | None = None, force: bool = False) -> Workspace:
+        """Nothing: a workspace here depends on nothing else."""
+        return self
+
+    def sync_keys(self, no_wait: bool = False) -> None:
+        """Nothing: there are no keys of other services."""
+
+    def list_keys(self) -> dict[str, Any]:
+        """Nothing: there are no keys of other services."""
+        return {}
+
+    def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
+        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
+        self._call("status")
+        return {}
+
+    @property
+    def private_endpoints(self) -> Named[Any]:
+        """None: there is no network between you and the workspace."""
+        return Named()
+
+    @property
+    def linked_services(self) -> Named[Any]:
+        """None: there are no services of Azure here."""
+        return Named()
+
+    def add_private_endpoint(
+        self,
+        private_endpoint_config: Any,
+        private_endpoint_auto_approval: bool = True,
+        location: str | None = None,
+        show_output: bool = True,
+        tags: dict[str, str] | None = None,
+    ) -> None:
+        """Nothing: there is no network between you and the workspace."""
+
+    def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
+        """Nothing: there is none."""
+
+    def set_connection(self, name: str, category: str, target: str, authType: str, value: str) -> NoReturn:
+        """Not here."""
+        not_yet.connections("set_connection")
+
+    def list_connections(self, category: str | None = None, target: str | None = None) -> builtins.list[Any]:
+        """None: there are no connections here."""
+        return []
+
+    def get_connection(self, name: str) -> NoReturn:
+        """Not here."""
+        not_yet.connections("get_connection")
+
+    def delete_connection(self, name: str) -> NoReturn:
+        """Not here."""
+        not_yet.connections("delete_connection")
+
+    def _make_default_cluster(self, kind: str, configuration: Any) -> None:
+        from trainmaster.compute import ComputeTarget
+
+        if f"{kind}-cluster" not in self.compute_targets:
+            ComputeTarget.create(self, f"{kind}-cluster", configuration)
+
     def _call(self, op: str, **args: Any) -> Any:
         return self._client.call(op, **args)
 
@@ -294,114 +489,3 @@ class Workspace:
             f"Workspace.create(name='{self.name}', subscription_id='{self.subscription_id}', "
             f"resource_group='{self.resource_group}')"
         )
-
-
-def named_folder(name: str) -> Path:
-    """The folder of the workspace with this name."""
-    check_workspace_name(name)
-    return home() / "workspaces" / name
-
-
-def check_workspace_name(name: str) -> None:
-    """Refuses what cannot be a workspace's name."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UserErrorException(
-            f"{str(name)[:60]!r} cannot be the name of a workspace",
-            hint="Use 3 to 33 letters, digits, dashes or underscores, a letter or digit first.",
-        )
-
-
-def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
-    """The facts in workspace.json."""
-    try:
-        identity = json.loads(folder.identity.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise WorkspaceException(
-            f"there is no workspace in {folder.path}",
-            hint="Make it with Workspace.create(name=..., path=...), or check TRAINMASTER_HOME.",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
-    if not isinstance(identity, dict) or not {"name", "id"} <= identity.keys():
-        raise WorkspaceException(f"{folder.identity} is not the identity of a workspace")
-    return identity
-
-
-def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
-    """The folder and its identity; harmless where one is already, also when two do it at once."""
-    if folder.identity.exists():
-        return
-    import uuid
-
-    identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
-    try:
-        # Its owner's alone: job specifications may hold what others should not read.
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
-        draft.write_text(json.dumps(identity, indent=1) + "\n")
-        try:
-            os.link(draft, folder.identity)
-        except FileExistsError:
-            pass
-        finally:
-            draft.unlink()
-    except OSError as error:
-        raise WorkspaceException(f"no workspace can be made in {folder.path}", cause=str(error)) from None
-
-
-def find_config(start: Path, file_name: str | None = None) -> Path | None:
-    """The nearest config file from `start` upward; `start` itself if it is a file."""
-    if start.is_file():
-        return start
-    names = (file_name,) if file_name else _CONFIG_NAMES
-    for folder in (start.resolve(), *start.resolve().parents):
-        for place in _CONFIG_FOLDERS:
-            for name in names:
-                if _is_config(folder / place / name):
-                    return folder / place / name
-    return None
-
-
-def _is_config(file: Path) -> bool:
-    """Whether it is ours: many projects have a config.json of their own."""
-    if not file.is_file():
-        return False
-    if file.parent.name in _CONFIG_FOLDERS:
-        return True
-    try:
-        data = json.loads(file.read_text())
-    except (OSError, ValueError):
-        return False
-    return isinstance(data, dict) and ("workspace_name" in data or "Scope" in data)
-
-
-def _configured(config: Path) -> Workspace:
-    try:
-        data = json.loads(config.read_text())
-    except (OSError, ValueError) as error:
-        raise UserErrorException(f"{config} cannot be read", cause=str(error)) from None
-    name = _name_in(data)
-    if not name:
-        raise UserErrorException(f"{config} names no workspace", hint="It needs the key 'workspace_name'.")
-    facts = {key: str(data[key]) for key in ("subscription_id", "resource_group") if data.get(key)}
-    if data.get("path"):
-        # Written by us: a workspace that is not there any more is missed, not silently replaced by an empty one.
-        place = config.resolve().parent / str(data["path"])
-        return Workspace(facts.get("subscription_id", ""), facts.get("resource_group", ""), path=place)
-    return _made_on_first_use(named_folder(name), {"name": name, **facts})
-
-
-def _name_in(data: Any) -> str:
-    if not isinstance(data, dict):
-        return ""
-    if "Scope" in data:
-        return str(data["Scope"]).rstrip("/").rsplit("/", 1)[-1]
-    return str(data.get("workspace_name") or "")
-
-
-def _made_on_first_use(path: Path, facts: dict[str, Any]) -> Workspace:
-    folder = WorkspaceFolder(path)
-    if not folder.identity.exists():
-        make_workspace(folder, {"location": "local", **facts})
-        print(f"Made workspace '{facts['name']}' in {path}")
-    return Workspace(path=path)

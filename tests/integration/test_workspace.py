@@ -65,7 +65,7 @@ def test_no_workspace_there(tmp_path):
     with pytest.raises(WorkspaceException, match="there is no workspace"):
         Workspace(path=tmp_path / "nowhere")
     with pytest.raises(WorkspaceException, match="there is no workspace"):
-        Workspace.get("unknown")
+        Workspace.get("unknown", path=tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
 
 

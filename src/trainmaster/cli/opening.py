@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import sys
 from pathlib import Path
 
-from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.errors import RunNotFoundException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import RunQuery, RunRecord
-from trainmaster.workspace import Workspace, find_config, named_folder
+from trainmaster.workspace import Workspace
+from trainmaster.workspace_files import find_config, named_folder, read_config
 
 _NEWEST = re.compile(r"@([1-9]\d{0,3})")
 _PAGE = 1000
@@ -44,13 +44,8 @@ def _given_folder(given: str) -> Path:
 
 
 def _configured_folder(config: Path) -> Path:
-    try:
-        data = json.loads(config.read_text())
-        if data.get("path"):
-            return Path(data["path"]).resolve()
-        return named_folder(data.get("workspace_name") or str(data["Scope"]).rstrip("/").rsplit("/", 1)[-1])
-    except (OSError, ValueError, KeyError, AttributeError) as error:
-        raise UserErrorException(f"{config} names no workspace", cause=str(error)) from None
+    facts, place = read_config(config)
+    return named_folder(facts["name"]) if place is None else place.resolve()
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:

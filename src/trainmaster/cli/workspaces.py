@@ -13,7 +13,8 @@ from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import WorkspaceFolder, home
-from trainmaster.workspace import Workspace, named_folder, read_identity
+from trainmaster.workspace import Workspace
+from trainmaster.workspace_files import named_folder, read_identity
 
 _COLUMNS = (Column("WORKSPACE", style=lambda text: "bold"), Column("FOLDER"))
 

@@ -1,0 +1,69 @@
+"""Removing a workspace: what is its own, and nothing else that lies in its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trainmaster.client import Client, try_line
+from trainmaster.errors import WorkspaceException
+from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.workspace_files import read_identity
+
+_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs")
+_FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
+
+
+def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -> None:
+    """Ends the dispatcher and removes what it kept; refused while runs go."""
+    identity = read_identity(folder)
+    active = client.call("status")["active"]
+    if active:
+        raise WorkspaceException(
+            f"workspace '{identity['name']}' has {len(active)} runs that have not ended, such as {active[0]['id']}",
+            hint="Cancel them, or wait for them.",
+        )
+    client.close()
+    _end_dispatcher(folder)
+    try:
+        # First of all: from here on it is no workspace any more, whatever happens to the rest.
+        folder.identity.unlink()
+        for name in (*_FOLDERS, *(() if keep_data else ("datastore",))):
+            _remove_tree(folder.path / name)
+        for pattern in _FILES:
+            for path in folder.path.glob(pattern):
+                path.unlink()
+        (home() / "keys" / f"{identity['id']}.key").unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceException(f"not all of {folder.path} could be removed", cause=str(error)) from None
+    with contextlib.suppress(OSError):
+        # Only if nothing else is in it.
+        folder.path.rmdir()
+
+
+def _end_dispatcher(folder: WorkspaceFolder) -> None:
+    line = try_line(folder)
+    if line is None:
+        return
+    with contextlib.suppress(ConnectionError, EOFError):
+        line.send({"id": 1, "op": "shutdown", "args": {}})
+        line.receive()
+        # Its end, not its answer, is what frees the workspace.
+        line.receive()
+    line.close()
+
+
+def _remove_tree(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, onerror=_writable_first)
+
+
+def _writable_first(function: Callable[..., Any], path: str, error: Any) -> None:
+    """Packages bring folders that not even their owner may write to."""
+    os.chmod(os.path.dirname(path), 0o700)
+    os.chmod(path, 0o700)
+    function(path)
