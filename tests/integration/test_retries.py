@@ -1,0 +1,420 @@
+"""Runs that are tried again after a failure, and v1's way to go on from the checkpoints of another run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
+
+from trainmaster import (
+    ComputeTarget,
+    DataPath,
+    Estimator,
+    Experiment,
+    Gloo,
+    LocalCompute,
+    Mpi,
+    PyTorch,
+    ScriptRunConfig,
+    Workspace,
+)
+from trainmaster.dispatch.attempts import current
+from trainmaster.engines.local import read_json
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.node.tree import processes_of
+from trainmaster.run import Run
+
+pytestmark = pytest.mark.timeout(600)
+
+# Proves outside of the run that it began, then goes on from its checkpoint.
+BEGIN = """
+import os, signal, sys, time
+from azureml.core import Run
+attempt = int(os.environ["TRAINMASTER_ATTEMPT"])
+if os.environ.get("RANK", "0") == "0":
+    with open(sys.argv[1], "a") as proof:
+        proof.write("%d\\n" % attempt)
+    step = int(open("outputs/checkpoint").read()) if os.path.exists("outputs/checkpoint") else 0
+    print("attempt", attempt, "goes on from step", step, flush=True)
+    Run.get_context().log("step", step + 1)
+    with open("outputs/checkpoint", "w") as file:
+        file.write(str(step + 1))
+"""
+
+
+class Retried:
+    """A workspace, and scripts that prove which attempts they had."""
+
+    def __init__(self, workspace: Workspace, base: Path) -> None:
+        self.workspace = workspace
+        self.folder = WorkspaceFolder(workspace.path)
+        self._base = base
+        self._count = 0
+
+    def submit(self, script: str, kind: Any = Estimator, **settings: Any) -> Run:
+        self._count += 1
+        source = self._base / f"source{self._count}"
+        source.mkdir()
+        (source / "train.py").write_text(BEGIN + script)
+        proof = self._base / f"proof{self._count}"
+        defaults = {"compute_target": "local", "user_managed": True, "max_retries": 2}
+        estimator = kind(
+            str(source), entry_script="train.py", script_params={str(proof): ""}, **{**defaults, **settings}
+        )
+        return Experiment(self.workspace, "retried").submit(estimator, tags={"proof": str(proof)})
+
+    def kill_dispatcher(self) -> None:
+        """SIGKILL; returns when it is gone. The next question to the workspace starts another."""
+        handle = dispatcher_handle(self.folder)
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+            wait_gone(handle)
+
+
+def made_with_pause(seconds: float, base: Path) -> Workspace:
+    """A workspace whose dispatchers wait this long before the second attempt."""
+    os.environ["TRAINMASTER_RETRY_SECONDS"] = str(seconds)
+    return Workspace.create("retried", path=base / "workspace", show_output=False)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Retried]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINMASTER_RETRY_SECONDS", "0.1")
+        base = tmp_path_factory.mktemp("retried")
+        workspace = made_with_pause(0.1, base)
+        ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
+        yield Retried(workspace, base)
+        end_workspace(workspace.path)
+
+
+@pytest.fixture
+def slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Retried]:
+    """There is all the time in the world between two attempts."""
+    monkeypatch.setenv("TRAINMASTER_RETRY_SECONDS", "60")
+    workspace = made_with_pause(60, tmp_path)
+    yield Retried(workspace, tmp_path)
+    end_workspace(workspace.path)
+
+
+def begun(run: Run) -> list[int]:
+    """The attempts whose script began, as the script itself noted them."""
+    return [int(line) for line in Path(run.tags["proof"]).read_text().split()]
+
+
+def attempts(details: dict[str, Any]) -> list[tuple[int, str, str | None]]:
+    return [(each["number"], each["status"], each.get("error", {}).get("code")) for each in details["attempts"]]
+
+
+def text_of(run: Run, name: str) -> str:
+    return (run._folder.files / name).read_text()
+
+
+def test_it_goes_on_from_its_checkpoint(shared: Retried) -> None:
+    run = shared.submit("sys.exit(7 if attempt < 3 else 0)")
+    details = ended(run)
+    assert details["status"] == "Completed"
+    assert begun(run) == [1, 2, 3]
+    assert attempts(details) == [(1, "Failed", "ScriptFailed"), (2, "Failed", "ScriptFailed"), (3, "Completed", None)]
+    assert details["attempts"][0]["error"]["exit_code"] == 7
+    assert details["runDefinition"]["maxRetries"] == 2
+    assert "error" not in details
+    assert run.get_metrics() == {"step": [1, 2, 3]}
+    logs = ["azureml-logs/70_driver_log.txt"]
+    logs += [f"azureml-logs/attempt_{number}/70_driver_log.txt" for number in (1, 2)]
+    assert run.get_file_names() == [*logs, "outputs/checkpoint"]
+    assert sorted(details["logFiles"]) == logs
+    assert text_of(run, "outputs/checkpoint") == "3"
+    assert text_of(run, logs[0]) == "attempt 3 goes on from step 2\n"
+    failure = "attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 7; starting attempt 2"
+    assert text_of(run, logs[1]) == f"attempt 1 goes on from step 0\n{failure}\n"
+    assert processes_of(run.id) == []
+
+
+def test_who_follows_sees_every_attempt(shared: Retried, capsys: pytest.CaptureFixture[str]) -> None:
+    run = shared.submit("sys.exit(7 if attempt < 3 else 0)")
+    run.wait_for_completion(show_output=True)
+    shown = capsys.readouterr().out
+    lines = [line for line in shown.splitlines() if line.startswith("attempt ")]
+    assert lines == [
+        "attempt 1 goes on from step 0",
+        "attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 7; starting attempt 2",
+        "attempt 2 goes on from step 1",
+        "attempt 2 of 3 failed: rank 0 on node 0 ended with exit code 7; starting attempt 3",
+        "attempt 3 goes on from step 2",
+    ]
+
+
+def test_the_last_error_says_how_many_attempts_there_were(shared: Retried) -> None:
+    run = shared.submit("os.kill(os.getpid(), signal.SIGSEGV)", max_retries=1)
+    details = ended(run)
+    assert details["status"] == "Failed"
+    assert details["error"]["message"].startswith("2 attempts failed; the last one: rank 0 on node 0 was killed by")
+    assert (details["error"]["signal"], details["error"]["attempts"]) == ("SIGSEGV", 2)
+    assert attempts(details) == [(1, "Failed", "ScriptKilled"), (2, "Failed", "ScriptKilled")]
+    assert begun(run) == [1, 2]
+    assert text_of(run, "outputs/checkpoint") == "2"
+
+
+def test_without_retries_there_is_one_attempt(shared: Retried) -> None:
+    run = shared.submit("sys.exit(1)", max_retries=0)
+    details = ended(run)
+    assert (details["status"], begun(run)) == ("Failed", [1])
+    assert details["error"]["message"].startswith("rank 0 on node 0 ended with exit code 1")
+    assert "attempts" not in details
+
+
+def test_what_never_started_and_what_took_too_long_is_not_tried_again(shared: Retried, tmp_path: Path) -> None:
+    late = shared.submit("time.sleep(600)", max_run_duration_seconds=1)
+    source = tmp_path / "broken"
+    source.mkdir()
+    (source / "train.py").write_text("")
+    in_the_way = shared.workspace.get_default_datastore().path("data").as_mount()
+    in_the_way.path_on_compute = "train.py"
+    broken = ScriptRunConfig(str(source), "train.py", [in_the_way], max_retries=2)
+    broken.run_config.environment.python.user_managed_dependencies = True
+    refused = ended(Experiment(shared.workspace, "retried").submit(broken))
+    assert (refused["status"], refused["error"]["code"]) == ("Failed", "StartError")
+    assert attempts(refused) == [(1, "Failed", "StartError")]
+    details = ended(late)
+    assert (details["status"], details["error"]["code"]) == ("Canceled", "MaxRunDurationExceeded")
+    assert begun(late) == [1]
+
+
+def test_the_attempts_share_the_time_limit(shared: Retried) -> None:
+    run = shared.submit("time.sleep(2 if attempt == 1 else 600)\nsys.exit(1)", max_run_duration_seconds=5)
+    details = ended(run)
+    assert (details["status"], details["error"]["code"]) == ("Canceled", "MaxRunDurationExceeded")
+    assert details["error"]["message"].endswith("It was attempt 2.")
+    plan = read_json(current(run._folder).node(0) / "plan.json")
+    assert plan is not None
+    assert plan["time_limit_seconds"] <= 3
+
+
+def test_a_lost_agent_is_replaced(shared: Retried) -> None:
+    run = shared.submit("if attempt == 1: time.sleep(600)")
+    until(lambda: (run._folder.files / "outputs" / "checkpoint").exists(), what="the first attempt")
+    claim = until(lambda: read_json(run._folder.node(0) / "agent.json"))
+    os.kill(claim["pid"], signal.SIGKILL)
+    details = ended(run)
+    assert (details["status"], begun(run)) == ("Completed", [1, 2])
+    assert attempts(details) == [(1, "Failed", "NodeAgentLost"), (2, "Completed", None)]
+
+
+def test_children_of_a_failed_attempt_have_failed(shared: Retried) -> None:
+    run = shared.submit("child = Run.get_context().child_run('part')\nsys.exit(1 if attempt == 1 else 0)")
+    assert ended(run)["status"] == "Completed"
+    assert sorted(child.get_status() for child in run.get_children()) == ["Completed", "Failed"]
+
+
+RANKS = """
+with open(sys.argv[1] + "-" + os.environ["RANK"], "a") as proof:
+    proof.write("%d\\n" % attempt)
+print("rank", os.environ["RANK"], "meets at", os.environ["MASTER_PORT"], flush=True)
+if attempt == 1:
+    if os.environ["RANK"] == "1":
+        print("the real mistake", flush=True)
+        sys.exit(9)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("backend", [Mpi(), Gloo()], ids=["mpi", "gloo"])
+def test_all_ranks_of_two_nodes_begin_again(shared: Retried, backend: Any) -> None:
+    own = {} if isinstance(backend, Mpi) else {"user_managed": True}
+    run = shared.submit(
+        RANKS,
+        kind=Estimator if isinstance(backend, Mpi) else PyTorch,
+        compute_target="box",
+        node_count=2,
+        distributed_training=backend,
+        **{"user_managed": False, **own},
+    )
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    assert [Path(f"{run.tags['proof']}-{rank}").read_text().split() for rank in (0, 1)] == [["1", "2"]] * 2
+    first = details["attempts"][0]["error"]
+    assert (first["rank"], first["node"], first["exit_code"]) == (1, 1, 9)
+    assert "the real mistake" in first["tail"]
+    kept = run._folder.logs / "attempt_1"
+    for rank in (0, 1):
+        assert (kept / f"70_driver_log_{rank}.txt").read_text().splitlines()[-1].startswith("attempt 1 of 3 failed")
+        assert "rank" in text_of(run, f"azureml-logs/70_driver_log_{rank}.txt")
+    assert sorted(row["rank"] for row in json.loads((kept / "process_info.json").read_text())) == [0, 1]
+    assert processes_of(run.id) == []
+
+
+def test_between_two_attempts_it_starts_and_says_so(slow: Retried) -> None:
+    run = slow.submit("sys.exit(3)")
+    until(lambda: run.get_status() == "Starting" and run._folder.attempt_logs.exists(), what="the failure")
+    details = run.get_details()
+    assert attempts(details) == [(1, "Failed", "ScriptFailed"), (2, "Starting", None)]
+    assert details["waitingFor"].startswith("attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 3; attempt 2")
+    run.cancel()
+    details = ended(run)
+    assert (details["status"], begun(run)) == ("Canceled", [1])
+    assert run.get_metrics() == {"step": 1}
+    assert not (run._folder.files / "outputs").is_symlink()
+    assert text_of(run, "outputs/checkpoint") == "1"
+
+
+def test_cancelled_between_two_attempts_while_there_was_no_dispatcher(slow: Retried) -> None:
+    run = slow.submit("sys.exit(3)")
+    until(lambda: run._folder.attempt_logs.exists(), what="the failure")
+    run.cancel()
+    slow.kill_dispatcher()
+    assert ended(run)["status"] == "Canceled"
+    assert begun(run) == [1]
+    assert text_of(run, "outputs/checkpoint") == "1"
+
+
+def moments(folder: RunFolder) -> dict[str, Callable[[], bool]]:
+    second = RunFolder(folder.path, attempt=2)
+    return {
+        "the script runs": (folder.node(0) / "running.json").exists,
+        "its agent said how it ended": (folder.node(0) / "result.json").exists,
+        "the failure is kept": folder.failure.exists,
+        "the logs are set apart": (folder.attempt_logs / "70_driver_log.txt").exists,
+        "the next plan is there": (second.node(0) / "plan.json").exists,
+        "the next plan is claimed": (second.node(0) / "agent.json").exists,
+        "the next script runs": (second.node(0) / "running.json").exists,
+    }
+
+
+@pytest.mark.parametrize("moment", list(moments(RunFolder(Path()))))
+def test_the_dispatcher_is_killed_when(shared: Retried, moment: str) -> None:
+    run = shared.submit("sys.exit(7 if attempt < 3 else 0)")
+    reached = moments(run._folder)[moment]
+    deadline = time.monotonic() + 60
+    while not reached():
+        # Without a pause: some of these moments last a millisecond.
+        assert time.monotonic() < deadline, moment
+    shared.kill_dispatcher()
+    check_once(run)
+
+
+def check_once(run: Run) -> None:
+    """Three attempts, each once, whatever was killed."""
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    assert begun(run) == [1, 2, 3]
+    assert attempts(details) == [(1, "Failed", "ScriptFailed"), (2, "Failed", "ScriptFailed"), (3, "Completed", None)]
+    assert run.get_metrics() == {"step": [1, 2, 3]}
+    for number in (1, 2):
+        lines = text_of(run, f"azureml-logs/attempt_{number}/70_driver_log.txt").splitlines()
+        assert len(lines) == 2, lines
+        assert lines[0] == f"attempt {number} goes on from step {number - 1}"
+        assert lines[1].startswith(f"attempt {number} of 3 failed")
+    assert text_of(run, "azureml-logs/70_driver_log.txt") == "attempt 3 goes on from step 2\n"
+    assert processes_of(run.id) == []
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["after it kept the failure", "before it kept the failure"])
+def test_the_dispatcher_was_killed_just(slow: Retried, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These last microseconds; so what a kill there leaves behind is made by hand."""
+    run = slow.submit("sys.exit(7 if attempt < 3 else 0)")
+    until(lambda: run.get_status() == "Starting" and (run._folder.attempt_logs / "70_driver_log.txt").exists())
+    slow.kill_dispatcher()
+    log = run._folder.attempt_logs / "70_driver_log.txt"
+    log.rename(run._folder.logs / log.name)
+    run._folder.attempt_logs.rmdir()
+    if not kept:
+        run._folder.failure.unlink()
+    monkeypatch.setenv("TRAINMASTER_RETRY_SECONDS", "0.1")
+    check_once(run)
+
+
+def test_a_storm_of_killed_dispatchers(shared: Retried) -> None:
+    seed = random.SystemRandom().randrange(2**32)
+    print("seed", seed)
+    chance = random.Random(seed)
+    runs = [shared.submit("time.sleep(0.05)\nsys.exit(5)", max_retries=4) for _ in range(2)]
+    kills = 0
+    while kills < 15 and any(run.get_status() != "Failed" for run in runs):
+        time.sleep(chance.random() * 0.4)
+        shared.kill_dispatcher()
+        kills += 1
+    for run in runs:
+        details = ended(run)
+        assert (details["status"], begun(run)) == ("Failed", [1, 2, 3, 4, 5])
+        assert details["error"]["message"].startswith("5 attempts failed; the last one:")
+        assert [each["number"] for each in details["attempts"]] == [1, 2, 3, 4, 5]
+        assert run.get_metrics() == {"step": [1, 2, 3, 4, 5]}
+        assert processes_of(run.id) == []
+
+
+# v1's resume_from: another run goes on from what this one kept on a datastore.
+CHECKPOINTS = """
+import argparse, os
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int)
+parser.add_argument("--save-to")
+parser.add_argument("--resume-from")
+given = parser.parse_args()
+step = 0
+if given.resume_from:
+    assert given.resume_from == os.environ["AZUREML_DATAREFERENCE_MODEL_LOCATION"], given.resume_from
+    with open(os.path.join(given.resume_from, "checkpoint.txt")) as file:
+        step = int(file.read())
+print("from step", step)
+step += given.steps
+os.makedirs(given.save_to or "outputs", exist_ok=True)
+with open(os.path.join(given.save_to or "outputs", "checkpoint.txt"), "w") as file:
+    file.write(str(step))
+"""
+
+
+def test_resume_from_goes_on_from_the_checkpoints_of_another_run(shared: Retried, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(CHECKPOINTS)
+    store = shared.workspace.get_default_datastore()
+    experiment = Experiment(shared.workspace, "resumed")
+    settings: dict[str, Any] = {"entry_script": "train.py", "compute_target": "local", "user_managed": True}
+    saved = store.path("checkpoints/first").as_mount()
+    first = Estimator(str(source), script_params={"--steps": 3, "--save-to": saved}, **settings)
+    assert ended(experiment.submit(first))["status"] == "Completed"
+
+    second = Estimator(
+        str(source),
+        script_params={"--steps": 4},
+        resume_from=DataPath(datastore=store, path_on_datastore="checkpoints/first"),
+        **settings,
+    )
+    run = experiment.submit(second)
+    assert ended(run)["status"] == "Completed"
+    assert text_of(run, "azureml-logs/70_driver_log.txt") == "from step 3\n"
+    assert text_of(run, "outputs/checkpoint.txt") == "7"
+
+    # What a run left in its outputs is put on a datastore, and gone on from there; now with a ScriptRunConfig.
+    run.download_file("outputs/checkpoint.txt", output_file_path=str(tmp_path / "kept" / "checkpoint.txt"))
+    store.upload(str(tmp_path / "kept"), target_path="checkpoints/second", overwrite=True, show_progress=False)
+    third = ScriptRunConfig(str(source), "train.py", ["--steps", 1], resume_from=DataPath(store, "checkpoints/second"))
+    third.run_config.environment.python.user_managed_dependencies = True
+    run = experiment.submit(third)
+    assert ended(run)["status"] == "Completed"
+    assert text_of(run, "outputs/checkpoint.txt") == "8"
+
+
+def test_resume_from_what_is_not_there_is_told(shared: Retried, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(CHECKPOINTS)
+    config = ScriptRunConfig(
+        str(source),
+        "train.py",
+        ["--steps", 1],
+        resume_from=DataPath(shared.workspace.get_default_datastore(), "no/such/folder"),
+    )
+    config.run_config.environment.python.user_managed_dependencies = True
+    details = ended(Experiment(shared.workspace, "resumed").submit(config))
+    assert details["status"] == "Failed"
+    assert "checkpoint.txt" in details["error"]["message"]
