@@ -5,6 +5,7 @@ import sys
 
 import torch
 import torchvision
+
 from azureml.core import Run
 
 parser = argparse.ArgumentParser()

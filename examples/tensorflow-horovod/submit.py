@@ -1,0 +1,19 @@
+"""TensorFlow with Horovod on two nodes, said as the first v1 releases said it."""
+
+from pathlib import Path
+
+from trainmaster import Experiment, TensorFlow, Workspace
+
+estimator = TensorFlow(
+    source_directory=str(Path(__file__).parent / "project"),
+    entry_script="train.py",
+    script_params={"--lr": 0.0025, "--epochs": 6},
+    compute_target="local",
+    environment_variables={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow itself prints errors only.
+    node_count=2,
+    process_count_per_node=1,
+    distributed_backend="mpi",
+)
+run = Experiment(Workspace.from_config(), "digits-tensorflow-horovod").submit(estimator)
+run.wait_for_completion(show_output=True)
+print(run.get_status(), run.get_metrics())
