@@ -365,6 +365,13 @@ class Workspace:
         return Named({each["name"]: Datastore(self, each["name"]) for each in self._call("datastores.list")})
 
     @property
+    def datasets(self) -> Named[Any]:
+        """Name to registered dataset, each in its newest version."""
+        from trainmaster.datasets import Dataset
+
+        return Named(Dataset.get_all(self))
+
+    @property
     def models(self) -> Named[Any]:
         """Name to registered model: none before the release that brings models."""
         return Named()

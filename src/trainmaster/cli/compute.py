@@ -1,16 +1,20 @@
-"""`trainmaster compute list`, `create` and `delete`."""
+"""`trainmaster compute list`, `create`, `delete` and `sizes`."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import paint, say, say_json, width_of_terminal
+from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import counted
-from trainmaster.compute import ComputeTarget, LocalCompute
+from trainmaster.compute import AmlCompute, ComputeTarget, ComputeTargetProvisioningConfiguration, LocalCompute
+from trainmaster.errors import UserErrorException
+from trainmaster.plain import to_plain
+from trainmaster.vm_sizes import edited_files, read_sizes
 
 _COLUMNS = (
     Column("TARGET", style=lambda text: "bold"),
@@ -21,6 +25,13 @@ _COLUMNS = (
     Column("BUSY", right=True, style=lambda text: "" if text == "0" else "cyan"),
     Column("WAITING", right=True, style=lambda text: "" if text == "0" else "yellow"),
 )
+_SIZE_COLUMNS = (
+    Column("SIZE", style=lambda text: "bold"),
+    Column("CPUS", right=True),
+    Column("GPUS", right=True),
+    Column("GB", right=True),
+    Column("GPU"),
+)
 
 
 def targets_arguments(parser: Parser) -> None:
@@ -29,7 +40,7 @@ def targets_arguments(parser: Parser) -> None:
 
 def targets(options: Options) -> int:
     """The compute targets. JSON: a list of {"name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy",
-    "idle", "waiting"}: busy and idle count nodes, waiting counts runs.
+    "idle", "waiting", "type", "vm_size"}: busy and idle count nodes, waiting counts runs.
     """
     found = [target_as_json(target) for target in ComputeTarget.list(open_workspace(options.workspace))]
     if options.json:
@@ -46,7 +57,8 @@ def target_as_json(target: ComputeTarget) -> dict[str, Any]:
     """The keys of a target."""
     record, status = target.serialize(), target.occupancy()
     sizes = {key: record[key] for key in ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node")}
-    return {**sizes, **{key: status[key] for key in ("busy", "idle", "waiting")}}
+    counts = {key: status[key] for key in ("busy", "idle", "waiting")}
+    return {**sizes, **counts, "type": target.type, "vm_size": target.vm_size}
 
 
 def create_arguments(parser: Parser) -> None:
@@ -54,19 +66,52 @@ def create_arguments(parser: Parser) -> None:
     parser.add_argument("--nodes", metavar="N", type=int, default=1, help="default: 1")
     parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
     parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
+    parser.add_argument("--vm-size", metavar="SIZE", help="a machine kind of the table of sizes instead")
 
 
 def create(options: Options) -> int:
     """Make a target of nodes of this machine, or give an existing one another size. JSON: the target."""
-    configuration = LocalCompute.configuration(
-        nodes=options.nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus
-    )
-    target = ComputeTarget.create(open_workspace(options.workspace), options.name, configuration)
+    configuration = _configuration(options)
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        target = ComputeTarget.create(open_workspace(options.workspace), options.name, configuration)
+    for doubt in doubts:
+        note(str(doubt.message), "yellow")
+    facts = target_as_json(target)
     if options.json:
-        say_json(target_as_json(target))
+        say_json(facts)
     else:
-        share = f"{counted(configuration.cpus_per_node, 'CPU')} and {counted(configuration.gpus_per_node, 'GPU')}"
+        share = f"{counted(facts['cpus_per_node'], 'CPU')} and {counted(facts['gpus_per_node'], 'GPU')}"
         say(f"Target '{target.name}' has {counted(target.nodes, 'node')} with {share} each.")
+    return exits.OK
+
+
+def _configuration(options: Options) -> ComputeTargetProvisioningConfiguration:
+    if options.vm_size is None:
+        return LocalCompute.configuration(nodes=options.nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus)
+    if options.cpus is not None or options.gpus is not None:
+        raise UserErrorException("--vm-size says how many CPUs and GPUs there are", hint="Leave --cpus and --gpus out.")
+    return AmlCompute.provisioning_configuration(vm_size=options.vm_size, max_nodes=options.nodes)
+
+
+def sizes_arguments(parser: Parser) -> None:
+    parser.add_argument("pattern", metavar="PART", nargs="?", default="", help="only those with this in their name")
+
+
+def sizes(options: Options) -> int:
+    """The table of machine kinds (vm_size). JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb",
+    "gpu"}]}: a vm-sizes.json in one of the files changes or adds sizes.
+    """
+    folder = locate(options.workspace)
+    table = read_sizes(folder)
+    found = [size for size in table.sizes.values() if options.pattern.upper() in size.name]
+    if options.json:
+        files = [str(file) for file in edited_files(folder)]
+        say_json({"strict": table.strict, "files": files, "sizes": [to_plain(size) for size in found]})
+        return exits.OK
+    rows = [(size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu) for size in found]
+    for line in render(_SIZE_COLUMNS, rows, width_of_terminal(), paint):
+        say(line)
     return exits.OK
 
 
