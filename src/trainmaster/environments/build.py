@@ -23,7 +23,7 @@ from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
 from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
 from trainmaster.environments.pythons import find_python
-from trainmaster.environments.sources import source_variables
+from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
@@ -46,6 +46,9 @@ def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], ref
 
 def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None:
     if spec.conda_packages or spec.container is not None:
+        return None
+    if any(file.exists() and not file.is_file() for file in config_files(tools.environ)):
+        # Settings out of a pipe come once and when they like; they are the builder's, which can be ended.
         return None
     asked = _completed(canonical(spec), tools)
     return packages.first_question(packages.wanted(asked, find_python(python_version(asked)), tools))
