@@ -59,7 +59,7 @@ def class_findings(row: dict[str, Any]) -> Iterator[Finding]:
         if base in _PUBLIC and not _is_below(owner, _PUBLIC[base]):
             yield Finding(path, row["use"], f"is not a {base}")
     if "constructor" in row:
-        yield from _signature_findings(path, owner, row["constructor"], row["use"])
+        yield from _signature_findings(path, owner, row["constructor"], "core" if row["used parameters"] else "rare")
     for name, member in row["members"].items():
         yield from _member_findings(f"{path}.{name}", owner, name, member)
 
@@ -76,7 +76,10 @@ def function_findings(row: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _is_below(owner: type, base: str) -> bool:
-    return issubclass(owner, found_at(base))
+    try:
+        return issubclass(owner, found_at(base))
+    except (ImportError, AttributeError):
+        return False
 
 
 def _member_findings(where: str, owner: type, name: str, member: dict[str, Any]) -> Iterator[Finding]:

@@ -330,7 +330,7 @@ def _class(
     uses: dict[str, str],
     members: dict[str, tuple[str, str, str]],
 ) -> dict[str, Any]:
-    """A row of the table. A class is used if its constructor or a member is; so is its constructor."""
+    """A row of the table. A class is used if its constructor or a member is; a constructor, if a parameter is."""
     seen = {name: use for name, use in uses.items() if use != "rare"}
     used = bool(seen) or any(use != "rare" for _, _, use in members.values())
     row: dict[str, Any] = {"path": path, "section": section, "bases": bases, "use": "core" if used else "rare"}

@@ -54,11 +54,13 @@ class OthersFinder:
         import pkgutil
         from importlib.machinery import ModuleSpec, PathFinder
 
-        package = sys.modules[parent]
-        package.__path__ = pkgutil.extend_path(package.__path__, parent)
-        spec = PathFinder.find_spec(name, package.__path__)
+        # The search for parts of a package goes along the path of the package above it, so that one is extended first.
+        parts = parent.split(".")
+        for above in (".".join(parts[: length + 1]) for length in range(len(parts))):
+            sys.modules[above].__path__ = pkgutil.extend_path(sys.modules[above].__path__, above)
+        spec = PathFinder.find_spec(name, sys.modules[parent].__path__)
         if spec is None and name in STANDINS:
-            return ModuleSpec(name, StandInLoader)
+            return ModuleSpec(name, StandInLoader)  # type: ignore[arg-type]
         if spec is None and name.startswith(("azureml.core.", "azureml.train.", "azureml.data.")):
             raise ModuleNotFoundError(_message(name), name=name)
         return spec

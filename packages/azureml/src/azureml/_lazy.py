@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+import trainmaster
+
 
 def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` for `module`: `homes` tells for each home what names live there."""
@@ -14,6 +16,8 @@ def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Cal
 
     def __getattr__(name: str) -> Any:
         if name in found:
+            # In a job `trainmaster` is the job's kit, and the rest of it is found where it is installed.
+            trainmaster._find_full_package()  # type: ignore[no-untyped-call]
             value = getattr(import_module(found[name]), name)
             setattr(sys.modules[module], name, value)
             return value

@@ -1,0 +1,121 @@
+"""The distribution of v1's names: what it loads, what it refuses, and how it gets on with the names in jobs."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import azureml
+import trainmaster
+from trainmaster.environments.kit import ensure_kit
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(each.name for each in pkgutil.walk_packages(azureml.__path__, "azureml."))
+
+
+def python(program: str, *paths: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), **variables}
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_both_distributions_are_of_one_release():
+    ours = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    names = tomllib.loads((ROOT / "packages" / "azureml" / "pyproject.toml").read_text())["project"]
+    version = trainmaster.__version__
+    assert names["version"] == version
+    assert names["dependencies"] == [f"trainmaster=={version}"]
+    assert ours["optional-dependencies"]["azureml"] == [f"trainmaster-azureml=={version}"]
+    assert "not Microsoft's" in names["description"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_points_to_something(module):
+    loaded = import_module(module)
+    for name in getattr(loaded, "__all__", ()):
+        assert getattr(loaded, name) is not None
+        assert name in dir(loaded)
+    scope: dict[str, object] = {}
+    exec(f"from {module} import *", scope)
+
+
+def test_the_names_are_those_of_trainmaster():
+    import azureml.core
+    from azureml.core import Experiment, Run, Workspace
+    from azureml.train.dnn import PyTorch
+
+    assert (Workspace, Experiment, Run, PyTorch) == (
+        trainmaster.Workspace,
+        trainmaster.Experiment,
+        trainmaster.Run,
+        trainmaster.PyTorch,
+    )
+    assert azureml.core.VERSION == azureml.core.__version__ == trainmaster.__version__
+    # Without an import of its own, as v1's notebooks do it.
+    assert azureml.core.runconfig.EnvironmentDefinition is azureml.core.Environment
+
+
+def test_importing_loads_next_to_nothing():
+    done = python("import sys, azureml.core, azureml.train.dnn, azureml.widgets; print(*sorted(sys.modules))")
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.split()
+    assert not {"sqlalchemy", "yaml", "fsspec", "pandas", "numpy", "IPython", "asyncio"} & set(loaded)
+    assert [name for name in loaded if name.startswith("trainmaster")] == ["trainmaster"]
+
+
+def test_microsofts_sdk_beside_it_is_refused(tmp_path):
+    (tmp_path / "azureml_core-1.62.0.dist-info").mkdir()
+    done = python("import azureml.core", tmp_path)
+    assert done.returncode == 1
+    assert "pip uninstall azureml-core" in done.stderr and str(tmp_path) in done.stderr
+
+
+@pytest.mark.parametrize("module", ["azureml.pipeline.core", "azureml.train.automl", "azureml.mlflow"])
+def test_what_is_not_here_is_told(module):
+    with pytest.raises(ModuleNotFoundError, match="not part of Trainmaster"):
+        import_module(module)
+
+
+def test_unknown_names():
+    with pytest.raises(ModuleNotFoundError, match=r"azureml\.nonsense"):
+        import_module("azureml.nonsense")
+    with pytest.raises(ImportError, match="nonsense"):
+        exec("from azureml.core import nonsense")
+    import azureml.train
+
+    assert not hasattr(azureml.core, "nonsense") and not hasattr(azureml.train, "automl")
+
+
+IN_A_JOB = """
+from azureml.core import Dataset, Run, Workspace
+import azureml.core.compute, azureml.core.workspace, azureml.train.dnn, azureml.data.data_reference
+import trainmaster.runtime.run, trainmaster.workspace, trainmaster.compute, trainmaster.datastores
+assert azureml.__file__.startswith({kit!r}), azureml.__file__
+assert Run is trainmaster.Run is trainmaster.runtime.run.Run
+assert Workspace is azureml.core.workspace.Workspace is trainmaster.workspace.Workspace
+assert azureml.core.compute.AmlCompute is trainmaster.compute.AmlCompute
+assert azureml.data.data_reference.DataReference is trainmaster.datastores.DataReference
+assert isinstance(Run.get_context(), Run)
+"""
+
+
+def test_in_a_job_with_the_distribution_installed(tmp_path):
+    """The kit is first on the path of every job; what it lacks comes from what is installed."""
+    kit = ensure_kit(tmp_path)
+    (tmp_path / "runs" / "one" / "journals").mkdir(parents=True)
+    variables = {"TRAINMASTER_RUN_ID": "one", "TRAINMASTER_RUN_FOLDER": str(tmp_path / "runs" / "one")}
+    done = python(IN_A_JOB.format(kit=str(kit)), kit, **variables)
+    assert done.returncode == 0, done.stderr
