@@ -1,0 +1,209 @@
+"""What is shown of a run: read once from its records, logs and metrics, then plain data."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster import run_files
+from trainmaster.errors import UserErrorException
+from trainmaster.folders import RunFolder
+from trainmaster.node.tail import tail
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
+from trainmaster.waiting import driver_logs
+
+if TYPE_CHECKING:
+    from trainmaster.run import Run
+
+_POINTS = 200
+_MOST_RANKS = 64
+_MOST_CHILDREN = 50
+_LARGEST_PICTURE = 1 << 20
+# Colours and cursor movements of programs that take a log for a terminal.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".bmp": "image/bmp"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: a summary, and at most 200 of its values."""
+
+    summary: MetricSummary
+    series: MetricSeries
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a distributed run."""
+
+    number: int
+    name: str
+    last_line: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The newest image of a metric."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it is at one moment."""
+
+    record: RunRecord
+    metrics: tuple[Metric, ...]
+    ranks: tuple[Rank, ...]
+    """Of runs with several processes."""
+    log_name: str
+    log: tuple[str, ...]
+    """The last lines of rank 0, or of what prepares the run; none where the error has them already."""
+    pictures: tuple[Picture, ...]
+    children: tuple[RunRecord, ...]
+
+    @property
+    def ended(self) -> bool:
+        return self.record.status in TERMINAL
+
+
+def look_at(run: Run) -> RunView:
+    """The run as it is now."""
+    record = from_plain(RunRecord, run._call("runs.get"))
+    metrics = _metrics(run)
+    log_name, log = _log(run._folder, record)
+    return RunView(
+        record=record,
+        metrics=metrics,
+        ranks=_ranks(run._folder, record),
+        log_name=log_name,
+        log=log,
+        pictures=tuple(picture for metric in metrics for picture in _picture(run._folder, metric)),
+        children=_children(run),
+    )
+
+
+def _metrics(run: Run) -> tuple[Metric, ...]:
+    found = (from_plain(MetricSeries, each) for each in run._call("runs.series", name=None, max_points=_POINTS))
+    series = {each.name: each for each in found}
+    summaries = [from_plain(MetricSummary, each) for each in run._call("runs.metrics")]
+    return tuple(Metric(summary, series[summary.name]) for summary in summaries if summary.name in series)
+
+
+def _children(run: Run) -> tuple[RunRecord, ...]:
+    query = RunQuery(parent_id=run.id, include_children=True, limit=_MOST_CHILDREN)
+    return tuple(from_plain(RunRecord, each) for each in run._workspace_call("runs.list", query=to_plain(query)))
+
+
+def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
+    logs = driver_logs(folder)
+    if len(logs) < 2:
+        return ()
+    names = dict(enumerate(_rank_names(record)))
+    return tuple(
+        Rank(number, names.get(number, f"rank {number}"), _last_line(path), number == failed_rank(record))
+        for number, path in list(logs.items())[:_MOST_RANKS]
+    )
+
+
+def _rank_names(record: RunRecord) -> tuple[str, ...]:
+    from trainmaster.job import load_spec
+    from trainmaster.launch.names import rank_names
+
+    return rank_names(load_spec(record.spec)) if record.spec else ()
+
+
+def failed_rank(record: RunRecord) -> int | None:
+    """The rank that made the run fail."""
+    return None if record.error is None else record.error.details.get("rank")
+
+
+def _log(folder: RunFolder, record: RunRecord) -> tuple[str, tuple[str, ...]]:
+    if record.error is not None and record.error.details.get("tail"):
+        return "", ()
+    logs = driver_logs(folder)
+    if logs:
+        path = next(iter(logs.values()))
+        return path.name, _lines(path)
+    try:
+        system = sorted(path for path in folder.logs.iterdir() if path.suffix == ".txt")
+    except FileNotFoundError:
+        return "", ()
+    return (system[-1].name, _lines(system[-1])) if system else ("", ())
+
+
+def _lines(path: Path) -> tuple[str, ...]:
+    return tuple(plain_text(line) for line in tail(path).splitlines())
+
+
+def _last_line(path: Path) -> str:
+    return next((line for line in reversed(_lines(path)) if line.strip()), "")
+
+
+def plain_text(text: str) -> str:
+    """A line without what only a terminal understands.
+
+    >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
+    'red    and more'
+    """
+    return "".join(each for each in _ESCAPES.sub("", text).expandtabs(4) if each.isprintable())
+
+
+def _picture(folder: RunFolder, metric: Metric) -> tuple[Picture, ...]:
+    if metric.summary.kind != "image" or not metric.series.values:
+        return ()
+    try:
+        path = run_files.find(folder, str(metric.series.values[-1]))
+        media_type = _TYPES.get(path.suffix.lower())
+        if media_type is None or path.stat().st_size > _LARGEST_PICTURE:
+            return ()
+        return (Picture(metric.summary.name, media_type, path.read_bytes()),)
+    except (UserErrorException, OSError):
+        # Not there (any more): everything else is still worth showing.
+        return ()
+
+
+def widget_data(view: RunView) -> dict[str, Any]:
+    """The same as plain data, with the keys of v1's widget."""
+    from trainmaster.details import iso_time, run_definition
+
+    record = view.record
+    definition = run_definition(record)
+    return {
+        "status": str(record.status),
+        "run_id": record.id,
+        "run_properties": {
+            "run_id": record.id,
+            "run_number": record.number,
+            "created_utc": iso_time(record.created_at),
+            "start_time_utc": iso_time(record.started_at),
+            "end_time_utc": iso_time(record.ended_at),
+            "script_name": definition.get("script"),
+            "arguments": definition.get("arguments", []),
+            "properties": dict(record.properties),
+            "tags": dict(record.tags),
+            "status": str(record.status),
+        },
+        "error": None if record.error is None else {"code": record.error.code, "message": record.error.message},
+        "waiting_for": record.waiting_for,
+        "warnings": list(record.warnings),
+        "run_metrics": [_metric_data(record.id, metric) for metric in view.metrics],
+        "run_logs": "\n".join(view.log),
+        "ranks": [vars(rank) for rank in view.ranks],
+        "child_runs": [{"run_id": child.id, "status": str(child.status)} for child in view.children],
+    }
+
+
+def _metric_data(run_id: str, metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.summary.name,
+        "run_id": run_id,
+        "categories": list(metric.series.index),
+        "series": [{"data": list(metric.series.values)}],
+    }
