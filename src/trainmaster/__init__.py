@@ -35,6 +35,9 @@ _HOMES = {
     "Datastore": "trainmaster.datastores",
     "DataReference": "trainmaster.datastores",
     "DataPath": "trainmaster.datastores",
+    "Dataset": "trainmaster.datasets",
+    "DatasetConsumptionConfig": "trainmaster.datasets",
+    "OutputFileDatasetConfig": "trainmaster.datasets",
 }
 
 __all__ = sorted(_HOMES)
@@ -44,6 +47,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget as ComputeTarget
     from trainmaster.compute import LocalCompute as LocalCompute
+    from trainmaster.datasets import Dataset as Dataset
+    from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
+    from trainmaster.datasets import OutputFileDatasetConfig as OutputFileDatasetConfig
     from trainmaster.datastores import DataPath as DataPath
     from trainmaster.datastores import DataReference as DataReference
     from trainmaster.datastores import Datastore as Datastore
@@ -71,8 +77,8 @@ def _load(name):
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError("module 'trainmaster' has no attribute {!r}".format(name))
-    if name == "Run" and "TRAINMASTER_RUN_ID" in os.environ:
-        home = "trainmaster.runtime"
+    if name in ("Run", "Dataset") and "TRAINMASTER_RUN_ID" in os.environ:
+        home = "trainmaster.runtime" if name == "Run" else "trainmaster.runtime.datasets"
     else:
         _find_full_package()
     __import__(home)

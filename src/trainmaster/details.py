@@ -21,8 +21,8 @@ def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
         "endTimeUtc": iso_time(record.ended_at),
         "warnings": [{"message": text} for text in record.warnings],
         "properties": dict(record.properties),
-        "inputDatasets": [],
-        "outputDatasets": [],
+        "inputDatasets": _datasets(record, "dataset_inputs"),
+        "outputDatasets": _datasets(record, "dataset_outputs"),
         "runDefinition": run_definition(record),
         "logFiles": {name: (folder.files / name).as_uri() for name in run_files.log_names(folder)},
         "submittedBy": record.submitted_by,
@@ -35,6 +35,12 @@ def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
     if record.waiting_for:
         details["waitingFor"] = record.waiting_for
     return details
+
+
+def _datasets(record: RunRecord, which: str) -> list[dict[str, Any]]:
+    """Datasets of a run as the job specification has them; `Run.get_details` makes objects of them."""
+    found: list[dict[str, Any]] = json.loads(record.spec).get(which, []) if record.spec else []
+    return found
 
 
 def error_details(error: RunError) -> dict[str, Any]:

@@ -194,7 +194,12 @@ class Run(Recorder):
 
     def get_details(self) -> dict[str, Any]:
         """Definition, state, error and logs as a dict with v1's keys."""
-        return run_details(self._refresh(), self._folder)
+        details = run_details(self._refresh(), self._folder)
+        if details["inputDatasets"] or details["outputDatasets"]:
+            from trainmaster.datasets.of_run import with_datasets
+
+            return with_datasets(details, self.experiment.workspace)
+        return details
 
     def get_details_with_logs(self) -> dict[str, Any]:
         """`get_details`, with the text of each log in place of its address."""

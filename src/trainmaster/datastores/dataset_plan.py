@@ -45,7 +45,11 @@ def plan_input(given: DatasetInput, stores: Mapping[str, DatastoreRecord], place
         "path": path,
         "definition": _seen_definition(given, path),
     }
-    variables = _variables(given.name, given.dataset_id if given.mode == "direct" else path)
+    variables = {
+        # For the command line, whatever the input is called.
+        f"TRAINMASTER_DATASET_{given.name}": given.dataset_id,
+        **_variables(given.name, given.dataset_id if given.mode == "direct" else path),
+    }
     return merged([plan, DataPlan(variables=variables, inputs={given.name: facts})])
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.errors import UserErrorException
-from trainmaster.estimators.data import binding_of, is_reference, refuse_unbound
-from trainmaster.job import DataBinding
+from trainmaster.estimators.data import binding_of, is_reference, refuse_unbound, word_of
+from trainmaster.job import Binding
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Arguments:
     """The words of a command line, and the data they speak of."""
 
     words: tuple[str, ...] = ()
-    data: tuple[DataBinding, ...] = ()
+    data: tuple[Binding, ...] = ()
 
 
 def from_params(params: Mapping[Any, Any]) -> Arguments:
@@ -59,7 +59,7 @@ def _arguments(parameter: str, items: list[Any]) -> Arguments:
 
 def _word(parameter: str, item: Any) -> str:
     if is_reference(item):
-        return f"$AZUREML_DATAREFERENCE_{binding_of(parameter, item).name}"
+        return word_of(binding_of(parameter, item))
     refuse_unbound(parameter, item)
     word = str(item)
     if "\0" in word:

@@ -15,7 +15,7 @@ from trainmaster.estimators.compile import Program, job_spec
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.settings import Settings, read
 from trainmaster.estimators.source import entry_script, file_inside, source_folder
-from trainmaster.job import DataBinding, JobSpec
+from trainmaster.job import Binding, JobSpec
 from trainmaster.notices import warn
 
 OVERRIDES = ("script_params", "inputs", "source_directory_data_store")
@@ -102,7 +102,7 @@ class BaseEstimator:
         own = values.mapping("script_params", self._settings.script_params)
         return from_params({**own, **values.mapping("script_params", params)})
 
-    def _inputs(self, overrides: Mapping[str, Any]) -> list[DataBinding]:
+    def _inputs(self, overrides: Mapping[str, Any]) -> list[Binding]:
         first = data.inputs_of("inputs", overrides.get("inputs"))
         named = {binding.name for binding in first}
         own = data.inputs_of("inputs", self._settings.inputs)

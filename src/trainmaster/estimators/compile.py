@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from trainmaster.environments.definition import Environment
 from trainmaster.errors import UserErrorException
-from trainmaster.estimators import data, not_yet, values
+from trainmaster.estimators import data, values
 from trainmaster.estimators.arguments import Arguments
 from trainmaster.estimators.container import with_container
 from trainmaster.estimators.distribution import distribution_of, node_count_of
@@ -17,7 +17,7 @@ from trainmaster.estimators.environment_variables import environment_variables, 
 from trainmaster.estimators.inherited import inherited
 from trainmaster.estimators.mpi_environment import for_distribution
 from trainmaster.estimators.run_configuration import RunConfiguration
-from trainmaster.job import DataBinding, JobSpec
+from trainmaster.job import Binding, DataBinding, DatasetInput, DatasetOutput, JobSpec
 from trainmaster.notices import warn
 
 
@@ -39,15 +39,22 @@ class Program:
     arguments: Arguments = Arguments()  # noqa: RUF009 (frozen)
 
 
-def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBinding], resume_from: Any) -> JobSpec:
+def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Binding], resume_from: Any) -> JobSpec:
     """The job that `config` and `program` describe now."""
-    if config.data or config.output_data:
-        not_yet.dataset("data" if config.data else "output_data")
     arguments = _with_resume(program.arguments, resume_from)
     environment = _environment(config)
     variables = _variables(config, program.source_directory)
     _warn_ignored(config)
     distribution = distribution_of(config)
+    bindings = data.merged(
+        (
+            *arguments.data,
+            *inputs,
+            *data.configured(config.data_references),
+            *data.datasets_of("data", config.data),
+            *data.datasets_of("output_data", config.output_data),
+        )
+    )
     return JobSpec(
         source_directory=program.source_directory,
         target=config.target,
@@ -63,7 +70,9 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[DataBi
         environment_version=environment.registered_version(),
         environment_variables=variables,
         inherited_variables=inherited(os.environ),
-        data=data.merged((*arguments.data, *inputs, *data.configured(config.data_references))),
+        data=tuple(each for each in bindings if isinstance(each, DataBinding)),
+        dataset_inputs=tuple(each for each in bindings if isinstance(each, DatasetInput)),
+        dataset_outputs=tuple(each for each in bindings if isinstance(each, DatasetOutput)),
         max_run_duration_seconds=values.seconds("max_run_duration_seconds", config.max_run_duration_seconds),
         max_retries=values.retries("max_retries", config.max_retries),
         hang_seconds=values.silence("hang_seconds", config.hang_seconds),

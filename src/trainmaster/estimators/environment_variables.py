@@ -10,7 +10,7 @@ from trainmaster.notices import warn
 
 _RESERVED = ("AZUREML_", "TRAINMASTER_")
 # Those of our names that are for users to set, and what they may be.
-_OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master")}
+_OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master"), "TRAINMASTER_GPUS": ("process", "node")}
 
 
 def environment_variables(name: str, given: Any) -> dict[str, str]:

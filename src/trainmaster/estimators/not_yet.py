@@ -23,14 +23,6 @@ def parallel_task() -> NoReturn:
     )
 
 
-def dataset(parameter: str) -> NoReturn:
-    """Datasets arrive with the data release."""
-    raise TrainingException(
-        f"{parameter}: datasets arrive with a later release",
-        hint="Give a DataReference, such as datastore.path('folder').as_mount().",
-    )
-
-
 def spark(what: str) -> NoReturn:
     """There is no Spark engine."""
     raise TrainingException(

@@ -169,7 +169,7 @@ def test_a_relative_source_directory_becomes_absolute(project, monkeypatch):
 
 def test_two_different_references_of_one_name_are_refused(make):
     estimator = make(Estimator, inputs=[Reference("d", path="a"), Reference("d", path="b")])
-    with pytest.raises(UserErrorException, match="two different data references are called 'd'"):
+    with pytest.raises(UserErrorException, match="two different data references or datasets are called 'd'"):
         estimator.compile({})
 
 

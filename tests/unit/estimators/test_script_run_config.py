@@ -222,7 +222,7 @@ class TestRunConfiguration:
             ({"mpi": 4}, RunConfigurationException, "mpi of the run configuration has no process_count_per_node"),
             ({"communicator": "Gloo", "pytorch": {}}, RunConfigurationException, "pytorch .* has no process_count"),
             ({"communicator": "ParameterServer", "tensorflow": None}, RunConfigurationException, "tensorflow of"),
-            ({"data": {"x": 1}}, TrainingException, "datasets"),
+            ({"data": {"x": 1}}, UserErrorException, "data holds a int"),
             ({"data_references": {"x": 1}}, UserErrorException, "must name a datastore"),
             ({"data_references": {"x": DataReferenceConfiguration()}}, UserErrorException, "must name a datastore"),
             ({"data_references": {"a b": DataReferenceConfiguration("s")}}, UserErrorException, "variable's name"),
