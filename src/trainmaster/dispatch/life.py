@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from trainmaster.dispatch import attempts, files
 from trainmaster.dispatch.capacity import Request
-from trainmaster.dispatch.outcome import Outcome, ended_well, outcome
 from trainmaster.dispatch.datasets import register_outputs
+from trainmaster.dispatch.outcome import Outcome, ended_well, outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
@@ -294,7 +294,7 @@ class Life:
     async def _results(self, spec: JobSpec) -> list[Mapping[str, Any] | None]:
         """What the agents of the current attempt left behind."""
         nodes = self._nodes(spec)
-        self._yard.secrets.scrub(self._folder)
+        await asyncio.to_thread(self._yard.secrets.scrub, self._folder)
         # Asked now: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
         folders = [self._folder.node(number) for number in range(nodes.count)]

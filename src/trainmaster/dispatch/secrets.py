@@ -100,7 +100,7 @@ class Secrets:
         results = run.node(0).parent.rglob("*.json") if run.node(0).parent.is_dir() else ()
         for path in [*run.logs.rglob("*"), *results]:
             if path.is_file() and not path.is_symlink():
-                mask.hide_in_file(path)
+                _hide(mask, path)
 
     def _note(self, run: RunFolder, values: Mapping[str, str]) -> None:
         noted = self._noted(run)
@@ -170,6 +170,13 @@ class Secrets:
                 cause=f"the key {self._key_file(make=False)} is not the one it was encrypted with",
                 hint="Put the right key back, or set the secret again.",
             ) from None
+
+
+def _hide(mask: Mask, path: Path) -> None:
+    try:
+        mask.hide_in_file(path)
+    except OSError as error:
+        log.warning("%s cannot be masked: %s", path, error)
 
 
 def check_secret(name: Any, value: Any) -> None:
