@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.errors import ComputeTargetException
 from trainmaster.job import JobSpec
+from trainmaster.launch.torch import per_node
+from trainmaster.launch.variables import GPUS
 from trainmaster.records import TargetRecord
 
 
@@ -62,6 +65,37 @@ def check_fits(spec: JobSpec, target: TargetRecord) -> None:
             hint="Ask for fewer nodes, or create a larger target with "
             f"'trainmaster compute create NAME --nodes {spec.node_count}'.",
         )
+    _check_gpus(spec, target)
+
+
+def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:
+    """Each process that computes gets a GPU of its own, unless the user lets them share.
+
+    A target without GPUs, or with fewer than its vm_size has elsewhere, is told of in a warning instead: programs that
+    were written for larger machines run here too.
+    """
+    wanted = computing_processes(spec)
+    shares = spec.environment_variables.get(GPUS) == "node" or target.options.get("doubts")
+    if not spec.use_gpu or not target.gpus_per_node or shares or wanted <= target.gpus_per_node:
+        return
+    raise ComputeTargetException(
+        f"use_gpu=True with {wanted} processes per node needs {wanted} GPUs per node, but target '{target.name}' has "
+        f"{target.gpus_per_node}",
+        hint=f"Ask for {target.gpus_per_node} per node at most, create a larger target with "
+        f"'trainmaster compute create NAME --gpus {wanted}', or let them share: environment_variables={{'{GPUS}': 'node'}}.",
+    )
+
+
+def computing_processes(spec: JobSpec) -> int:
+    """The most processes that compute on one node; parameter servers do not."""
+    kind = spec.distribution.kind
+    if kind == "mpi":
+        return spec.distribution.process_count_per_node
+    if kind == "torch":
+        return per_node(spec)
+    if kind == "parameter_server":
+        return math.ceil(spec.distribution.worker_count / spec.node_count)
+    return 1
 
 
 def decide(

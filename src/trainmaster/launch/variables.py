@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from trainmaster.job import JobSpec
 from trainmaster.launch.plan import Launch
 
+# Set by the user to `node`: every process sees all GPUs of its node, and chooses among them by its LOCAL_RANK.
+GPUS = "TRAINMASTER_GPUS"
+
 
 def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gpus: Sequence[str]) -> dict[str, str]:
     """All of them: the shell's few, the environment's, the user's, the run's; the later win."""
@@ -25,6 +28,8 @@ def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gp
     variables["PYTHONPATH"] = _joined(
         launch.run_variables.get("PYTHONPATH", ""), spec.environment_variables.get("PYTHONPATH", "")
     )
+    if gpus and spec.environment_variables.get(GPUS) == "node":
+        gpus = launch.gpus[node]
     if gpus or "CUDA_VISIBLE_DEVICES" not in spec.environment_variables:
         # Empty when its node has none: GPUs that were not given must not be used.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
