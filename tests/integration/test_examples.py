@@ -1,0 +1,150 @@
+"""The examples as a newcomer runs them: each by its own program, in one workspace, with a look at what it left."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import end_workspace
+
+from trainmaster import Experiment, Workspace
+from trainmaster.environments.pythons import all_pythons
+from trainmaster.node.tree import processes_of
+from trainmaster.run import Run
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+# Frameworks are installed, and on a new machine Horovod is compiled.
+pytestmark = pytest.mark.timeout(1800)
+
+
+@dataclass(frozen=True)
+class Example:
+    """What a folder of the examples does."""
+
+    name: str
+    experiment: str
+    output: str
+    logs: int = 1
+    python: str = ""
+
+
+ALL = [
+    Example("mpi", "digits-mpi", "outputs/network.npz", logs=2),
+    Example("pytorch", "demo", "outputs/network.pt"),
+    Example("pytorch-ddp", "digits-ddp", "outputs/network.pt", logs=2),
+    Example("pytorch-horovod", "digits-horovod", "outputs/network.pt", logs=2),
+    Example("tensorflow", "digits-tensorflow", "outputs/model.keras"),
+    Example("tensorflow-horovod", "digits-tensorflow-horovod", "outputs/model.weights.h5", logs=2),
+    Example("tensorflow-parameter-server", "digits-parameter-server", "outputs/network.npz", logs=3),
+    Example("sklearn", "iris", "outputs/model.joblib"),
+    Example("pytorch-1.4", "line", "outputs/line.pt", python="3.7"),
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the examples find their workspace: one for all, so that a framework is installed once."""
+    folder = tmp_path_factory.mktemp("examples") / "home"
+    yield folder
+    end_workspace(folder / "workspaces" / "default")
+
+
+@pytest.fixture
+def submitted(place: Path) -> Callable[..., Run]:
+    """Runs a program that submits; returns its run, which has ended by then."""
+
+    def run(*command: str, cwd: Path, experiment: str) -> Run:
+        environment = {**os.environ, "TRAINMASTER_HOME": str(place)}
+        done = subprocess.run(
+            [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        workspace = Workspace(path=place / "workspaces" / "default")
+        return next(Experiment(workspace, experiment).get_runs())
+
+    return run
+
+
+def learned(run: Run) -> dict[str, Any]:
+    """The metrics of a run that ended well, left no process, and whose loss fell."""
+    details = run.get_details()
+    assert details["status"] == "Completed", details.get("error")
+    assert processes_of(run.id) == []
+    metrics = run.get_metrics()
+    if "loss" in metrics:
+        assert metrics["loss"][-1] < metrics["loss"][0] / 2, metrics["loss"]
+    return metrics
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        pytest.param(
+            each,
+            id=each.name,
+            marks=pytest.mark.skipif(
+                each.python not in ("", *all_pythons()), reason=f"there is no Python {each.python} on this machine"
+            ),
+        )
+        for each in ALL
+    ],
+)
+def test_example(submitted, tmp_path, example):
+    run = submitted(str(EXAMPLES / example.name / "submit.py"), cwd=tmp_path, experiment=example.experiment)
+    metrics = learned(run)
+    if "accuracy" in metrics:
+        assert max(metrics["accuracy"] if isinstance(metrics["accuracy"], list) else [metrics["accuracy"]]) > 0.7
+    files = run.get_file_names()
+    assert example.output in files
+    assert len([name for name in files if name.startswith("azureml-logs/70_driver_log")]) == example.logs
+    if example.name == "tensorflow-parameter-server":
+        # Both workers stepped on the one set of weights.
+        assert metrics["steps"] == 800
+    # Nothing is left where the program was started.
+    assert {path.name for path in tmp_path.iterdir()} <= {"home"}
+
+
+def test_the_notebook(submitted, tmp_path):
+    """Cell after cell, as one program; what a notebook would show of a cell's last line is not looked at."""
+    folder = tmp_path / "pytorch-ddp"
+    shutil.copytree(EXAMPLES / "pytorch-ddp", folder)
+    cells = json.loads((folder / "submit.ipynb").read_text())["cells"]
+    program = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    (folder / "cells.py").write_text(program)
+    run = submitted("cells.py", cwd=folder, experiment="digits-ddp")
+    metrics = learned(run)
+    # Both ranks logged each epoch.
+    assert len(metrics["loss on my part"]) == 2 * len(metrics["loss"])
+    assert (folder / "network.pt").stat().st_size > 0
+
+
+def test_every_example_is_here_and_in_the_index():
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()}
+    assert {each.name for each in ALL} == folders
+    index = (EXAMPLES / "README.md").read_text()
+    assert [name for name in folders if f"[{name}]({name})" not in index] == []
+    assert [name for name in folders if not (EXAMPLES / name / "README.md").exists()] == []
+
+
+def test_the_examples_learn_the_same_digits():
+    """Each project is complete in itself, so that the file is there several times."""
+    copies = {path.read_text() for path in EXAMPLES.glob("*/project/digits.py")}
+    assert len(copies) == 1
+
+
+def test_the_notebook_is_kept_without_output():
+    cells = json.loads((EXAMPLES / "pytorch-ddp" / "submit.ipynb").read_text())["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+    for cell in code:
+        ast.parse("".join(cell["source"]))
