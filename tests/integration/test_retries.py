@@ -209,6 +209,13 @@ def test_a_lost_agent_is_replaced(shared: Retried) -> None:
     assert attempts(details) == [(1, "Failed", "NodeAgentLost"), (2, "Completed", None)]
 
 
+def test_a_hang_is_tried_again(shared: Retried) -> None:
+    run = shared.submit("if attempt == 1: time.sleep(600)", hang_seconds=2)
+    details = ended(run)
+    assert (details["status"], begun(run)) == ("Completed", [1, 2])
+    assert attempts(details) == [(1, "Failed", "HangDetected"), (2, "Completed", None)]
+
+
 def test_children_of_a_failed_attempt_have_failed(shared: Retried) -> None:
     run = shared.submit("child = Run.get_context().child_run('part')\nsys.exit(1 if attempt == 1 else 0)")
     assert ended(run)["status"] == "Completed"
@@ -218,7 +225,7 @@ def test_children_of_a_failed_attempt_have_failed(shared: Retried) -> None:
 RANKS = """
 with open(sys.argv[1] + "-" + os.environ["RANK"], "a") as proof:
     proof.write("%d\\n" % attempt)
-print("rank", os.environ["RANK"], "meets at", os.environ["MASTER_PORT"], flush=True)
+assert os.environ.get("TORCHELASTIC_RESTART_COUNT", str(attempt - 1)) == str(attempt - 1)
 if attempt == 1:
     if os.environ["RANK"] == "1":
         print("the real mistake", flush=True)
@@ -247,7 +254,6 @@ def test_all_ranks_of_two_nodes_begin_again(shared: Retried, backend: Any) -> No
     kept = run._folder.logs / "attempt_1"
     for rank in (0, 1):
         assert (kept / f"70_driver_log_{rank}.txt").read_text().splitlines()[-1].startswith("attempt 1 of 3 failed")
-        assert "rank" in text_of(run, f"azureml-logs/70_driver_log_{rank}.txt")
     assert sorted(row["rank"] for row in json.loads((kept / "process_info.json").read_text())) == [0, 1]
     assert processes_of(run.id) == []
 

@@ -82,7 +82,8 @@ def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:
         f"use_gpu=True with {wanted} processes per node needs {wanted} GPUs per node, but target '{target.name}' has "
         f"{target.gpus_per_node}",
         hint=f"Ask for {target.gpus_per_node} per node at most, create a larger target with "
-        f"'trainmaster compute create NAME --gpus {wanted}', or let them share: environment_variables={{'{GPUS}': 'node'}}.",
+        f"'trainmaster compute create NAME --gpus {wanted}', or let them share with "
+        f"environment_variables={{'{GPUS}': 'node'}}.",
     )
 
 

@@ -390,7 +390,11 @@ class Life:
 
 def _first_pause() -> float:
     """Seconds between the first failure and the second attempt."""
-    return float(os.environ.get("TRAINMASTER_RETRY_SECONDS", "1"))
+    try:
+        given = float(os.environ.get("TRAINMASTER_RETRY_SECONDS", "1"))
+    except ValueError:
+        return 1.0
+    return given if 0 <= given <= 3600 else 1.0
 
 
 def _earliest(results: Sequence[Mapping[str, Any] | None]) -> float | None:
