@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -50,7 +51,7 @@ def test_read_in_parts_no_value_is_shown(values, text, cuts):
     edges = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     parts = [
         mask.hide_next(data[max(0, start - mask.reach) : start], data[start:end])
-        for start, end in zip(edges, edges[1:], strict=False)
+        for start, end in itertools.pairwise(edges)
     ]
     shown = b"".join(parts)
     assert len(shown) == len(data)
