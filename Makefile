@@ -30,7 +30,7 @@ check: setup ## style, types, layers
 
 unit: setup ## seconds
 	$(BIN)/pytest tests/unit tests/conformance
-	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py
+	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py
 
 integration: setup ## real processes, environments, databases
 	$(BIN)/pytest tests/integration

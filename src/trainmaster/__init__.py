@@ -28,10 +28,15 @@ _HOMES = {
     "MpiConfiguration": "trainmaster.estimators",
     "TensorflowConfiguration": "trainmaster.estimators",
     "PyTorchConfiguration": "trainmaster.estimators",
+    "DockerConfiguration": "trainmaster.estimators",
     "Environment": "trainmaster.environments.definition",
     "CondaDependencies": "trainmaster.environments.conda_dependencies",
     "ComputeTarget": "trainmaster.compute",
     "LocalCompute": "trainmaster.compute",
+    "AmlCompute": "trainmaster.compute",
+    "RemoteCompute": "trainmaster.compute",
+    "Keyvault": "trainmaster.keyvault",
+    "RunDetails": "trainmaster.widgets",
     "Datastore": "trainmaster.datastores",
     "DataReference": "trainmaster.datastores",
     "DataPath": "trainmaster.datastores",
@@ -45,8 +50,10 @@ __all__ = sorted(_HOMES)
 # Type checkers take this for true; nobody imports `typing` for it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from trainmaster.compute import AmlCompute as AmlCompute
     from trainmaster.compute import ComputeTarget as ComputeTarget
     from trainmaster.compute import LocalCompute as LocalCompute
+    from trainmaster.compute import RemoteCompute as RemoteCompute
     from trainmaster.datasets import Dataset as Dataset
     from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
     from trainmaster.datasets import OutputFileDatasetConfig as OutputFileDatasetConfig
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
     from trainmaster.datastores import DataReference as DataReference
     from trainmaster.datastores import Datastore as Datastore
     from trainmaster.estimators import Chainer as Chainer
+    from trainmaster.estimators import DockerConfiguration as DockerConfiguration
     from trainmaster.estimators import Estimator as Estimator
     from trainmaster.estimators import Gloo as Gloo
     from trainmaster.estimators import Mpi as Mpi
@@ -68,8 +76,10 @@ if TYPE_CHECKING:
     from trainmaster.estimators import TensorFlow as TensorFlow
     from trainmaster.estimators import TensorflowConfiguration as TensorflowConfiguration
     from trainmaster.experiment import Experiment as Experiment
+    from trainmaster.keyvault import Keyvault as Keyvault
     from trainmaster.run import Run as Run
     from trainmaster.run import ScriptRun as ScriptRun
+    from trainmaster.widgets import RunDetails as RunDetails
     from trainmaster.workspace import Workspace as Workspace
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import UserErrorException
+from trainmaster.html_table import html_table
 from trainmaster.job import dump_spec
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import ExperimentRecord, RunRecord, Status
@@ -206,6 +207,10 @@ class Experiment:
 
     def __repr__(self) -> str:
         return f"Experiment(Name: {self.name}, Workspace: {self._workspace.name})"
+
+    def _repr_html_(self) -> str:
+        columns = {"Name": self.name, "Workspace": self._workspace.name, "Report Page": self.get_portal_url()}
+        return html_table(columns)
 
 
 def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec:

@@ -16,6 +16,7 @@ from trainmaster.details import run_details
 from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled, tag_names
 from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.html_table import html_table
 from trainmaster.metrics import metric_value
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
@@ -562,6 +563,10 @@ class Run(Recorder):
         return f"Run(Experiment: {self._experiment.name}, Id: {self.id}, Type: {self.type}, Status: {self.status})"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        columns = {"Experiment": self._experiment.name, "Id": self.id, "Type": self.type, "Status": self.status}
+        return html_table({**columns, "Details Page": self.get_portal_url()})
 
 
 class ScriptRun(Run):

@@ -60,12 +60,19 @@ def printed(notebook: nbformat.NotebookNode) -> str:
     return "".join(output.get("text", "") for output in outputs)
 
 
+def shown(notebook: nbformat.NotebookNode) -> str:
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
+
+
 @pytest.mark.parametrize("name", ["october_2018", "may_2019", "september_2020"])
 def test_a_notebook_of(folder: Path, name: str) -> None:
     notebook = as_notebook(folder / f"{name}.py")
     assert len(notebook.cells) > 5
     client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
     client.execute(env={**os.environ})
+    if name == "september_2020":
+        assert "<th>Details Page</th>" in shown(notebook)
     # The last cell asserts what the notebook came for; without it nothing would have been tried.
     assert printed(notebook).endswith("DONE\n")
     assert not [
