@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 from benchmarks.submit import stop
@@ -29,11 +30,12 @@ from trainmaster import ComputeTarget, Estimator, Experiment, Gloo, LocalCompute
 TORCH = "torch==2.13.0"
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 ALLOWED_MS = 150
-FIRST_LINE = "import time\nprint(time.monotonic_ns(), flush=True)\n"
+# One write each: under mpirun and torchrun both ranks print to the same pipe.
+FIRST_LINE = "import os, time\nos.write(1, b'%d\\n' % time.monotonic_ns())\n"
 
 # The same work under both: a small network, its gradients averaged after every step.
-_LOOP = """
-import statistics, time
+_LOOP = r"""
+import os, statistics, time
 import torch
 {start}
 torch.manual_seed(0)
@@ -48,7 +50,7 @@ for step in range(600):
     optimizer.step()
     if step >= 100:
         taken.append(time.perf_counter() - begun)
-print(statistics.median(taken), flush=True)
+os.write(1, b"%r\n" % statistics.median(taken))
 """
 GLOO_LOOP = _LOOP.format(
     start="import torch.distributed as dist\ndist.init_process_group('gloo')",
@@ -108,13 +110,13 @@ class Bench:
     def printed(self, *commands: list[str], **variables: str) -> list[str]:
         variables = {**os.environ, **AS_ROOT, **variables}
         started = [
-            subprocess.Popen(each, cwd=self.source, env=variables, stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(each, cwd=self.source, env=variables, stdout=PIPE, stderr=PIPE, text=True)
             for each in commands
         ]
-        outputs = [each.communicate()[0] for each in started]
+        said = [each.communicate() for each in started]
         if any(each.returncode for each in started):
-            raise SystemExit(f"{commands[0][:4]} failed")
-        return outputs
+            raise SystemExit(f"{commands[0][:4]} failed\n{said}")
+        return [out for out, _ in said]
 
 
 def _last_first_line(outputs: list[str]) -> float:

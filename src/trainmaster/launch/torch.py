@@ -8,7 +8,8 @@ from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables
 from trainmaster.launch.variables import process_variables, share_of_gpus
 
-# As torchrun has it where several processes share a node: each would take all cores. What the user says counts first.
+# As torchrun has it where several processes share a machine: each would take all cores, and they would mostly wait
+# for each other. What the user says counts first.
 _ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -30,7 +31,7 @@ def _node(spec: JobSpec, launch: Launch, node: int) -> NodePlan:
 def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -> ProcessPlan:
     rank, world = node * count + local, spec.node_count * count
     variables = {
-        **(_ONE_THREAD if count > 1 else {}),
+        **(_ONE_THREAD if _machine_mates(launch, node, count) > 1 else {}),
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world, local=local, per_node=count),
         **_of_torchrun(spec, launch, rank, world),
@@ -44,6 +45,11 @@ def _process(spec: JobSpec, launch: Launch, node: int, local: int, count: int) -
         cwd=launch.code_folder,
         log=f"{launch.log_folder}/{log_name(rank, world)}",
     )
+
+
+def _machine_mates(launch: Launch, node: int, count: int) -> int:
+    """How many processes of the run share a machine with those of this node: local nodes are parts of one."""
+    return count * list(launch.hosts).count(launch.hosts[node])
 
 
 def _of_torchrun(spec: JobSpec, launch: Launch, rank: int, world: int) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -60,6 +61,13 @@ def test_torch_gives_every_process_what_torchrun_would():
 def test_torch_processes_that_share_a_node_have_one_thread_each(processes, own, threads):
     plans = plan_launch(job("torch", process_count=processes, variables=own), launch())
     assert {each.env.get("OMP_NUM_THREADS") for plan in plans for each in plan.processes} == {threads}
+
+
+def test_torch_nodes_that_are_parts_of_one_machine_share_its_cores():
+    local = replace(launch(), hosts=("127.0.0.1", "127.0.0.1"))
+    assert variables(plan_launch(job("torch"), local), "OMP_NUM_THREADS") == [("1",), ("1",)]
+    (alone,) = plan_launch(job("torch", nodes=1), launch(1))
+    assert "OMP_NUM_THREADS" not in alone.processes[0].env
 
 
 def test_torch_is_one_process_per_node_unless_told():
