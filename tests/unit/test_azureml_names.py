@@ -64,6 +64,7 @@ def test_the_names_are_those_of_trainmaster():
         trainmaster.PyTorch,
     )
     assert azureml.core.VERSION == azureml.core.__version__ == trainmaster.__version__
+    assert isinstance(Run.get_context(), azureml.core.run._OfflineRun)
     # Without an import of its own, as v1's notebooks do it.
     assert azureml.core.runconfig.EnvironmentDefinition is azureml.core.Environment
 

@@ -1,6 +1,8 @@
-"""`azureml.core.run` of v1."""
+"""`azureml.core.run` of v1; scripts ask for the two private classes to know whether they are in a job."""
 
 from azureml._lazy import names
+from trainmaster.runtime.offline import OfflineRun as _OfflineRun
+from trainmaster.runtime.run import JobRun as _SubmittedRun
 
 __getattr__, __dir__, __all__ = names(
     __name__,
@@ -9,3 +11,4 @@ __getattr__, __dir__, __all__ = names(
         "trainmaster.run": "get_run",
     },
 )
+__all__ += ["_OfflineRun", "_SubmittedRun"]
