@@ -37,7 +37,7 @@ _PACKAGES = {
 # Options that name things and open nothing.
 _PUBLIC = frozenset({"account_name", "account_host", "endpoint_url", "region_name"})
 _INSTALL = {"adlfs": "pip install 'trainmaster[azure]'"}
-_REFUSED = re.compile(r"credential|forbidden|denied|unauthori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
+_REFUSED = re.compile(r"credential|forbidden|denied|unauthori[sz]ed|not authori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
 
 
 class RemoteStorage:
@@ -64,6 +64,9 @@ class RemoteStorage:
             self._filesystem.invalidate_cache()
             try:
                 found = self._filesystem.find(self._at(prefix), detail=True)
+                if not isinstance(found, dict):
+                    # adlfs answers with a list of names when it is asked for a single file.
+                    found = {self._at(prefix): self._filesystem.info(self._at(prefix))}
             except FileNotFoundError:
                 return []
             files = [StoredFile(self._relative(name), info.get("size") or 0) for name, info in found.items()]
@@ -89,17 +92,6 @@ class RemoteStorage:
                 # Only some kinds of store have folders; asking the others to make one may need more rights.
                 self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._filesystem.put_file(str(local), target)
-
-    def root_exists(self) -> bool:
-        """Whether the bucket or container itself is there."""
-        with self._explained("opened", ""):
-            self._filesystem.invalidate_cache()
-            return bool(self._filesystem.exists(self._root))
-
-    def make_root(self) -> None:
-        """Make the bucket or container."""
-        with self._explained("made", ""):
-            self._filesystem.mkdir(self._root)
 
     def local_path(self) -> Path | None:
         """None: it lies elsewhere."""
@@ -155,7 +147,9 @@ def _explained(headline: str, url: str, options: dict[str, Any]) -> Iterator[Non
     except AzureMLException:
         raise
     except Exception as error:  # Each driver raises types of its own, which cannot be imported here.
-        cause = _without_secrets(shown(f"{type(error).__name__}: {error}"), url, options)
+        # Drivers add the whole answer of the server below the first line.
+        text = str(error).strip().partition("\n")[0]
+        cause = _without_secrets(shown(f"{type(error).__name__}: {text}"), url, options)
         raise DatastoreException(headline, inner_exception=error, cause=cause, hint=_hint(error)) from error
 
 

@@ -1,0 +1,82 @@
+"""A real blob server for tests: Azurite, from the npm registry, kept in a cache folder of the user."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+RELEASE = "3.35.0"
+# The account that every Azurite has, published in its documents: nobody's secret.
+ACCOUNT = "devstoreaccount1"
+KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@dataclass(frozen=True)
+class BlobServer:
+    """Where it listens."""
+
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> dict[str, str]:
+        """The parameters by which a datastore finds it, but for the credential."""
+        return {"account_name": ACCOUNT, "protocol": "http", "endpoint": self.endpoint}
+
+
+@contextmanager
+def blob_server(folder: Path) -> Iterator[BlobServer]:
+    """A server that keeps its blobs in memory, until the block ends."""
+    program = _installed()
+    log = folder / "azurite.log"
+    command = ["node", str(program), "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence"]
+    # The driver may be newer than the server: what the tests use is the same in both.
+    command += ["--skipApiVersionCheck", "--disableTelemetry", "--debug", str(log)]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield BlobServer(_port(process))
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def _port(process: subprocess.Popen[str]) -> int:
+    said = []
+    assert process.stdout is not None
+    for line in process.stdout:
+        said.append(line)
+        found = re.search(
+            r"listens on http://127\.0\.0\.1:(\d+)|successfully listening on http://127\.0\.0\.1:(\d+)", line
+        )
+        if found:
+            return int(found[1] or found[2])
+    raise AssertionError(f"the blob server did not start: {''.join(said)}")
+
+
+def _installed() -> Path:
+    """The server's program; fetched once, and complete or absent."""
+    assert shutil.which("npm"), "npm is needed for the blob server: apt-get install npm"
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "trainmaster-tests"
+    cache.mkdir(parents=True, exist_ok=True)
+    place = cache / f"azurite-{RELEASE}"
+    with open(cache / "azurite.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.is_dir():
+            making = Path(tempfile.mkdtemp(prefix=".making-", dir=cache))
+            (making / "package.json").write_text('{"private": true}\n')
+            command = ["npm", "install", "--no-audit", "--no-fund", "--omit=dev", f"azurite@{RELEASE}"]
+            done = subprocess.run(command, cwd=making, capture_output=True, text=True)
+            assert done.returncode == 0, f"npm could not install the blob server: {done.stderr[-2000:]}"
+            making.rename(place)
+    return place / "node_modules/azurite/dist/src/blob/main.js"
