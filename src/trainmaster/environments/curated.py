@@ -1,20 +1,44 @@
-"""Azure's curated environments: there are none here, and this is where it is said what to use instead."""
+"""Azure's curated environments: known by their names, and stood for by packages of the framework in the name."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NoReturn
 
+from trainmaster.environments import pythons
+from trainmaster.environments.frameworks import (
+    CHAINER,
+    PYTORCH,
+    SKLEARN,
+    TENSORFLOW,
+    Framework,
+    choose_python,
+    release_of,
+)
 from trainmaster.errors import UserErrorException
+from trainmaster.job import Accelerator
+from trainmaster.machine import gpus
 
 _PREFIXES = ("azureml", "microsoft")
 _FRAMEWORKS = (
-    ("pytorch", "PyTorch"),
-    ("tensorflow", "TensorFlow"),
-    ("chainer", "Chainer"),
-    ("scikit-learn", "SKLearn"),
+    ("pytorch", PYTORCH),
+    ("tensorflow", TENSORFLOW),
+    ("chainer", CHAINER),
+    ("scikit-learn", SKLEARN),
+    ("sklearn", SKLEARN),
 )
-_OWN = "Environment('my-environment') with CondaDependencies.create(pip_packages=[...])"
+_EMPTY = ("azureml-minimal",)
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """What is installed here in place of a curated environment."""
+
+    packages: tuple[str, ...] = ()
+    python: str = ""
+    """Empty for the Python that submits."""
+    accelerator: Accelerator = "cpu"
 
 
 def is_curated(name: str) -> bool:
@@ -26,20 +50,47 @@ def is_curated(name: str) -> bool:
     return name.lower().startswith(_PREFIXES)
 
 
-def refuse(name: str) -> NoReturn:
-    """Says what to use instead of a curated environment."""
-    raise UserErrorException(f"{name!r} is a curated environment of Azure, and not here", hint=instead_of(name))
+def stand_in(name: str) -> StandIn:
+    """The framework that a curated name names, in that release; other names are refused.
 
-
-def instead_of(name: str) -> str:
-    """What serves the same purpose here.
-
-    >>> instead_of("AzureML-PyTorch-1.3-GPU")[:52]
-    "Use the estimator PyTorch(framework_version='1.3'), "
+    >>> stand_in("AzureML-Minimal").packages
+    ()
     """
-    for part, estimator in _FRAMEWORKS:
+    if name.lower() in _EMPTY:
+        return StandIn()
+    framework, version = _named(name)
+    if framework is None or not version:
+        _refuse(name)
+    release = release_of(framework, version)
+    use_gpu = name.lower().endswith("gpu") and bool(gpus())
+    python = choose_python(release, pythons.running_version(), pythons.all_pythons())
+    return StandIn(
+        packages=release.packages(use_gpu),
+        python="" if python == pythons.running_version() else python,
+        accelerator="cuda" if use_gpu else "cpu",
+    )
+
+
+def horovod_for(name: str) -> str:
+    """The Horovod that a curated environment had, for runs under MPI; empty where there was none.
+
+    >>> horovod_for("AzureML-PyTorch-1.6-GPU"), horovod_for("mine")
+    ('0.19.5', '')
+    """
+    framework, version = _named(name) if is_curated(name) else (None, "")
+    return release_of(framework, version).era.horovod if framework is not None and version else ""
+
+
+def _named(name: str) -> tuple[Framework | None, str]:
+    for part, framework in _FRAMEWORKS:
         found = re.search(rf"{part}(?:-(\d+\.\d+(?:\.\d+)?))?", name.lower())
         if found:
-            version = f"framework_version={found[1]!r}" if found[1] else ""
-            return f"Use the estimator {estimator}({version}), which brings its framework, or {_OWN}."
-    return f"Use {_OWN}."
+            return framework, found[1] or ""
+    return None, ""
+
+
+def _refuse(name: str) -> NoReturn:
+    raise UserErrorException(
+        f"{name!r} is a curated environment of Azure, and what was in it is not known here",
+        hint="Use Environment('my-environment') with CondaDependencies.create(pip_packages=[...]).",
+    )

@@ -17,6 +17,7 @@ from trainmaster.environments.python_section import PythonSection
 from trainmaster.environments.spark_section import SparkSection
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec, JobSpec
+from trainmaster.notices import warn
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import EnvironmentRecord
 
@@ -77,9 +78,12 @@ class Environment:
 
     @staticmethod
     def get(workspace: Workspace, name: str, version: str | None = None, label: str | None = None) -> Environment:
-        """A registered environment: its newest version, or the one of this version or label."""
+        """A registered environment: its newest version, or the one of this version or label.
+
+        A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives the framework in that release.
+        """
         if isinstance(name, str) and curated.is_curated(name):
-            curated.refuse(name)
+            return _curated(name)
         if version is not None and label is not None:
             raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
         return _of_record(workspace._call("environments.get", name=name, version=_number(version), label=label))
@@ -257,6 +261,20 @@ class Environment:
 
 
 EnvironmentDefinition = Environment
+
+
+def _curated(name: str) -> Environment:
+    stand_in = curated.stand_in(name)
+    environment = Environment(name)
+    python = environment.python
+    python.conda_dependencies = CondaDependencies.create(
+        pip_packages=stand_in.packages, python_version=stand_in.python or None
+    )
+    python.recipe = EnvironmentSpec(accelerator=stand_in.accelerator)
+    if stand_in.packages:
+        on = f" on Python {stand_in.python}" if stand_in.python else ""
+        warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
+    return environment
 
 
 def _of_record(answer: Mapping[str, Any]) -> Environment:

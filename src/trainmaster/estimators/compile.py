@@ -64,7 +64,9 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
         node_count=node_count_of(config),
         distribution=distribution,
         environment=with_container(
-            for_distribution(environment.to_spec(program.source_directory), distribution), environment, config
+            for_distribution(environment.to_spec(program.source_directory), distribution, environment.name),
+            environment,
+            config,
         ),
         environment_name=environment.name,
         environment_version=environment.registered_version(),

@@ -201,20 +201,30 @@ class TestSources:
             of_image.get_image_details(None)
 
     @pytest.mark.parametrize(
-        ("name", "hint"),
+        ("name", "package"),
         [
-            ("AzureML-PyTorch-1.3-GPU", "PyTorch(framework_version='1.3')"),
-            ("AzureML-TensorFlow-2.0-CPU", "TensorFlow(framework_version='2.0')"),
-            ("AzureML-Scikit-learn-0.20.3", "SKLearn(framework_version='0.20.3')"),
-            ("AzureML-Minimal", "CondaDependencies.create"),
+            ("AzureML-PyTorch-2.13-CPU", "torch==2.13.0"),
+            ("AzureML-TensorFlow-2.21-GPU", "tensorflow"),
+            ("AzureML-Scikit-learn-1.9.1", "scikit-learn==1.9.1"),
+            ("AzureML-sklearn-1.9-ubuntu18.04-py37-cpu", "scikit-learn==1.9"),
         ],
     )
-    def test_curated_environments(self, name, hint):
-        with pytest.raises(UserErrorException, match="curated environment of Azure") as caught:
-            Environment.get(None, name)
-        assert hint in caught.value.hint
+    def test_curated_environments(self, name, package):
+        with pytest.warns(UserWarning, match="in its place there is"):
+            environment = Environment.get(None, name)
+        packages = list(environment.python.conda_dependencies.pip_packages)
+        assert environment.name == name and packages[0].startswith(package)
         with pytest.raises(UserErrorException, match="cannot be registered"):
             Environment(name).register(None)
+
+    def test_the_empty_curated_environment(self):
+        assert not list(Environment.get(None, "AzureML-Minimal").python.conda_dependencies.pip_packages)
+
+    @pytest.mark.parametrize("name", ["AzureML-Tutorial", "AzureML-PyTorch", "microsoft-anything"])
+    def test_curated_environments_that_are_not_known(self, name):
+        with pytest.raises(UserErrorException, match="curated environment of Azure") as caught:
+            Environment.get(None, name)
+        assert "CondaDependencies.create" in caught.value.hint
 
 
 def program(folder, text):

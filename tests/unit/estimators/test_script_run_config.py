@@ -241,6 +241,14 @@ class TestRunConfiguration:
         with pytest.raises(UserErrorException, match="target must be"):
             RunConfiguration().target = 3
 
+    @pytest.mark.filterwarnings("ignore:.*in its place there is")
+    @pytest.mark.parametrize(("job", "horovod"), [(MpiConfiguration(), "0.28.1"), (None, "")])
+    def test_a_curated_environment_has_horovod_under_mpi(self, project, job, horovod):
+        environment = Environment.get(None, "AzureML-PyTorch-2.13-CPU")
+        config = ScriptRunConfig(project, "train.py", environment=environment, distributed_job_config=job)
+        spec = config.compile({})
+        assert spec.environment.horovod == horovod and spec.environment.pip_packages[0] == "torch==2.13.0"
+
     def test_processes_must_be_shared_equally(self, project):
         job = PyTorchConfiguration(process_count=3, node_count=2)
         with pytest.raises(RunConfigurationException, match="Use a multiple of 2"):
