@@ -10,10 +10,11 @@ from typing import Any
 
 from trainmaster.engines.local import read_json
 from trainmaster.folders import RunFolder
+from trainmaster.node import cause
 from trainmaster.node.tail import tail
 
 # What a record has for finding the cause, and nobody needs in a table of processes.
-_FOR_THE_CAUSE = ("told", "raised", "wrote_at", "memory_ran_out", "stack", "tail", "service")
+_FOR_THE_CAUSE = ("told", "raised", "lost_peer", "wrote_at", "memory_ran_out", "stack", "tail", "service")
 
 
 def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any] | None:
@@ -24,9 +25,9 @@ def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any
     launched = (read_json(node / "ranks.json") or {}).get("ranks", [])
     plans = {each["rank"]: each for each in launched or plan.get("processes", [])}
     if not launched:
-        return {**result, "processes": [_known(record, plans) for record in result.get("processes", [])]}
+        return {**result, "processes": [_known(record, plans, result) for record in result.get("processes", [])]}
     noted = [read_json(node / "ranks" / f"{each['rank']}.json") for each in launched]
-    ranks = [_known(record, plans) for record in noted if record]
+    ranks = [_known(record, plans, result) for record in noted if record]
     failed = _launcher(result, node)
     refused = next((record["error"] for record in ranks if record.get("error")), None)
     if refused and failed:
@@ -34,15 +35,20 @@ def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any
     return {**result, "processes": ranks, "first_failure": failed}
 
 
-def _known(record: Mapping[str, Any], plans: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+def _known(
+    record: Mapping[str, Any], plans: Mapping[int, Mapping[str, Any]], result: Mapping[str, Any]
+) -> dict[str, Any]:
     """A rank's record with what its plan says of it, and with its last lines if it may have been the cause."""
     plan = plans.get(record["rank"])
     if plan is None:
         return dict(record)
     known = {**record, "node": int(plan["env"].get("TRAINMASTER_NODE", 0)), "service": bool(plan.get("service"))}
-    failed = record.get("ended_at") and record.get("exit_code") != 0
-    if failed and (not record.get("told") or record.get("raised")):
-        known["tail"] = tail(os.fsencode(plan["log"]))
+    log = os.fsencode(plan["log"])
+    if not record.get("ended_at") and not record.get("error"):
+        # Nobody was left to note its end: it was killed with all that was left.
+        known |= {"told": True, "ended_at": result.get("ended_at"), **cause.last_words(log)}
+    if cause.failed(known) and (not known.get("told") or known.get("raised")):
+        known["tail"] = tail(log)
     return known
 
 

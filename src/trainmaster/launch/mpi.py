@@ -14,6 +14,8 @@ from trainmaster.launch.variables import process_variables, share_of_gpus
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # More ranks than cores are fine, no rank is tied to a core, and messages take the plain way, which starts faster.
 _OPTIONS = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "pml", "ob1")
+# A rank that crashes says so itself; Open MPI and UCX would write C stacks of their own into its log.
+_QUIET = {"OMPI_MCA_opal_signal": "", "UCX_HANDLE_ERRORS": "none"}
 
 
 def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
@@ -55,9 +57,11 @@ def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
     count = spec.distribution.process_count_per_node
     node, local = divmod(rank, count)
     variables = {
+        **_QUIET,
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world_size(spec), local=local, per_node=count),
     }
+    variables["PYTHONPATH"] = f"{launch.kit}/trainmaster/node/mpi_site:{variables['PYTHONPATH']}".rstrip(":")
     return ProcessPlan(
         rank=rank,
         argv=command_line(spec, launch.python, variables),

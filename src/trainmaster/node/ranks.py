@@ -3,12 +3,11 @@
 import os
 import time
 
-from trainmaster.node import process
+from trainmaster.node import cause, process
 from trainmaster.node.cgroup import memory_events
 from trainmaster.node.spawn import encode
 
 _SIGKILL = 9
-_TRACEBACK = "Traceback (most recent call last)"
 
 
 class Rank(object):
@@ -25,8 +24,7 @@ class Rank(object):
         self.out_of_memory = False
         self.memory_ran_out = False
         self.told = False
-        self.raised = False
-        self.wrote_at = None
+        self.last_words = {}  # type: dict[str, object]
         self.ended_at = None
         self.stack = None  # where it stood, if it was asked
 
@@ -51,18 +49,7 @@ class Rank(object):
         self.memory_ran_out = memory_ran_out and not told
         self.out_of_memory = self.memory_ran_out and killed
         if self.failed:
-            self._look_at_log()
-
-    def _look_at_log(self):
-        """What tells the rank that failed first from those that failed because of it (cause.py)."""
-        from trainmaster.node.tail import tail
-
-        log = encode(self.log)
-        self.raised = _TRACEBACK in tail(log)
-        try:
-            self.wrote_at = os.stat(log).st_mtime
-        except OSError:
-            self.wrote_at, self.raised = None, False
+            self.last_words = cause.last_words(encode(self.log))
 
     def how(self):
         """How it ended, for the agent's log."""
@@ -78,9 +65,8 @@ class Rank(object):
             self.failure_record(),
             memory_ran_out=self.memory_ran_out,
             told=self.told,
-            raised=self.raised,
-            wrote_at=self.wrote_at,
             ended_at=self.ended_at,
+            **self.last_words,
         )
         if self.stack is not None:
             record["stack"] = self.stack
