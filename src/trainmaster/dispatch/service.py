@@ -16,6 +16,7 @@ from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.datasets import Datasets, save_inputs
 from trainmaster.dispatch.throw_away import target_for
 from trainmaster.dispatch.yard import Yard
+from trainmaster.environments.frameworks import on_cpu
 from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import (
     AzureMLException,
@@ -25,7 +26,7 @@ from trainmaster.errors import (
     UserErrorException,
     WorkspaceException,
 )
-from trainmaster.job import THROW_AWAY, EnvironmentSpec, load_spec, stores_of
+from trainmaster.job import THROW_AWAY, EnvironmentSpec, dump_spec, load_spec, stores_of
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import (
     TERMINAL,
@@ -147,6 +148,7 @@ class Service:
         record = _checked(from_plain(RunRecord, run))
         known = self._store.get_run(record.id)
         if known is None:
+            record = self._without_gpus(record)
             self._check_can_run(record)
             save_inputs(load_spec(record.spec), self._store)
             warnings = (*record.warnings, *self._doubts(record))
@@ -155,6 +157,15 @@ class Service:
             )
         self._yard.take(known, sources)
         return known
+
+    def _without_gpus(self, record: RunRecord) -> RunRecord:
+        """On a target without GPUs a build for the CPU is taken: the other is gigabytes, and may not even start."""
+        spec = load_spec(record.spec)
+        if spec.environment.accelerator != "cuda" or self._target_of(record).gpus_per_node:
+            return record
+        packages = tuple(map(on_cpu, spec.environment.pip_packages))
+        environment = replace(spec.environment, accelerator="cpu", pip_packages=packages)
+        return replace(record, spec=dump_spec(replace(spec, environment=environment)))
 
     def _check_can_run(self, record: RunRecord) -> None:
         spec = load_spec(record.spec)

@@ -196,6 +196,9 @@ CHAINER = Framework(
 )
 
 
+_ON_CPU = {"tensorflow-gpu": "tensorflow", "tensorflow[and-cuda]": "tensorflow-cpu"}
+
+
 def is_version(text: str) -> bool:
     """Whether `text` is the number of a release.
 
@@ -203,6 +206,19 @@ def is_version(text: str) -> bool:
     (True, True, False)
     """
     return bool(_VERSION.fullmatch(text))
+
+
+def on_cpu(requirement: str) -> str:
+    """The same for a machine without GPUs, where a package for GPUs cannot even be imported.
+
+    >>> [on_cpu(each) for each in ("tensorflow[and-cuda]==2.21.0", "tensorflow-gpu==1.13.1", "torch==2.13.0")]
+    ['tensorflow-cpu==2.21.0', 'tensorflow==1.13.1', 'torch==2.13.0']
+    """
+    for name, instead in _ON_CPU.items():
+        rest = requirement.removeprefix(name)
+        if rest != requirement and rest[:1] in ("", "=", "<", ">", "~", "!", ";", " "):
+            return f"{instead}{rest}"
+    return requirement
 
 
 def release_of(framework: Framework, version: str) -> Release:

@@ -102,7 +102,7 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
     """Installs exactly what the lock names; what uv's cache has is linked and nobody is asked."""
     work = folder / ".installing"
     # The text may hold passwords of addresses: the lock that stays does not.
-    work.write_text(text)
+    work.write_text(exactly(text))
     command = ["pip", "install", "--python", f"{folder}/bin/python", "--no-deps", *sources.options, "-r", str(work)]
     try:
         print("$ uv pip install (exactly the lock)", flush=True)
@@ -116,6 +116,15 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
         work.unlink(missing_ok=True)
     if code:
         raise failure("installed", "".join(said))
+
+
+def exactly(text: str) -> str:
+    """The lock as requirements that no other build of the same release meets.
+
+    >>> exactly("torch==2.13.0\\n    # from https://pypi.org/simple\\n")
+    'torch===2.13.0\\n    # from https://pypi.org/simple\\n'
+    """
+    return re.sub(r"(?m)^([A-Za-z0-9][^\s=]*)==(?!=)", r"\1===", text)
 
 
 def failure(what: str, said: str) -> EnvironmentException:
