@@ -37,7 +37,7 @@ _PACKAGES = {
 # Options that name things and open nothing.
 _PUBLIC = frozenset({"account_name", "account_host", "endpoint_url", "region_name"})
 _INSTALL = {"adlfs": "pip install 'trainmaster[azure]'"}
-_REFUSED = re.compile(r"credential|forbidden|denied|unauthori[sz]ed|not authori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
+_REFUSED = re.compile(r"credential|forbidden|denied|(?:un|not )authori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
 
 
 class RemoteStorage:
