@@ -50,7 +50,13 @@ def source(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
         folder = tmp_path / "source"
         folder.mkdir()
         shutil.copy(HERE / program, folder / "train.py")
-        return {"source_directory": str(folder), "entry_script": "train.py", "compute_target": "box"}
+        return {
+            "source_directory": str(folder),
+            "entry_script": "train.py",
+            "compute_target": "box",
+            # All nodes are on this machine: without this each rank would have threads for all of its cores.
+            "environment_variables": {"OMP_NUM_THREADS": "1"},
+        }
 
     return copied
 
