@@ -236,7 +236,7 @@ def _listed(storage, pattern):
         only = len(found) == 1 and found[0][0] == wanted
         return (wanted.rpartition("/")[0] if only else wanted), found
     base = fixed_part(wanted)
-    fits = matcher(wanted)
+    fits = matcher(pattern)
     return base, [(path, size) for path, size in storage.list(base) if fits(path)]
 
 

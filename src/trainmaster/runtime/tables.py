@@ -183,6 +183,8 @@ def _joined(pandas, frames):
 
 def _with_dates(pandas, frame):
     """Texts that are all dates of the form 2020-01-31 (with or without a time) become times, as in v1."""
+    import warnings
+
     for column in frame.columns:
         values = frame[column]
         if values.dtype.kind not in "OUT" or not len(values):
@@ -190,7 +192,10 @@ def _with_dates(pandas, frame):
         given = values.dropna()
         if len(given) and all(isinstance(value, str) and _DATE.match(value) for value in given):
             try:
-                frame[column] = pandas.to_datetime(values)
+                with warnings.catch_warnings():
+                    # A first value that is no date after all is said by the error, where it is one.
+                    warnings.simplefilter("ignore")
+                    frame[column] = pandas.to_datetime(values)
             except (ValueError, TypeError):
                 # Such as the 31st of February, or a mix of zones: texts they stay.
                 continue
