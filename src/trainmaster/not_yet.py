@@ -29,11 +29,3 @@ def connections(method: str) -> NoReturn:
         f"workspace.{method}: there are no connections here. "
         "Keep the secret with workspace.get_default_keyvault().set_secret(name, value)."
     )
-
-
-def mlflow_tracking() -> NoReturn:
-    """MLflow speaks to a server."""
-    raise NotImplementedError(
-        "workspace.get_mlflow_tracking_uri: MLflow tracking arrives in a later release of Trainmaster. "
-        "Until then log with run.log(name, value)."
-    )

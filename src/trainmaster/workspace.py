@@ -394,8 +394,14 @@ class Workspace:
         return Named(Environment.list(self))
 
     def get_mlflow_tracking_uri(self) -> str:
-        """Not in this release."""
-        not_yet.mlflow_tracking()
+        """Where MLflow can keep its own runs: a database of its own in the workspace.
+
+        In v1 what was logged with MLflow became part of a run. Here it lies beside the runs, which have `run.log`.
+        """
+        folder = self.path / "mlflow"
+        folder.mkdir(exist_ok=True)
+        warn(f"MLflow's runs are kept in {folder}, and not among the runs of the experiment; those have run.log")
+        return f"sqlite:///{folder / 'mlflow.db'}"
 
     def get_default_datastore(self) -> Datastore:
         """The datastore that is used when none is named."""

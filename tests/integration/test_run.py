@@ -211,17 +211,21 @@ def test_environment_of_a_run_serves_another(launch, shared, project):
     ended(run)
 
 
-def test_what_comes_later_says_so(launch, shared):
+def test_what_comes_later_says_so(launch):
     run = launch("")
-    for call in (
-        lambda: run.register_model("m", "outputs/model.pkl"),
-        lambda: run.get_secret("s"),
-        lambda: run.get_secrets(["s"]),
-        shared.get_mlflow_tracking_uri,
-    ):
-        with pytest.raises(NotImplementedError, match="later release"):
-            call()
+    with pytest.raises(NotImplementedError, match="models arrive in Trainmaster"):
+        run.register_model("m", "outputs/model.pkl")
     ended(run)
+
+
+def test_mlflow_gets_a_database_of_its_own(shared):
+    import sqlite3
+
+    with pytest.warns(UserWarning, match=r"not among the runs.*run\.log"):
+        address = shared.get_mlflow_tracking_uri()
+    kind, _, path = address.partition(":///")
+    assert kind == "sqlite" and Path(path).is_relative_to(shared.path)
+    sqlite3.connect(path).execute("create table t (a)").connection.close()
 
 
 def test_runs_by_compute_and_by_own_class(launch, shared):
