@@ -12,6 +12,7 @@ from trainmaster import not_yet
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.notices import warn
 from trainmaster.workspace_files import (
     change_identity,
     check_workspace_name,
