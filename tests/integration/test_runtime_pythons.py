@@ -56,6 +56,12 @@ assert [w.filename for w in caught] == [__file__], caught
 assert run.get_metrics()["loss"] == [1.0, 0.5, 1.0 / 3], run.get_metrics()
 assert "outputs/a.txt" in run.get_file_names()
 run.download_file("outputs/a.txt", "b.txt")
+from azureml.core import Dataset
+files = Dataset.File.from_files("a.txt")
+assert files.to_path() == ["/a.txt"] and trainmaster.Dataset is Dataset
+with files.mount() as mounted:
+    assert os.listdir(mounted.mount_point) == ["a.txt"]
+assert run.input_datasets == run.output_datasets == {}
 pid = os.fork()
 if pid == 0:
     run.log("forked", 1)
