@@ -17,8 +17,11 @@ setup: .venv/ready ## the virtual environment with everything the other targets 
 	$(BIN)/pip install --quiet --editable '.[dev]' --editable ./packages/azureml
 	@touch $@
 
-demo: setup ## train a small PyTorch network: snapshot, environment, live output, metrics, files
+demo: setup ## train a small PyTorch network, then on two nodes under MPI: environments, live output, metrics, files
 	$(BIN)/python examples/pytorch/submit.py
+	@echo
+	$(BIN)/python examples/mpi/submit.py
+	$(BIN)/trainmaster logs last --rank all
 
 test: setup check unit integration chaos ## everything CI runs, the quick things first
 

@@ -21,7 +21,4 @@ print("State:   ", run.get_status())
 metrics = run.get_metrics()
 print(f"Metric:   loss: {metrics['loss'][0]:.4f} -> {metrics['loss'][-1]:.4f} in {len(metrics['loss'])} epochs")
 print(f"Metric:   accuracy: {metrics['accuracy']:.4f}")
-logs = run.get_details_with_logs()["logFiles"]
-for name in sorted(name for name in logs if "70_driver_log" in name):
-    print(f"\n{name}:")
-    print("  " + logs[name].strip().replace("\n", "\n  "))
+print("\nWhat every rank printed:  .venv/bin/trainmaster logs last --rank all")
