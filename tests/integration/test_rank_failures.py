@@ -186,6 +186,7 @@ comm.recv(source=2)
     [
         # mpi4py would wait in MPI_Finalize for ever.
         pytest.param("raise ValueError('the real mistake')", "ended with exit code 1", RAISED, id="exception"),
+        pytest.param("sys.exit('the real mistake')", "ended with exit code 1", "the real mistake", id="sys.exit"),
         pytest.param("comm.Abort(5)", "ended with exit code 5", "rank 2 is here", id="abort"),
         pytest.param("ctypes.string_at(0)", "was killed by SIGSEGV", "rank 2 is here", id="crash"),
     ],

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.integration.node_run import interpreters
 
 import trainmaster.node
 
 SITE = Path(trainmaster.node.__file__).parent / "mpi_site"
+PYTHONS = interpreters()
 # In the place of mpi4py: what is asked of it, and what it was told.
 MPI = """
 import sys, types
@@ -25,9 +27,9 @@ sys.modules["mpi4py.MPI"] = module
 """
 
 
-def run(text, *path):
+def run(text, *path, python=sys.executable):
     environment = {"PYTHONPATH": ":".join(map(str, (SITE, *path)))}
-    command = [sys.executable, "-c", text]
+    command = [python, "-c", text]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout, done.stderr.splitlines()
 
@@ -58,6 +60,51 @@ def test_only_an_exception_of_one_among_several_ranks_aborts(initialized, size, 
     assert errors[-1] == ("aborted 1" if aborted else "ValueError: mine")
 
 
-@pytest.mark.parametrize("end", ["pass", "sys.exit(0)", "import os; os._exit(0)"])
-def test_whoever_ends_well_is_left_alone(end):
-    assert run(MPI.format(initialized=True, size=2) + "\n" + end) == (0, "", [])
+@pytest.mark.parametrize(
+    ("call", "code", "errors"),
+    [
+        ("sys.exit(3)", 3, ["aborted 3"]),
+        ("sys.exit('the reason')", 1, ["the reason", "aborted 1"]),
+        (
+            "import argparse; argparse.ArgumentParser('p', 'u').error('no')",
+            2,
+            ["usage: u", "p: error: no", "aborted 2"],
+        ),
+        ("sys.exit()", 0, []),
+        ("sys.exit(0)", 0, []),
+        ("sys.exit(False)", 0, []),
+        ("pass", 0, []),
+        ("import os; os._exit(4)", 4, []),
+    ],
+)
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.split("/")[-3])
+def test_leaving(python, call, code, errors):
+    """Abort does not end this stand-in, so Python's own exit code is seen after it."""
+    found = run(MPI.format(initialized=True, size=2) + "\n" + call, python=python)
+    # Python shows the reason once more: the stand-in lets it live on.
+    assert (found[0], found[2][: len(errors)]) == (code, errors)
+
+
+CAUGHT = """
+import threading
+try:
+    sys.exit('caught')
+except SystemExit as error:
+    assert type(error).__name__ == 'SystemExit' and error.args == ('caught',)
+    print(error.code)
+    error.code = 5
+    assert error.code == 5
+thread = threading.Thread(target=lambda: sys.exit(3))
+thread.start()
+thread.join()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.split("/")[-3])
+def test_an_exit_that_is_caught_or_of_a_thread_is_none(python):
+    assert run(MPI.format(initialized=True, size=2) + CAUGHT, python=python) == (0, "caught\n", [])
+
+
+def test_a_forked_child_is_no_rank():
+    text = "import os\npid = os.fork()\nif pid == 0: sys.exit(3)\nprint(os.waitpid(pid, 0)[1] >> 8)"
+    assert run(MPI.format(initialized=True, size=2) + text) == (0, "3\n", [])
