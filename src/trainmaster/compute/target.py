@@ -7,7 +7,6 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.compute.configurations import (
@@ -29,19 +28,6 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{1,62}", re.ASCII)
 _RESERVED = ("amlcompute", "local", "containerinstance")
 _ALL = 1000
-
-# Class of a target, as its record has it, to the module of that class.
-_HOMES = {
-    "LocalCompute": "local",
-    "AmlCompute": "clusters",
-    "BatchAiCompute": "clusters",
-    "ComputeInstance": "instance",
-    "RemoteCompute": "attached",
-    "DsvmCompute": "attached",
-    "AksCompute": "attached",
-    "HDInsightCompute": "attached",
-    "KubernetesCompute": "attached",
-}
 
 
 class ComputeTarget:
@@ -267,13 +253,14 @@ class ComputeTarget:
 
 def class_of(record: TargetRecord) -> type[ComputeTarget]:
     """The class of a target; that of this machine for one that names none."""
+    from trainmaster import compute
+
     name = str(record.options.get("class") or "LocalCompute")
-    module = _HOMES.get(name)
-    if module is None:
+    found = getattr(compute, name, None) if name in compute.__all__ else None
+    if not isinstance(found, type) or not issubclass(found, ComputeTarget):
         raise ComputeTargetException(
             f"target '{record.name}' is of the unknown class '{name[:60]}'", hint="A newer Trainmaster may know it."
         )
-    found: type[ComputeTarget] = getattr(import_module(f"trainmaster.compute.{module}"), name)
     return found
 
 

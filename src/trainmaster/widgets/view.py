@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster import run_files
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import RunFolder
+from trainmaster.masks import mask_of
 from trainmaster.node.tail import tail
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
@@ -107,7 +108,7 @@ def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
         return ()
     names = dict(enumerate(_rank_names(record)))
     return tuple(
-        Rank(number, names.get(number, f"rank {number}"), _last_line(path), number == failed_rank(record))
+        Rank(number, names.get(number, f"rank {number}"), _last_line(folder, path), number == failed_rank(record))
         for number, path in list(logs.items())[:_MOST_RANKS]
     )
 
@@ -130,27 +131,28 @@ def _log(folder: RunFolder, record: RunRecord) -> tuple[str, tuple[str, ...]]:
     logs = driver_logs(folder)
     if logs:
         path = next(iter(logs.values()))
-        return path.name, _lines(path)
+        return path.name, _lines(folder, path)
     try:
         system = sorted(path for path in folder.logs.iterdir() if path.suffix == ".txt")
     except FileNotFoundError:
         return "", ()
-    return (system[-1].name, _lines(system[-1])) if system else ("", ())
+    return (system[-1].name, _lines(folder, system[-1])) if system else ("", ())
 
 
-def _lines(path: Path) -> tuple[str, ...]:
-    return tuple(plain_text(line) for line in tail(path).splitlines())
+def _lines(folder: RunFolder, path: Path) -> tuple[str, ...]:
+    text = tail(path).encode()
+    return tuple(plain_text(line) for line in mask_of(folder).hide(text).decode("utf-8", "replace").splitlines())
 
 
-def _last_line(path: Path) -> str:
-    return next((line for line in reversed(_lines(path)) if line.strip()), "")
+def _last_line(folder: RunFolder, path: Path) -> str:
+    return next((line for line in reversed(_lines(folder, path)) if line.strip()), "")
 
 
 def plain_text(text: str) -> str:
     """A line without what only a terminal understands.
 
     >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
-    'red    and more'
+    'red and more'
     """
     return "".join(each for each in _ESCAPES.sub("", text).expandtabs(4) if each.isprintable())
 

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = names(
     {
         "trainmaster.authentication": (
             "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
-            "ServicePrincipalAuthentication"
+            "ServicePrincipalAuthentication TokenAuthentication"
         ),
     },
 )
