@@ -1,0 +1,125 @@
+"""The table of v1's names: what is here (`here.json`, read from the names themselves) and what people know about
+them (`knowledge.toml`). Pure, once both are read.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_FOLDER = Path(__file__).parent
+
+
+class Verdict(StrEnum):
+    """What becomes of a name of v1."""
+
+    WORKS = "works"
+    DIFFERS = "differs"
+    ABSENT = "absent"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict and, unless it simply works, a sentence: how it differs, or what to use instead."""
+
+    verdict: Verdict
+    sentence: str = ""
+
+
+WORKS = Judgement(Verdict.WORKS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """All that is known, by name."""
+
+    modules: frozenset[str]
+    names: Mapping[str, str]
+    things: Mapping[str, Mapping[str, Any]]
+    absent: Mapping[str, str]
+    differs: Mapping[str, str]
+    gives_more: Mapping[str, str]
+    packages: Mapping[str, str]
+
+    def is_module(self, path: str) -> bool:
+        return path in self.modules
+
+    def judge_module(self, path: str) -> Judgement:
+        """Of `import path`."""
+        return WORKS if path in self.modules else self.missing(path)
+
+    def missing(self, path: str) -> Judgement:
+        """Of a dotted name that is not here."""
+        key = path
+        while key not in self.absent:
+            key = key.rpartition(".")[0]
+        return Judgement(Verdict.ABSENT, self.absent[key])
+
+    def judge_thing(self, thing: str) -> Judgement:
+        """Of a class, function or value that is imported or named."""
+        refused = self.things[thing].get("refused")
+        return Judgement(Verdict.ABSENT, refused) if refused else WORKS
+
+    def judge_making(self, thing: str) -> Judgement:
+        """Of `Thing(...)`."""
+        found = self.judge_thing(thing)
+        return found if found.verdict is Verdict.ABSENT else self._noted(f"{thing}()", {})
+
+    def judge_member(self, thing: str, member: str) -> Judgement:
+        """Of `thing.member`."""
+        entry = self.things[thing]
+        if "refused" in entry:
+            return Judgement(Verdict.ABSENT, entry["refused"])
+        found = self.member(thing, member)
+        if found is None:
+            if entry.get("open") or entry["kind"] != "class":
+                return WORKS
+            return Judgement(Verdict.ABSENT, f"{thing} has no '{member}' here.")
+        if "refused" in found:
+            return Judgement(Verdict.ABSENT, found["refused"])
+        return self._noted(f"{thing}.{member}", found)
+
+    def judge_parameter(self, called: str, parameters: list[str] | None, name: str) -> Judgement:
+        """Of the keyword `name` in a call of `called`."""
+        if parameters is not None and name not in parameters and "**" not in parameters:
+            return Judgement(Verdict.ABSENT, f"{called} has no parameter '{name}' here.")
+        return self._noted(f"{called}({name})", {})
+
+    def _noted(self, key: str, entry: Mapping[str, Any]) -> Judgement:
+        how = self.differs.get(key) or entry.get("differs", "")
+        return Judgement(Verdict.DIFFERS, how) if how else WORKS
+
+    def member(self, thing: str, member: str) -> Mapping[str, Any] | None:
+        """What is known of a member. What is followed as a ComputeTarget may be any of the classes below it."""
+        classes = [thing, *self.things[thing].get("below", ())]
+        found = [members[member] for each in classes if member in (members := self.things[each].get("members", {}))]
+        if not found:
+            return None
+        parameters = {name: None for each in found for name in each.get("parameters", ())}
+        return {**found[0], "parameters": list(parameters)} if "parameters" in found[0] else found[0]
+
+    def gives(self, key: str, entry: Mapping[str, Any] | None) -> str:
+        """The thing that a call or an attribute gives; empty if unknown."""
+        return str(self.gives_more.get(key, (entry or {}).get("gives", "")))
+
+
+@cache
+def table() -> Table:
+    """The table of this release."""
+    here = json.loads((_FOLDER / "here.json").read_text(encoding="utf-8"))
+    knowledge = tomllib.loads((_FOLDER / "knowledge.toml").read_text(encoding="utf-8"))
+    return Table(
+        modules=frozenset(here["modules"]),
+        names=here["names"],
+        things=here["things"],
+        absent=knowledge["absent"],
+        differs=knowledge["differs"],
+        gives_more=knowledge["gives"],
+        packages=knowledge["packages"],
+    )
