@@ -94,6 +94,14 @@ def test_all_ranks_live_and_afterwards(launch: Any, gate: Any) -> None:
     ]
 
 
+def test_waiting_shows_rank_0_as_v1_did(launch: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run = launch("import os\nprint('I am', os.environ['RANK'])")
+    assert run.wait_for_completion(show_output=True)["status"] == "Completed"
+    shown = capsys.readouterr().out
+    assert "Streaming azureml-logs/70_driver_log_0.txt" in shown and "I am 0\n" in shown
+    assert "70_driver_log_1.txt" not in shown and "I am 1" not in shown
+
+
 def test_a_rank_that_cannot_be(launch: Any) -> None:
     run = launch("print('here')")
     ended(run)
