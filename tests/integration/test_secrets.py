@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import ended, stop_dispatcher, until
 
+from trainmaster import Environment, Experiment, ScriptRunConfig
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.keyvault import Keyvault
@@ -26,6 +27,13 @@ def vault(shared):
     vault.set_secret("token", VALUE)
     yield vault
     vault.delete_secrets(vault.list_secrets())
+
+
+def oldest_and_newest() -> list[Path]:
+    """CPythons of pyenv, where it is; else the one that runs the tests."""
+    found = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/3.*/bin/python")
+    known = sorted(found, key=lambda path: [int(part) for part in path.parts[-3].split(".") if part.isdigit()])
+    return [known[0], known[-1]] if known else [Path(sys.executable)]
 
 
 def traces(place: Path, word: bytes = b"hunter22") -> list[str]:
@@ -147,6 +155,16 @@ def test_unknown_in_a_job(vault, launch):
         "assert 'no secret' in str(caught[0].message)\n"
     )
     assert ended(run)["status"] == "Completed"
+
+
+@pytest.mark.parametrize("python", oldest_and_newest(), ids=lambda path: path.parts[-3])
+def test_in_other_pythons(vault, shared, project, python):
+    environment = Environment("other")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = str(python)
+    source = project(train=f"{ASK}assert len(value) == {len(VALUE)}\n")
+    config = ScriptRunConfig(str(source), script="train.py", compute_target="local", environment=environment)
+    assert ended(Experiment(shared, "pythons").submit(config))["status"] == "Completed"
 
 
 def test_outside_of_a_job(vault, launch, shared):

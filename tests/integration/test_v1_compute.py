@@ -331,6 +331,30 @@ def test_supported_sizes(shared):
         AmlCompute.update_quotas(shared, "family", 3)
 
 
+def test_command_line(shared):
+    def trainmaster(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [
+            sys.executable,
+            "-m",
+            "trainmaster.cli",
+            "compute",
+            *words,
+            "--workspace",
+            str(shared.path),
+            "--json",
+        ]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    made = trainmaster("create", "sized", "--vm-size", "STANDARD_ND40rs_v2", "--nodes", "2")
+    facts = json.loads(made.stdout)
+    assert (facts["type"], facts["vm_size"], facts["nodes"]) == ("AmlCompute", "STANDARD_ND40rs_v2", 2)
+    assert "8 GPUs per node" in made.stderr
+    table = json.loads(trainmaster("sizes", "nd40").stdout)
+    assert [size["gpus"] for size in table["sizes"]] == [8]
+    assert str(shared.path / "vm-sizes.json") in table["files"]
+    assert trainmaster("create", "sized", "--vm-size", "STANDARD_D2", "--gpus", "1").returncode == 2
+
+
 def test_target_of_a_class_that_is_not_known(shared):
     from trainmaster.plain import to_plain
     from trainmaster.records import TargetRecord

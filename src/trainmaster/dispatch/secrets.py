@@ -97,8 +97,8 @@ class Secrets:
             # The run has to end nevertheless; what is shown of its logs is refused for the same reason.
             log.warning("run %s: its logs cannot be masked: %s", run.path.name, error.headline)
             return
-        results = run.node(0).parent.rglob("*.json") if run.node(0).parent.is_dir() else ()
-        for path in [*run.logs.rglob("*"), *results]:
+        # Beside the logs: the last lines in a result, and what mpirun repeated.
+        for path in [*run.logs.rglob("*"), *run.node(0).parent.rglob("*")]:
             if path.is_file() and not path.is_symlink():
                 _hide(mask, path)
 
