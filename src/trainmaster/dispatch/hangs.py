@@ -10,11 +10,12 @@ from typing import Any
 from trainmaster.records import RunError
 
 # The rest is in the logs.
-_RANKS, _LINES = 8, 8
+_RANKS, _INNERMOST, _LINES = 8, 4, 10
 # The words around the stacks: faulthandler's, which was asked by SIGABRT, and py-spy's.
 _AROUND = ("Fatal Python error:", "Extension modules:", "Process ", "Python v")
-# A script is known by its path in the snapshot.
-_CODE_FOLDER = re.compile(r"(?<=[\"(])/[^\"()]*/runs/[^/\"()]+/code/")
+# A script is known by its path in the snapshot, a package by its name.
+_FOLDERS = re.compile(r"(?<=[\"(])/[^\"()]*/(runs/[^/\"()]+/code|(?:site|dist)-packages)/")
+_CLOSING = {"<no Python frame>": "nowhere in its script any more: Python is closing down"}
 
 
 def hang_error(records: Sequence[Mapping[str, Any]], seconds: float) -> RunError:
@@ -78,13 +79,21 @@ def named(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stack_lines(stack: str) -> list[str]:
-    """The lines of a stack dump that say most: the thread that was asked (the main one), the innermost calls first."""
+    """The lines of a stack dump that say most: of the thread that was asked (the main one) the innermost calls first,
+    and further out only those of the script itself."""
     _, _, current = stack.partition("Current thread 0x")
     if current:
         lines = current.partition("\n\n")[0].splitlines()[1:]
     else:
         lines = [line for line in stack.splitlines() if not line.startswith(_AROUND)]
-    return [_CODE_FOLDER.sub("", line.strip()) for line in lines if line.strip()][:_LINES]
+    said = [line.strip() for line in lines if line.strip()]
+    kept = [line for number, line in enumerate(said) if number < _INNERMOST or _is_of_script(line)]
+    return [_CLOSING.get(line, _FOLDERS.sub("", line)) for line in kept[:_LINES]]
+
+
+def _is_of_script(line: str) -> bool:
+    found = _FOLDERS.search(line)
+    return found is not None and found[1].startswith("runs/")
 
 
 def _clock(moment: float) -> str:

@@ -26,6 +26,12 @@ Thread 12 (idle): "MainThread"
     wait (/home/me/ws/runs/e_1_ab/code/train.py:6)
     <module> (/home/me/ws/runs/e_1_ab/code/train.py:8)
 """
+DEEP = "Current thread 0x7f (most recent call first):\n" + "".join(
+    [f'  File "/e/lib/python3.11/site-packages/torch/{name}.py", line 1 in f\n' for name in "abcdef"]
+    + [f'  File "{CODE}/lib/data.py", line 6 in wait\n  File "/usr/lib/python3.11/runpy.py", line 9 in run\n']
+    + [f'  File "{CODE}/train.py", line 8 in <module>\n']
+)
+CLOSING = "Fatal Python error: Aborted\n\nCurrent thread 0x7f (most recent call first):\n  <no Python frame>\n"
 KERNEL = "process 12 (sleep): sleeping, in hrtimer_nanosleep\n"
 
 
@@ -34,6 +40,12 @@ KERNEL = "process 12 (sleep): sleeping, in hrtimer_nanosleep\n"
     [
         (DUMP, ['File "lib/data.py", line 6 in wait', 'File "train.py", line 8 in <module>']),
         (SPY, ['Thread 12 (idle): "MainThread"', "wait (train.py:6)", "<module> (train.py:8)"]),
+        (
+            DEEP,
+            [f'File "torch/{name}.py", line 1 in f' for name in "abcd"]
+            + ['File "lib/data.py", line 6 in wait', 'File "train.py", line 8 in <module>'],
+        ),
+        (CLOSING, ["nowhere in its script any more: Python is closing down"]),
         (KERNEL, ["process 12 (sleep): sleeping, in hrtimer_nanosleep"]),
         ("", []),
     ],
