@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -315,3 +317,23 @@ def test_local_paths_and_uploads(send, shared, store, tmp_path):
     assert (seen["real"], seen["files"]) == (str(tmp_path / "here"), ["a.txt", "b.csv"])
     uploaded = Dataset.File.upload_directory(tmp_path / "here", (store, "up"), pattern="*.csv", show_progress=False)
     assert uploaded.to_path() == ["/b.csv"]
+
+
+def test_the_command_line(shared, tmp_path):
+    def trainmaster(*words, code=0):
+        command = [sys.executable, "-m", "trainmaster.cli", *words, "--workspace", str(shared.path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
+        return done.stdout if code == 0 else done.stderr
+
+    (tmp_path / "up").mkdir()
+    for name in ("a.jpg", "b.jpg", "c.txt"):
+        (tmp_path / "up" / name).write_text(name)
+    said = trainmaster("data", "upload", str(tmp_path / "up"), "pictures", "--pattern", "*.jpg")
+    assert said == "Dataset 'pictures' version 1 has 2 files, in datasets/pictures of datastore 'workspaceblobstore'.\n"
+    assert json.loads(trainmaster("data", "show", "pictures", "--json"))["files"] == ["a.jpg", "b.jpg"]
+    assert "  b.jpg\n" in trainmaster("data", "show", "pictures")
+    listed = json.loads(trainmaster("data", "list", "--json"))
+    assert [(each["version"], each["kind"]) for each in listed if each["name"] == "pictures"] == [(1, "file")]
+    assert "datasets/pictures of datastore 'workspaceblobstore'" in trainmaster("data", "list")
+    assert "there is no dataset 'nobody'" in trainmaster("data", "show", "nobody", code=2)
