@@ -151,3 +151,22 @@ def test_under_a_coordinator_the_workers_are_servers_too():
 )
 def test_what_a_run_needs(spec, ports, agents):
     assert (port_count(spec), agent_count(spec)) == (ports, agents)
+
+
+@pytest.mark.parametrize("kind", ["single", "torch", "mpi", "parameter_server"])
+def test_only_runs_that_may_not_be_silent_can_be_asked_where_they_stand(kind):
+    spec = job(kind, nodes=1, worker_count=1, parameter_server_count=1)
+    for seconds, value in ((None, None), (60.0, "1")):
+        (plan,) = plan_launch(replace(spec, hang_seconds=seconds), launch(1))
+        assert {each.env.get("PYTHONFAULTHANDLER") for each in plan.ranks or plan.processes} == {value}
+    own = job(kind, nodes=1, worker_count=1, parameter_server_count=1, variables={"PYTHONFAULTHANDLER": ""})
+    (plan,) = plan_launch(replace(own, hang_seconds=60.0), launch(1))
+    assert {each.env["PYTHONFAULTHANDLER"] for each in plan.ranks or plan.processes} == {""}
+
+
+def test_mpi_itself_is_no_rank_and_keeps_quiet_in_the_logs():
+    (plan,) = plan_launch(job("mpi", process_count_per_node=1, variables={"UCX_HANDLE_ERRORS": "bt"}), launch())
+    assert "TRAINMASTER_RANK" not in plan.processes[0].env
+    assert [rank.env["TRAINMASTER_RANK"] for rank in plan.ranks] == ["0", "1"]
+    assert {(rank.env["OMPI_MCA_opal_signal"], rank.env["UCX_HANDLE_ERRORS"]) for rank in plan.ranks} == {("", "bt")}
+    assert plan.ranks[0].env["PYTHONPATH"] == "/kit/trainmaster/node/mpi_site"
