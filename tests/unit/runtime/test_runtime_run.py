@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from trainmaster.errors import RunEnvironmentException, UserErrorException
+from trainmaster.errors import RunEnvironmentException, ServiceException, UserErrorException
 from trainmaster.runtime import Run, get_context
 from trainmaster.runtime.run import JobRun
 
@@ -145,11 +145,25 @@ def test_the_exit_code_decides_not_the_calls(run, records):
     assert records() == [] and run.status == "Running"
 
 
-@pytest.mark.parametrize("method", ["wait_for_completion", "register_model", "submit_child", "get_secret", "clean"])
+@pytest.mark.parametrize("method", ["wait_for_completion", "register_model", "submit_child", "clean"])
 def test_what_cannot_be_done_in_a_job(run, method):
     with pytest.raises(RunEnvironmentException, match=method) as caught:
         getattr(run, method)("x", y=1)
     assert caught.value.hint
+
+
+def test_secrets_that_cannot_be_asked_for(run, monkeypatch, tmp_path):
+    monkeypatch.delenv("TRAINMASTER_SOCKET", raising=False)
+    with pytest.raises(RunEnvironmentException, match="secrets cannot be had") as caught:
+        run.get_secret("x")
+    assert "TRAINMASTER_" in caught.value.hint
+    with pytest.raises(UserErrorException, match="list of texts"):
+        run.get_secrets("x")
+    monkeypatch.setenv("TRAINMASTER_SOCKET", str(tmp_path / "nobody.sock"))
+    monkeypatch.setattr("trainmaster.runtime.secrets._PATIENCE_SECONDS", 0)
+    with pytest.raises(ServiceException, match="cannot be asked for") as unheard:
+        run.get_secret("x")
+    assert "trainmaster up" in unheard.value.hint
 
 
 def test_a_job_without_a_folder(job, monkeypatch):
