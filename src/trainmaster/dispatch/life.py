@@ -276,6 +276,8 @@ class Life:
         failed = attempts.FailedAttempt(self._folder.attempt, end.error, started, _latest_end(results))
         attempts.note_failure(self._folder, failed)
         self._folder = attempts.current(self._folder)
+        # The next attempt may find room again.
+        self._disk_full = False
         return True
 
     async def _end(self, spec: JobSpec) -> None:
