@@ -331,6 +331,17 @@ for step in range(16):
     assert len(run.get_metrics()["step"]) == 16
 
 
+def test_a_run_that_hung_is_tried_again(submit: Submit) -> None:
+    text = """
+import os, time
+print("here", flush=True)
+time.sleep(600 if os.environ["TRAINMASTER_ATTEMPT"] == "1" else 0)
+"""
+    run = submit(text, "gloo", hang_seconds=3, max_retries=1)
+    assert ended(run)["status"] == "Completed"
+    assert [len(list(run._folder.logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
+
+
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[NodeRun]:
     """An agent under the oldest Python of this machine."""
@@ -341,8 +352,9 @@ def node(tmp_path: Path) -> Iterator[NodeRun]:
     run.close()
 
 
-def stack(node: NodeRun) -> str:
-    result = node.carry_out()
+def stack(node: NodeRun, **options: Any) -> str:
+    node.start(**options)
+    result = node.end()
     assert (result["reason"], result["silent_seconds"]) == ("hang", 1.0), node.said()
     (record,) = result["processes"]
     assert record["stack"].strip() in node.log.read_text()
@@ -371,6 +383,14 @@ def test_py_spy_where_python_itself_does_not_answer(node: NodeRun) -> None:
     variables = {"TRAINMASTER_RANK": "0", "PYTHONFAULTHANDLER": "1", "PATH": f"{folder}:{os.environ['PATH']}"}
     node.rank(sys.executable, "-c", text, **variables)
     assert "here (<string>:3)" in stack(node)
+
+
+def test_a_python_that_closes_down_has_no_stack(node: NodeRun) -> None:
+    """As a rank does in MPI_Finalize, when its peers have not come there."""
+    text = "import faulthandler, time; faulthandler.disable(); time.sleep(600)"
+    without_spy = {"PATH": "/usr/bin:/bin"}
+    node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1", **without_spy)
+    assert "its Python does not answer: the script has ended and it closes down" in stack(node, env=without_spy)
 
 
 def test_the_kernel_s_words_for_everything_else(node: NodeRun) -> None:

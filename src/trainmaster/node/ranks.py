@@ -3,7 +3,7 @@
 import os
 import time
 
-from trainmaster.node import cause, process
+from trainmaster.node import process
 from trainmaster.node.cgroup import memory_events
 from trainmaster.node.spawn import encode
 
@@ -49,6 +49,8 @@ class Rank(object):
         self.memory_ran_out = memory_ran_out and not told
         self.out_of_memory = self.memory_ran_out and killed
         if self.failed:
+            from trainmaster.node import cause
+
             self.last_words = cause.last_words(encode(self.log))
 
     def how(self):

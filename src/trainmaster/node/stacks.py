@@ -154,6 +154,8 @@ def _kernel_words(one):
     state = _STATES.get(states[0], states[0]) if states else "gone"
     where = (process.read("/proc/{}/wchan".format(one.pid)) or b"").decode("ascii", "replace").strip("0\n")
     words = "process {} ({}): {}{}".format(one.pid, one.command, state, ", in " + where if where else "")
+    if _is_python(one) and _variable(one, _ARMED) and not _is_armed(one):
+        words += "\n  its Python does not answer: the script has ended and it closes down, or faulthandler is off"
     # For root only.
     stack = (process.read("/proc/{}/stack".format(one.pid)) or b"").decode("ascii", "replace")
     return "\n".join([words] + ["  " + line for line in stack.splitlines()])
