@@ -61,5 +61,5 @@ def _of_torchrun(spec: JobSpec, launch: Launch, rank: int, world: int) -> dict[s
         "ROLE_WORLD_SIZE": str(world),
         "TORCHELASTIC_RUN_ID": launch.run_id,
         "TORCHELASTIC_RESTART_COUNT": str(int(launch.run_variables.get("TRAINMASTER_ATTEMPT", "1")) - 1),
-        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_MAX_RESTARTS": str(spec.max_retries),
     }

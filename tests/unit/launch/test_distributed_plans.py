@@ -48,7 +48,11 @@ def test_torch_gives_every_process_what_torchrun_would():
     assert [len(plan.processes) for plan in plans] == [2, 2]
     role = variables(plans, "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_NAME", "ROLE_RANK", "ROLE_WORLD_SIZE")
     assert role == [(str(rank // 2), "2", "default", str(rank), "4") for rank in range(4)]
-    assert set(variables(plans, "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT")) == {("run", "0")}
+    elastic = ("TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS")
+    assert set(variables(plans, *elastic)) == {("run", "0", "0")}
+    again = replace(launch(), run_variables={"TRAINMASTER_ATTEMPT": "2"})
+    retried = replace(job("torch", process_count=4), max_retries=3)
+    assert set(variables(plan_launch(retried, again), *elastic)) == {("run", "1", "3")}
     assert plans[1].processes[0].log == "/logs/70_driver_log_2.txt"
     assert plans[1].processes[0].argv == ("/env/bin/python", "train.py", "--index", "2")
     init = {process.env["AZ_BATCHAI_PYTORCH_INIT_METHOD"] for plan in plans for process in plan.processes}
