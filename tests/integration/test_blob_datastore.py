@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from blob_server import ACCOUNT, KEY, blob_server
@@ -40,6 +43,14 @@ def blobs(server, shared, tmp_path_factory):
     )
     store.upload(source, target_path="set", show_progress=False)
     return store
+
+
+@pytest.fixture
+def home_of_the_key(blobs, shared):
+    """The file with the key that opens the credentials."""
+    with contextlib.closing(sqlite3.connect(shared.path / "trainmaster.db")) as database:
+        (path,) = database.execute("SELECT value FROM facts WHERE key = 'secrets.key'").fetchone()
+    return Path(json.loads(path))
 
 
 def printed(run):
@@ -95,15 +106,16 @@ open(os.path.join(out, 'r.txt'), 'w').write(open(os.path.join(mounted, 'deep', '
 
 
 def assert_no_key(run, shared):
-    """The key is nowhere but in files that only their owner can read."""
+    """The key is in no file of the workspace: not in the run, not in the database."""
     with_key = []
-    for folder, _, names in os.walk(shared.path / "runs" / run.id):
+    for folder, _, names in os.walk(shared.path):
         for name in names:
             path = os.path.join(folder, name)
-            with open(path, "rb") as file:
-                if KEY.encode() in file.read():
-                    with_key.append((name, oct(os.stat(path).st_mode & 0o777)))
-    assert with_key == [("data.json", "0o600")]
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    if KEY.encode() in file.read():
+                        with_key.append(path)
+    assert with_key == []
     assert KEY not in json.dumps(run.get_details())
     assert KEY not in repr(Datastore.get(shared, "blobs"))
 
@@ -192,6 +204,19 @@ def test_a_wrong_key_fails_the_run_with_its_cause(blobs, server, shared, launch)
     assert "Check the credentials" in message
     assert wrong not in message
     assert "Traceback" not in message
+
+
+def test_without_its_key_file_the_credentials_are_missed(blobs, shared, home_of_the_key):
+    key = home_of_the_key
+    aside = key.with_suffix(".aside")
+    key.rename(aside)
+    try:
+        with pytest.raises(DatastoreException, match="credentials of az://training cannot be decrypted"):
+            Datastore.get(shared, "blobs").download("/nowhere", show_progress=False)
+        assert shared.get_default_datastore().name == "workspaceblobstore"
+    finally:
+        aside.rename(key)
+    assert Datastore.get(shared, "blobs").account_key == KEY
 
 
 def test_without_the_driver_the_extra_is_named(server):

@@ -111,7 +111,7 @@ class Datastore(metaclass=_ByStorage):
     ) -> Datastore:
         """Give a storage a name: a folder, or an address such as `s3://bucket/folder`.
 
-        `options` go to the fsspec driver (keys, endpoint, ...) and are kept in the workspace as they are; a
+        `options` go to the fsspec driver (keys, endpoint, ...) and are kept encrypted in the workspace; a
         driver that finds its credentials by itself (variables, profile) needs none.
         """
         record = DatastoreRecord(

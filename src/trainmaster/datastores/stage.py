@@ -2,9 +2,10 @@
 
     python -m trainmaster.datastores.stage <plan.json> before|after
 
-A process of its own, so that no storage driver is ever loaded into the dispatcher. It prints what it does;
-when something goes wrong it ends with 1, and the last line of standard error is the error as JSON. It can be
-repeated after it was killed: what is there already is complete and is passed over.
+A process of its own, so that no storage driver is ever loaded into the dispatcher. The options of the datastores,
+keys among them, come by name as JSON from standard input. It prints what it does; when something goes wrong it ends
+with 1, and the last line of standard error is the error as JSON. It can be repeated after it was killed: what is there
+already is complete and is passed over.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import json
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,13 +41,20 @@ def main(arguments: list[str]) -> int:
     # Unwinds the stack, so that no half-written file stays behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
-        plan = read_plan(Path(arguments[0]))
+        plan = _with_options(read_plan(Path(arguments[0])), b"" if sys.stdin.isatty() else sys.stdin.buffer.read())
         before(plan, say_aloud) if arguments[1] == "before" else after(plan, say_aloud)
     except AzureMLException as error:
         return _failed(error)
     except Exception as error:  # noqa: BLE001 - the dispatcher shows this to a person, who gets no traceback of ours
         return _failed(DatastoreException(f"The data could not be staged: {type(error).__name__}: {error}"))
     return 0
+
+
+def _with_options(plan: DataPlan, given: bytes) -> DataPlan:
+    """`plan` with the options of its stores: keys come through a pipe and are in no file."""
+    options = json.loads(given) if given.strip() else {}
+    stores = {name: replace(store, options=options.get(name, store.options)) for name, store in plan.stores.items()}
+    return replace(plan, stores=stores)
 
 
 def before(plan: DataPlan, say: Say) -> None:

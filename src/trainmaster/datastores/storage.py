@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import DatastoreException, UserErrorException
+
+SEALED = "sealed"
+"""The one option of a store whose options are encrypted: only the dispatcher can open them."""
 
 
 class StoredFile(NamedTuple):
@@ -45,6 +48,12 @@ def open_storage(url: str, options: Mapping[str, Any] | None = None) -> Storage:
         from trainmaster.datastores.folder import FolderStorage
 
         return FolderStorage(folder)
+    if options and SEALED in options:
+        raise DatastoreException(
+            f"the credentials of {shown_url(url)} cannot be decrypted",
+            cause="The key of the workspace's secrets is missing, or is another one (TRAINMASTER_HOME/keys).",
+            hint="Put the key back, or register the datastore again with overwrite=True.",
+        )
     from trainmaster.datastores.remote import RemoteStorage
 
     return RemoteStorage.open(url, dict(options or {}))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write_plan
 from trainmaster.dispatch import environments
+from trainmaster.dispatch.credentials import options_for_stage
 from trainmaster.dispatch.processes import run_module
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
@@ -45,7 +46,7 @@ async def prepare(
     data = _plan_data(spec, yard, folder)
     if data is not None and data.before:
         say("bringing in the data")
-        await _stage(folder, "before", folder.logs / "65_job_prep-0.txt")
+        await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", yard)
     return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
 
 
@@ -64,8 +65,9 @@ async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:
         return ""
     folder = yard.folder.run(record.id)
     try:
-        if read_plan(folder.data_plan).after:
-            await _stage(folder, "after", folder.logs / "75_job_post-0.txt")
+        plan = read_plan(folder.data_plan)
+        if plan.after:
+            await _stage(folder, plan, "after", folder.logs / "75_job_post-0.txt", yard)
     except AzureMLException as error:
         return error.message
     return ""
@@ -107,7 +109,10 @@ async def _environment(
     )
 
 
-async def _stage(folder: RunFolder, when: str, log: Path) -> None:
+async def _stage(folder: RunFolder, plan: DataPlan, when: str, log: Path, yard: Yard) -> None:
     await run_module(
-        ["trainmaster.datastores.stage", str(folder.data_plan), when, str(os.getpid())], log, dict(os.environ)
+        ["trainmaster.datastores.stage", str(folder.data_plan), when, str(os.getpid())],
+        log,
+        dict(os.environ),
+        options_for_stage(plan.stores.values(), yard.secrets),
     )

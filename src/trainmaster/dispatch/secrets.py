@@ -70,6 +70,14 @@ class Secrets:
         """What there is, by name."""
         return sorted(self._kept())
 
+    def seal(self, text: str) -> str:
+        """`text`, encrypted with the workspace's key."""
+        return self._cipher(make=True).encrypt(text.encode("utf-8", "surrogatepass")).decode("ascii")
+
+    def unseal(self, token: str, what: str) -> str:
+        """The text that `seal` took; `what` names it in errors."""
+        return self._decrypted(self._cipher(), token, what)
+
     # Jobs
 
     def fetch(self, run: RunFolder, names: Sequence[str]) -> dict[str, str | None]:

@@ -13,6 +13,7 @@ from typing import Any
 from trainmaster import __version__
 from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
+from trainmaster.dispatch.credentials import opened, sealed
 from trainmaster.dispatch.datasets import Datasets, save_inputs
 from trainmaster.dispatch.throw_away import target_for
 from trainmaster.dispatch.yard import Yard
@@ -376,11 +377,12 @@ class Service:
     # Datastores
 
     def list_datastores(self) -> list[DatastoreRecord]:
-        return self._store.list_datastores()
+        return [opened(store, self._yard.secrets) for store in self._store.list_datastores()]
 
     def get_datastore(self, name: str | None = None) -> DatastoreRecord | None:
         stores = self._store.list_datastores()
-        return next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
+        found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
+        return None if found is None else opened(found, self._yard.secrets)
 
     def put_datastore(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
@@ -389,7 +391,8 @@ class Service:
             raise UserErrorException(
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
-        self._store.put_datastore(replace(store, is_default=known.is_default if known else store.is_default))
+        kept = replace(store, is_default=known.is_default if known else store.is_default)
+        self._store.put_datastore(sealed(kept, self._yard.secrets))
         return store
 
     def delete_datastore(self, name: str) -> None:
