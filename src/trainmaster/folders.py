@@ -133,5 +133,9 @@ class WorkspaceFolder:
     def datastore(self) -> Path:
         return self.path / "datastore"
 
+    @property
+    def file_datastore(self) -> Path:
+        return self.path / "filestore"
+
     def run(self, run_id: str) -> RunFolder:
         return RunFolder(self.runs / run_id)

@@ -15,6 +15,8 @@ from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.workspace_files import read_identity
 
 _FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs")
+# The user's own.
+_DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
 
 
@@ -32,8 +34,12 @@ def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -
     try:
         # First of all: from here on it is no workspace any more, whatever happens to the rest.
         folder.identity.unlink()
-        for name in (*_FOLDERS, *(() if keep_data else ("datastore",))):
+        for name in (*_FOLDERS, *(() if keep_data else _DATA)):
             _remove_tree(folder.path / name)
+        for name in _DATA:
+            with contextlib.suppress(OSError):
+                # Nothing was put there.
+                (folder.path / name).rmdir()
         for pattern in _FILES:
             for path in folder.path.glob(pattern):
                 path.unlink()

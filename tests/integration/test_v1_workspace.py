@@ -185,7 +185,8 @@ def test_collections_are_dicts_that_can_be_called(shared):
         assert isinstance(found, dict)
         assert list(found()) == list(found)
     assert "local" in shared.compute_targets()
-    assert "workspaceblobstore" in shared.datastores()
+    assert {"workspaceblobstore", "workspacefilestore"} <= set(shared.datastores())
+    assert shared.datastores["workspacefilestore"].datastore_type == "AzureFile"
 
 
 def test_setup_is_the_workspace_of_this_folder(here, home):

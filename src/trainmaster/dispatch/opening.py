@@ -10,6 +10,8 @@ from trainmaster.records import DatastoreRecord
 from trainmaster.store import Store
 
 DEFAULT_DATASTORE = "workspaceblobstore"
+# v1's second one, which scripts ask for by its name.
+FILE_DATASTORE = "workspacefilestore"
 
 
 def open_store(folder: WorkspaceFolder) -> Store:
@@ -32,8 +34,8 @@ def open_store(folder: WorkspaceFolder) -> Store:
 
 def _create(folder: WorkspaceFolder) -> Store:
     store = Store.create(folder.database)
-    folder.datastore.mkdir(exist_ok=True)
-    store.put_datastore(
-        DatastoreRecord(DEFAULT_DATASTORE, str(folder.datastore), is_default=True, created_at=time.time())
-    )
+    for name, place in ((DEFAULT_DATASTORE, folder.datastore), (FILE_DATASTORE, folder.file_datastore)):
+        place.mkdir(exist_ok=True)
+        is_default = name == DEFAULT_DATASTORE
+        store.put_datastore(DatastoreRecord(name, str(place), is_default=is_default, created_at=time.time()))
     return store
