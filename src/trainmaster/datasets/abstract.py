@@ -6,9 +6,10 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from trainmaster.datasets.names import checked_tags, new_name
+from trainmaster.datasets.not_here import not_here
 from trainmaster.datastores import Datastore
 from trainmaster.errors import UserErrorException
 from trainmaster.job import DatasetDefinition
@@ -126,6 +127,17 @@ class AbstractDataset:
         """Forget the name with all its versions; the data stay."""
         self._owner()._call("datasets.delete", name=self._registered("unregister_all_versions").name)
         self._record = None
+
+    @property
+    def partition_keys(self) -> list[str]:
+        """The columns that the folders of the files give."""
+        import re
+
+        return re.findall(r"\{(\w+)", str(self._definition.reader.get("partition_format", "")))
+
+    def get_partition_key_values(self, partition_keys: list[str] | None = None) -> NoReturn:
+        """Not here."""
+        not_here("get_partition_key_values", "Use to_pandas_dataframe()[columns].drop_duplicates().")
 
     def definition(self) -> DatasetDefinition:
         """What it is, as plain data."""

@@ -219,20 +219,57 @@ class Datastore(metaclass=_ByStorage):
 
     @staticmethod
     def register_azure_sql_database(
-        workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        server_name: str,
+        database_name: str,
+        tenant_id: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        resource_url: str | None = None,
+        authority_url: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        username: str | None = None,
+        password: str | None = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        grant_workspace_access: bool = False,
+        **kwargs: Any,
     ) -> NoReturn:
         """Not here: databases are no storages of files."""
         _not_here("azure_sql_database", _TABLES)
 
     @staticmethod
     def register_azure_postgre_sql(
-        workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        server_name: str,
+        database_name: str,
+        user_id: str,
+        user_password: str,
+        port_number: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        enforce_ssl: bool = True,
+        **kwargs: Any,
     ) -> NoReturn:
         """Not here: databases are no storages of files."""
         _not_here("azure_postgre_sql", _TABLES)
 
     @staticmethod
-    def register_azure_my_sql(workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    def register_azure_my_sql(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        server_name: str,
+        database_name: str,
+        user_id: str,
+        user_password: str,
+        port_number: str | None = None,
+        endpoint: str | None = None,
+        overwrite: bool = False,
+        **kwargs: Any,
+    ) -> NoReturn:
         """Not here: databases are no storages of files."""
         _not_here("azure_my_sql", _TABLES)
 
@@ -242,7 +279,19 @@ class Datastore(metaclass=_ByStorage):
         _not_here("dbfs", "Register an address that fsspec knows, such as dbfs://")
 
     @staticmethod
-    def register_hdfs(workspace: WorkspaceSide, datastore_name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    def register_hdfs(
+        workspace: WorkspaceSide,
+        datastore_name: str,
+        protocol: str,
+        namenode_address: str,
+        hdfs_server_certificate: str,
+        kerberos_realm: str,
+        kerberos_kdc_address: str,
+        kerberos_principal: str,
+        kerberos_keytab: str | None = None,
+        kerberos_password: str | None = None,
+        overwrite: bool = False,
+    ) -> NoReturn:
         """Not here."""
         _not_here("hdfs", "Register the address, such as hdfs://namenode/folder")
 

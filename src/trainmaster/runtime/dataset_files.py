@@ -38,7 +38,7 @@ class LocalTree:
         """Copies a file to `local`, which is either complete or absent."""
         import shutil
 
-        part = "{}.{}.part".format(local, os.getpid())
+        part = _part_of(str(local))
         try:
             shutil.copyfile("/" + path, part)
             os.replace(part, str(local))
@@ -51,6 +51,12 @@ class LocalTree:
     def local_path(self):
         """Where the paths begin."""
         return "/"
+
+
+def _part_of(path):
+    """The name of a file on its way: no listing gives it out, should a killed process leave it behind."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, ".trainmaster-{}-{}.part".format(os.getpid(), name))
 
 
 def _below(folder, above):
@@ -84,7 +90,7 @@ class WebFiles:
         """Fetches a file to `local`, which is either complete or absent."""
         from trainmaster.runtime import web
 
-        part = "{}.{}.part".format(local, os.getpid())
+        part = _part_of(str(local))
         try:
             web.fetch(self._url(path), part)
             os.replace(part, str(local))

@@ -40,6 +40,9 @@ def _text_source(text):
             )
         if not text.partition("://")[2].partition("/")[2].partition("?")[0]:
             raise UserErrorException("{} names no file".format(text), hint="Give the address of a file.")
+        if ".." in text.partition("?")[0].split("/"):
+            # It would be written outside of the folder for the dataset's files.
+            raise UserErrorException("{} has '..' in its path".format(text.partition("?")[0]))
         return source
     if "://" in text:
         raise UserErrorException(

@@ -118,6 +118,7 @@ def test_a_split_loses_and_doubles_nothing():
         ("https://example.com/*.csv", "wildcard"),
         ("https://example.com", "names no file"),
         ("s3://bucket/x", "cannot be read directly"),
+        ("https://example.com/a/../../x", "has '..' in its path"),
     ],
 )
 def test_what_no_dataset_can_be_made_of(path, message):

@@ -72,8 +72,10 @@ def test_one_that_is_not_registered(workspace):
     assert KEY not in repr(store)
 
 
-@pytest.mark.parametrize("kind", ["azure_file_share", "azure_sql_database", "azure_my_sql", "dbfs", "hdfs"])
-def test_storages_that_are_not_here_say_what_to_use(workspace, kind):
-    given = {"file_share_name": "s", "account_name": "a"} if kind == "azure_file_share" else {}
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [("azure_file_share", 2), ("azure_sql_database", 2), ("azure_my_sql", 4), ("dbfs", 0), ("hdfs", 6)],
+)
+def test_storages_that_are_not_here_say_what_to_use(workspace, kind, count):
     with pytest.raises(NotImplementedError, match=r"Datastore\.register\("):
-        getattr(Datastore, f"register_{kind}")(workspace, "x", **given)
+        getattr(Datastore, f"register_{kind}")(workspace, "x", *["value"] * count)
