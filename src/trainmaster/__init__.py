@@ -36,9 +36,6 @@ _HOMES = {
     "AmlCompute": "trainmaster.compute",
     "RemoteCompute": "trainmaster.compute",
     "Keyvault": "trainmaster.keyvault",
-    "AmlCompute": "trainmaster.compute",
-    "RemoteCompute": "trainmaster.compute",
-    "Keyvault": "trainmaster.keyvault",
     "RunDetails": "trainmaster.widgets",
     "Datastore": "trainmaster.datastores",
     "DataReference": "trainmaster.datastores",
@@ -54,10 +51,8 @@ __all__ = sorted(_HOMES)
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from trainmaster.compute import AmlCompute as AmlCompute
-    from trainmaster.compute import AmlCompute as AmlCompute
     from trainmaster.compute import ComputeTarget as ComputeTarget
     from trainmaster.compute import LocalCompute as LocalCompute
-    from trainmaster.compute import RemoteCompute as RemoteCompute
     from trainmaster.compute import RemoteCompute as RemoteCompute
     from trainmaster.datasets import Dataset as Dataset
     from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
@@ -81,7 +76,6 @@ if TYPE_CHECKING:
     from trainmaster.estimators import TensorFlow as TensorFlow
     from trainmaster.estimators import TensorflowConfiguration as TensorflowConfiguration
     from trainmaster.experiment import Experiment as Experiment
-    from trainmaster.keyvault import Keyvault as Keyvault
     from trainmaster.keyvault import Keyvault as Keyvault
     from trainmaster.run import Run as Run
     from trainmaster.run import ScriptRun as ScriptRun
