@@ -84,7 +84,7 @@ def test_microsofts_sdk_beside_it_is_refused(tmp_path):
     assert "pip uninstall azureml-core" in done.stderr and str(tmp_path) in done.stderr
 
 
-@pytest.mark.parametrize("module", ["azureml.pipeline.core", "azureml.train.automl", "azureml.mlflow"])
+@pytest.mark.parametrize("module", ["azureml.pipeline.core", "azureml.train.automl", "azureml.dataprep"])
 def test_what_is_not_here_is_told(module):
     with pytest.raises(ModuleNotFoundError, match="not part of Trainmaster"):
         import_module(module)

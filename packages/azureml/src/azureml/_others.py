@@ -15,7 +15,6 @@ _NOT_HERE = {
     "pipeline": "pipelines are not part of Trainmaster: submit one run after the other, or use run.submit_child",
     "train.automl": "automated machine learning is not part of Trainmaster: write the search as a script",
     "automl": "automated machine learning is not part of Trainmaster: write the search as a script",
-    "mlflow": "MLflow tracking is not part of Trainmaster yet: log with run.log",
     "opendatasets": "Azure's open datasets are not part of Trainmaster: download the files and register them",
     "interpret": "model explanations are not part of Trainmaster: use the interpret package in your script",
     "explain": "model explanations are not part of Trainmaster: use the interpret package in your script",
