@@ -35,8 +35,10 @@ def readable(paths: list[str]) -> Iterator[Path]:
 def _below(folder: Path, inner: bytes, rules: RuleSet | None) -> Iterator[Path]:
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError as error:
-        raise UserErrorException(f"{folder} cannot be read", cause=error.strerror or str(error)) from None
+    except OSError:
+        # It is told like a file that cannot be read, and the others go on.
+        yield folder
+        return
     names = {os.fsencode(entry.name) for entry in entries}
     if inner and is_environment(names):
         return

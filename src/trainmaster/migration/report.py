@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +72,8 @@ def check_packages() -> None:
 
 def read(path: Path) -> FileReport:
     """The report of one file. A file that cannot be read has a report, too."""
+    if path.is_dir():
+        return FileReport(path, (), (Unreadable(None, None, "the folder cannot be read"),))
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -127,6 +131,8 @@ def _python_uses(number: int | None, text: str, names: Any, known: Table) -> lis
 
     from trainmaster.migration.flow import uses_of
 
+    if _is_too_deep(text):
+        raise _BrokenError(1, "nested too deeply to be read")
     try:
         try:
             found = uses_of(text, names, known)
@@ -134,9 +140,22 @@ def _python_uses(number: int | None, text: str, names: Any, known: Table) -> lis
             found = uses_of(modern(text), names, known)
     except libcst.ParserSyntaxError as error:
         raise _BrokenError(error.raw_line, "no Python that can be read") from None
-    except RecursionError:
-        raise _BrokenError(1, "nested too deeply to be read") from None
     return [Place(use.line, number, use.column, use.name, use.kind, use.judgement) for use in found]
+
+
+def _is_too_deep(text: str) -> bool:
+    """Such a text would end this process: libcst's parser has no limit of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (RecursionError, MemoryError):
+            return True
+        except SyntaxError as error:
+            return "too many nested" in str(error)
+        except ValueError:
+            return False
+    return False
 
 
 def _shell_uses(number: int | None, piece: Piece, known: Table) -> Iterator[Place]:

@@ -32,13 +32,18 @@ def moments(run: Run) -> Iterator[bool]:
 
 def _await(run: Run, watch: Watch, events: FileEvents) -> bool:
     """Returns when something happened, or time has passed; whether the run has ended."""
-    for folder in (run._folder.logs, run._folder.journals):
+    folders = [folder for folder in (run._folder.logs, run._folder.journals) if folder.is_dir()]
+    for folder in folders:
         events.watch(folder)
     # First for the state alone: whatever a busy script logs meanwhile is shown together.
     if _ready(LEAST_SECONDS, watch):
         return bool(watch.next()["ended"])
-    if events.works and events in _ready(MOST_SECONDS, watch, events):
-        events.clear()
+    if events.works:
+        if events in _ready(MOST_SECONDS, watch, events):
+            events.clear()
+    elif not folders:
+        # Nothing can be logged before the state changes.
+        _ready(MOST_SECONDS, watch)
     return False
 
 

@@ -151,6 +151,9 @@ def test_python_2_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
+        ("deep.py", "import azureml\nx = " + "(" * 3000 + ")" * 3000),
+        ("long.py", "import azureml\nx = " + "1+" * 20000 + "1"),
+        ("nul.py", "import azureml\0"),
         ("a.py", "import azureml\ndef ("),
         ("b.ipynb", "azureml {"),
         ("c.ipynb", '{"azureml": 1}'),
