@@ -7,6 +7,7 @@ import json
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 from node_run import NodeRun, interpreters, make_kit
-from tests.conftest import end_workspace, ended
+from tests.conftest import end_workspace, ended, until
 
 import trainmaster
 from trainmaster import (
@@ -138,6 +139,10 @@ def test_the_rank_that_failed_first_is_the_cause(
     assert lines[1:3] == ["The last lines it wrote:", "rank 2 is here"]
     assert processes_of(run.id) == []
     _only_the_scripts_words(run)
+    table = {row["rank"]: row for row in json.loads((run._folder.logs / "process_info.json").read_text())}
+    assert [table[rank]["node"] for rank in range(4)] == [0, 0, 1, 1]
+    assert (table[2]["exit_code"], table[2]["signal"]) == (code, name and getattr(signal, name))
+    assert all({"host", "pid", "started_at", "ended_at"} <= set(row) for row in table.values())
 
 
 def _only_the_scripts_words(run: Run) -> None:
@@ -234,7 +239,13 @@ def limited() -> Iterator[str]:
     if group is None:
         pytest.skip("no cgroup with a memory limit can be made here: needs root, or a delegated memory controller")
     yield str(group / "cgroup.procs")
-    group.rmdir()
+    until(lambda: _is_removed(group), what="the end of all in the cgroup")
+
+
+def _is_removed(group: Path) -> bool:
+    with contextlib.suppress(OSError):
+        group.rmdir()
+    return not group.exists()
 
 
 def _limited_group() -> Path | None:
@@ -293,27 +304,27 @@ wait_for_peer()
 
 @pytest.mark.parametrize(("kind", "ranks"), [("single", 1), ("gloo", 4), ("mpi", 4), ("ps", 3)])
 def test_a_hang_is_ended_with_the_stack_of_every_rank(submit: Submit, kind: str, ranks: int) -> None:
-    run = submit(WAITS, kind, hang_seconds=3)
+    run = submit(WAITS, kind, hang_seconds=4)
     details = ended(run)
     error = details["error"]
     assert (details["status"], error["code"]) == ("Failed", "HangDetected"), error
     whom = f" from any of {ranks} ranks" if ranks > 1 else ""
-    assert error["message"].startswith(f"no output and no metric{whom} for 3 s: taken for a hang\n")
+    assert error["message"].startswith(f"no output and no metric{whom} for 4 s: taken for a hang\n")
     assert error["message"].count('File "train.py", line 4 in wait_for_peer') == ranks
     assert sorted(error["stacks"]) == [str(rank) for rank in range(ranks)]
     assert len(logs(run)) == ranks
     for text in logs(run).values():
-        assert text.startswith("waiting\n\ntrainmaster: nothing was heard of the run for 3 s")
+        assert text.startswith("waiting\n\ntrainmaster: nothing was heard of the run for 4 s")
         assert "line 4 in wait_for_peer" in text
     assert processes_of(run.id) == []
 
 
 @pytest.mark.parametrize("kind", ["gloo", "mpi"])
 def test_a_rank_that_leaves_early_is_told_from_a_hang(submit: Submit, kind: str) -> None:
-    error = ended(submit(WAITS, kind, hang_seconds=3, script_params={"leave": ""}))["error"]
+    error = ended(submit(WAITS, kind, hang_seconds=4, script_params={"leave": ""}))["error"]
     headline = error["message"].splitlines()[0]
     assert headline.startswith("rank 1 ended with 0 at ")
-    assert headline.endswith(" while ranks 0, 2, 3 still wait: no output and no metric for 3 s")
+    assert headline.endswith(" while ranks 0, 2, 3 still wait: no output and no metric for 4 s")
     assert (error["ended_early"], sorted(error["stacks"])) == ([1], ["0", "2", "3"])
 
 
@@ -337,7 +348,7 @@ import os, time
 print("here", flush=True)
 time.sleep(600 if os.environ["TRAINMASTER_ATTEMPT"] == "1" else 0)
 """
-    run = submit(text, "gloo", hang_seconds=3, max_retries=1)
+    run = submit(text, "gloo", hang_seconds=4, max_retries=1)
     assert ended(run)["status"] == "Completed"
     assert [len(list(run._folder.logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
 
@@ -347,7 +358,7 @@ def node(tmp_path: Path) -> Iterator[NodeRun]:
     """An agent under the oldest Python of this machine."""
     kit = make_kit(tmp_path / "kit")
     run = NodeRun(tmp_path, kit, PYTHONS[0], f"test_{uuid.uuid4().hex[:8]}")
-    run.plan["hang_seconds"] = 1.0
+    run.plan["hang_seconds"] = 2.0
     yield run
     run.close()
 
@@ -355,7 +366,7 @@ def node(tmp_path: Path) -> Iterator[NodeRun]:
 def stack(node: NodeRun, **options: Any) -> str:
     node.start(**options)
     result = node.end()
-    assert (result["reason"], result["silent_seconds"]) == ("hang", 1.0), node.said()
+    assert (result["reason"], result["silent_seconds"]) == ("hang", 2.0), node.said()
     (record,) = result["processes"]
     assert record["stack"].strip() in node.log.read_text()
     return record["stack"]
