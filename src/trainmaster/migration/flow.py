@@ -198,7 +198,10 @@ class _Flow:
 
     def _call_thing(self, node: cst.Call, thing: str, keywords: list[str]) -> Ref | None:
         entry = self._known.things[thing]
-        self._note(node.func, thing, "call", self._known.judge_making(thing))
+        judgement = self._known.judge_making(thing)
+        if judgement.verdict is Verdict.WORKS and not any(arg.star for arg in node.args):
+            judgement = self._known.judge_omission(thing, keywords)
+        self._note(node.func, thing, "call", judgement)
         self._call_known(node, thing, entry, keywords)
         if entry["kind"] == "class":
             return Ref("object", thing)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -90,6 +90,12 @@ class Table:
         if parameters is not None and name not in parameters and "**" not in parameters:
             return Judgement(Verdict.ABSENT, f"{called} has no parameter '{name}' here.")
         return self._noted(f"{called}({name})", {})
+
+    def judge_omission(self, called: str, given: Collection[str]) -> Judgement:
+        """Of a call of `called` that leaves out a parameter whose default differs."""
+        prefix = f"{called}(!"
+        left_out = [key for key in self.differs if key.startswith(prefix) and key[len(prefix) : -1] not in given]
+        return self._noted(left_out[0], {}) if left_out else WORKS
 
     def _noted(self, key: str, entry: Mapping[str, Any]) -> Judgement:
         how = self.differs.get(key) or entry.get("differs", "")

@@ -70,7 +70,7 @@ def test_notes_speak_of_names_that_are_there() -> None:
 
 
 def is_of_the_table(key: str) -> bool:
-    thing, member, parameter = re.fullmatch(r"(\w+)(?:\.(\w+))?(?:\((\w*)\))?", key).groups()
+    thing, member, parameter = re.fullmatch(r"(\w+)(?:\.(\w+))?(?:\(!?(\w*)\))?", key).groups()
     entry = TABLE.things.get(thing, {"refused": ""})
     if member and "refused" not in entry:
         entry = TABLE.member(thing, member) or {"refused": ""}
