@@ -3,7 +3,7 @@
 import os
 
 from trainmaster.errors import UserErrorException
-from trainmaster.runtime.dataset_files import find_files, selected
+from trainmaster.runtime.dataset_files import find_files, place_of, selected, whole_place
 from trainmaster.runtime.dataset_steps import Steps, TableSteps
 
 _THREADS = 8
@@ -182,11 +182,19 @@ class MountContext:
 def check_there(sources, open_place):
     """Refuses sources of which one has no files."""
     for source in sources:
-        if not find_files([source], open_place):
+        if not _is_anything(source, open_place):
             raise UserErrorException(
                 "there is nothing at {}".format(shown_sources([source])),
                 hint="Upload the files first, or correct the path; validate=False makes the dataset anyway.",
             )
+
+
+def _is_anything(source, open_place):
+    path = whole_place([source], [], {place_of(source): open_place(place_of(source)).local_path()})
+    if path is None:
+        return bool(find_files([source], open_place))
+    # A glance, however many files there are.
+    return os.path.isfile(path) or (os.path.isdir(path) and bool(os.listdir(path)))
 
 
 def show_files(pairs):

@@ -3,13 +3,12 @@
 import json
 import os
 
-from trainmaster.errors import RunEnvironmentException, UserErrorException
+from trainmaster.errors import UserErrorException
+from trainmaster.runtime.asking import ask
 from trainmaster.runtime.dataset_factories import FileFactory, TabularFactory
 from trainmaster.runtime.dataset_files import LocalTree, WebFiles
 from trainmaster.runtime.dataset_sources import sources_of
 from trainmaster.runtime.dataset_views import FileView, TableView, check_there
-
-_ANSWER_SECONDS = 60
 
 
 class JobDataset:
@@ -149,28 +148,5 @@ def _made(facts):
 
 def _ask(**wanted):
     """What the dispatcher knows of a dataset, with paths of this machine."""
-    import socket
-
-    from trainmaster.errors import from_wire
-
-    place = os.environ.get("TRAINMASTER_SOCKET", "")
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.settimeout(_ANSWER_SECONDS)
-        connection.connect(place)
-        request = {"id": 1, "op": "datasets.locate", "args": wanted}
-        connection.sendall(json.dumps(request).encode("utf-8") + b"\n")
-        with connection.makefile("rb") as lines:
-            answer = json.loads(lines.readline().decode("utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunEnvironmentException(
-            "the workspace cannot be asked for a dataset from this job",
-            inner_exception=error,
-            cause=str(error),
-            hint="Give the dataset to the run as an input: dataset.as_named_input('name') in its arguments or inputs.",
-        ) from error
-    finally:
-        connection.close()
-    if "error" in answer:
-        raise from_wire(answer["error"])
-    return answer["result"]
+    hint = "Give the dataset to the run as an input: dataset.as_named_input('name') in its arguments or inputs."
+    return ask("datasets.locate", wanted, "datasets", hint)

@@ -160,7 +160,7 @@ def test_secrets_that_cannot_be_asked_for(run, monkeypatch, tmp_path):
     with pytest.raises(UserErrorException, match="list of texts"):
         run.get_secrets("x")
     monkeypatch.setenv("TRAINMASTER_SOCKET", str(tmp_path / "nobody.sock"))
-    monkeypatch.setattr("trainmaster.runtime.secrets._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("trainmaster.runtime.asking._PATIENCE_SECONDS", 0)
     with pytest.raises(ServiceException, match="cannot be asked for") as unheard:
         run.get_secret("x")
     assert "trainmaster up" in unheard.value.hint
