@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 from node_run import NodeRun, interpreters, make_kit
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import end_workspace, ended, stop_dispatcher, until
 
 import trainmaster
 from trainmaster import (
@@ -36,6 +36,7 @@ from trainmaster import (
 )
 from trainmaster.dispatch.outcome import outcome
 from trainmaster.dispatch.rank_results import with_ranks
+from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.tree import processes_of
 from trainmaster.run import Run
 
@@ -474,6 +475,7 @@ def stranger() -> Iterator[tuple[Path, Callable[..., subprocess.CompletedProcess
 
     os.chown(folder, nobody.pw_uid, nobody.pw_gid)
     yield folder, run
+    stop_dispatcher(WorkspaceFolder(folder / "ws"))
     shutil.rmtree(folder)
 
 
