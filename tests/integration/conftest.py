@@ -23,6 +23,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     end_workspace(ws.path)
 
 
+@pytest.fixture(scope="session")
+def framework_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A `TRAINMASTER_HOME` for all files that train with frameworks: each environment is built once per session."""
+    place = tmp_path_factory.mktemp("frameworks") / "home"
+    yield place
+    end_workspace(place / "workspaces" / "default")
+
+
+@pytest.fixture(scope="session")
+def frameworks(framework_home: Path) -> Workspace:
+    """The workspace in there."""
+    place = framework_home / "workspaces" / "default"
+    return Workspace.create("default", path=place, exist_ok=True, show_output=False)
+
+
 @pytest.fixture
 def launch(shared: Workspace, project: Callable[..., Path]) -> Callable[..., Run]:
     """`submit`, to the shared workspace."""

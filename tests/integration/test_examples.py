@@ -8,13 +8,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace
 
 from trainmaster import Experiment, Workspace
 from trainmaster.environments.pythons import all_pythons
@@ -51,26 +50,17 @@ ALL = [
 ]
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the examples find their workspace: one for all, so that a framework is installed once."""
-    folder = tmp_path_factory.mktemp("examples") / "home"
-    yield folder
-    end_workspace(folder / "workspaces" / "default")
-
-
 @pytest.fixture
-def submitted(place: Path) -> Callable[..., Run]:
+def submitted(framework_home: Path, frameworks: Workspace) -> Callable[..., Run]:
     """Runs a program that submits; returns its run, which has ended by then."""
 
     def run(*command: str, cwd: Path, experiment: str) -> Run:
-        environment = {**os.environ, "TRAINMASTER_HOME": str(place)}
+        environment = {**os.environ, "TRAINMASTER_HOME": str(framework_home)}
         done = subprocess.run(
             [sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
-        workspace = Workspace(path=place / "workspaces" / "default")
-        return next(Experiment(workspace, experiment).get_runs())
+        return next(Experiment(frameworks, experiment).get_runs())
 
     return run
 

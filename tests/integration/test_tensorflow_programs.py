@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace, ended
+from tests.conftest import ended
 
 from trainmaster import ComputeTarget, Experiment, LocalCompute, Mpi, ParameterServer, TensorFlow, Workspace
 from trainmaster.environments.pythons import all_pythons
@@ -23,12 +23,9 @@ pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiment]:
-    """One workspace for all: its environments are built once."""
-    ws = Workspace.create("tensorflow", path=tmp_path_factory.mktemp("tensorflow") / "ws", show_output=False)
-    ComputeTarget.create(ws, "box", LocalCompute.configuration(nodes=4))
-    yield Experiment(ws, "tensorflow")
-    end_workspace(ws.path)
+def experiment(frameworks: Workspace) -> Experiment:
+    ComputeTarget.create(frameworks, "four", LocalCompute.configuration(nodes=4))
+    return Experiment(frameworks, "tensorflow")
 
 
 @pytest.fixture
@@ -39,7 +36,7 @@ def estimator(tmp_path: Path) -> Callable[..., TensorFlow]:
         folder = tmp_path / "source"
         folder.mkdir()
         shutil.copy(HERE / program, folder / "train.py")
-        return TensorFlow(str(folder), entry_script="train.py", compute_target="box", node_count=2, **settings)
+        return TensorFlow(str(folder), entry_script="train.py", compute_target="four", node_count=2, **settings)
 
     return made
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace, ended
+from tests.conftest import ended
 
 from trainmaster import (
     ComputeTarget,
@@ -33,13 +33,10 @@ pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiment]:
-    """One workspace for all: its two environments are built once."""
-    ws = Workspace.create("torch", path=tmp_path_factory.mktemp("torch") / "ws", show_output=False)
-    ComputeTarget.create(ws, "box", LocalCompute.configuration(nodes=2))
-    ComputeTarget.create(ws, "declared", LocalCompute.configuration(nodes=2, gpus_per_node=2))
-    yield Experiment(ws, "torch")
-    end_workspace(ws.path)
+def experiment(frameworks: Workspace) -> Experiment:
+    ComputeTarget.create(frameworks, "two", LocalCompute.configuration(nodes=2))
+    ComputeTarget.create(frameworks, "declared", LocalCompute.configuration(nodes=2, gpus_per_node=2))
+    return Experiment(frameworks, "torch")
 
 
 @pytest.fixture
@@ -53,7 +50,7 @@ def source(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
         return {
             "source_directory": str(folder),
             "entry_script": "train.py",
-            "compute_target": "box",
+            "compute_target": "two",
             # All nodes are on this machine: without this each rank would have threads for all of its cores.
             "environment_variables": {"OMP_NUM_THREADS": "1"},
         }
@@ -119,7 +116,7 @@ def test_the_run_configuration_of_later_v1(experiment, source):
     config = ScriptRunConfig(
         program["source_directory"],
         script="train.py",
-        compute_target="box",
+        compute_target="two",
         environment=environment,
         distributed_job_config=PyTorchConfiguration("Gloo", process_count=2, node_count=1),
     )
