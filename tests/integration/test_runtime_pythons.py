@@ -163,6 +163,9 @@ def start(request, kit, tmp_path):
     (other / "other").mkdir(parents=True)
     (other / "__init__.py").write_text("raise ImportError('this part of the package must not be the first')")
     (other / "other" / "__init__.py").write_text("here = True")
+    (other / "core").mkdir()
+    for name in ("__init__", "model", "workspace"):
+        (other / "core" / f"{name}.py").write_text("raise ImportError('another SDK is none of ours')")
     script = tmp_path / "script.py"
 
     def start(text, **variables):

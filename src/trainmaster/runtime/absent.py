@@ -51,19 +51,35 @@ class OthersFinder:
         parent, _, _ = name.rpartition(".")
         if not name.startswith("azureml.") or parent not in sys.modules:
             return None
-        import pkgutil
         from importlib.machinery import ModuleSpec, PathFinder
 
         # The search for parts of a package goes along the path of the package above it, so that one is extended first.
         parts = parent.split(".")
-        for above in (".".join(parts[: length + 1]) for length in range(len(parts))):
-            sys.modules[above].__path__ = pkgutil.extend_path(sys.modules[above].__path__, above)
+        for length in range(len(parts)):
+            _extend(".".join(parts[: length + 1]))
         spec = PathFinder.find_spec(name, sys.modules[parent].__path__)
         if spec is None and name in STANDINS:
             return ModuleSpec(name, StandInLoader)  # type: ignore[arg-type]
         if spec is None and name.startswith(("azureml.core.", "azureml.train.", "azureml.data.")):
             raise ModuleNotFoundError(_message(name), name=name)
         return spec
+
+
+def _extend(package):
+    """Adds the installed parts of a package to its path. Below `azureml` only those of trainmaster-azureml count:
+    modules of Microsoft's, in a user's own Python, would break on the kit's.
+    """
+    import os
+    import pkgutil
+
+    module = sys.modules[package]
+    before = list(module.__path__)
+    up = [os.pardir] * package.count(".")
+    module.__path__ = [
+        folder
+        for folder in pkgutil.extend_path(before, package)
+        if folder in before or not up or os.path.exists(os.path.join(folder, *up, "_lazy.py"))
+    ]
 
 
 class StandInLoader:
