@@ -57,6 +57,13 @@ def _dispatch(argv: list[str]) -> int:
 
         screen.say(manual())
         return exits.OK
+    if len(argv) == 2 and argv[1] in ("-h", "--help"):
+        from trainmaster.cli.manual import group
+
+        page = group(argv[0])
+        if page:
+            screen.say(page)
+            return exits.OK
     if argv[0] in ("-V", "--version"):
         from trainmaster import __version__
 

@@ -27,6 +27,15 @@ def manual() -> str:
     return "\n\n".join(parts)
 
 
+def group(name: str) -> str:
+    """The page of a word that several commands begin with, such as `env`; empty if it is none."""
+    found = [each for _, commands in SECTIONS for each in commands]
+    below = [(each.name, each.summary) for each in found if each.name.startswith(f"{name} ")]
+    if not below or name in (each.name for each in found):
+        return ""
+    return _list(f"trainmaster {name}", below) + f"\n\ntrainmaster {below[0][0]} --help tells more"
+
+
 def _list(title: str, rows: list[tuple[str, str]] | tuple[tuple[str, str], ...]) -> str:
     width = max(len(left) for left, _ in rows)
     lines = [f"  {paint(left.ljust(width), 'cyan')}  {right}" for left, right in rows]

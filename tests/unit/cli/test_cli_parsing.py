@@ -6,6 +6,7 @@ from importlib import import_module
 
 import pytest
 
+from trainmaster.cli import main
 from trainmaster.cli.commands import EXIT_CODES, all_commands
 from trainmaster.cli.entry import wants_json
 from trainmaster.cli.manual import manual
@@ -90,3 +91,8 @@ def test_two_words_win_over_one() -> None:
 
 def test_the_manual_has_every_exit_code() -> None:
     assert all(f"{code}" in manual() and meaning in manual() for code, meaning in EXIT_CODES)
+
+
+def test_a_word_that_several_commands_begin_with_has_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["env", "--help"]) == 0
+    assert "env prune" in capsys.readouterr().out
