@@ -106,12 +106,11 @@ def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
         )
     _make(Path(gather.local))
     pairs = [(file, f"{gather.local}/{file.name}") for file in files]
-    # What is there already is complete: the stage may have been killed on its way.
-    missing = [pair for pair in pairs if not os.path.exists(pair[1])]
     if gather.copy:
-        copy_files(missing)
+        # What is there already is complete: the stage may have been killed on its way.
+        copy_files([pair for pair in pairs if not os.path.exists(pair[1])])
     else:
-        show_files(missing)
+        show_files(pairs)
     say(f"Brought in {len(files)} files of {shown_sources(sources)}")
 
 

@@ -199,15 +199,23 @@ def _is_anything(source, open_place):
 
 def show_files(pairs):
     """Each file at its path: by a link where it lies on this machine, else by a copy."""
+    for folder in sorted({os.path.dirname(path) for _, path in pairs}):
+        os.makedirs(folder, exist_ok=True)
     away = []
     for file, path in pairs:
         root = file.storage.local_path()
         if root is None:
-            away.append((file, path))
+            # What is there already is complete: copies appear whole.
+            if not os.path.exists(path):
+                away.append((file, path))
             continue
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        if not os.path.islink(path):
-            os.symlink(os.path.join(str(root), file.path), path)
+        target = os.path.join(str(root), file.path)
+        try:
+            os.symlink(target, path)
+        except FileExistsError:
+            # From before a kill; anything else there is none of ours.
+            if not os.path.islink(path) or os.readlink(path) != target:
+                raise
     copy_files(away)
 
 
