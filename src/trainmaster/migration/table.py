@@ -44,6 +44,7 @@ class Table:
     things: Mapping[str, Mapping[str, Any]]
     absent: Mapping[str, str]
     differs: Mapping[str, str]
+    refused: Mapping[str, str]
     gives_more: Mapping[str, str]
     packages: Mapping[str, str]
 
@@ -81,8 +82,9 @@ class Table:
             if entry.get("open") or entry["kind"] != "class":
                 return WORKS
             return Judgement(Verdict.ABSENT, f"{thing} has no '{member}' here.")
-        if "refused" in found:
-            return Judgement(Verdict.ABSENT, found["refused"])
+        refused = found.get("refused") or self.refused.get(f"{thing}.{member}")
+        if refused:
+            return Judgement(Verdict.ABSENT, refused)
         return self._noted(f"{thing}.{member}", found)
 
     def judge_parameter(self, called: str, parameters: list[str] | None, name: str) -> Judgement:
@@ -126,6 +128,7 @@ def table() -> Table:
         things=here["things"],
         absent=knowledge["absent"],
         differs=knowledge["differs"],
+        refused=knowledge["refused"],
         gives_more=knowledge["gives"],
         packages=knowledge["packages"],
     )

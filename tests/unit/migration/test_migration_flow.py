@@ -61,6 +61,10 @@ def test_names_are_followed(tmp_path: Path, line: str, names: list[str]) -> None
         ("from azureml.core import Run\nRun.get_context().log('a', 1)", (2, "Run.log", "works")),
         ("from azureml.core import Model\nModel.register(ws)", (2, "Model.register", "absent")),
         ("from azureml.pipeline.core import Pipeline", (1, "azureml.pipeline.core.Pipeline", "absent")),
+        (
+            "from azureml.core import Environment\nEnvironment.from_dockerfile('a', 'b')",
+            (2, "Environment.from_dockerfile", "absent"),
+        ),
         ("import azureml.train.automl", (1, "azureml.train.automl", "absent")),
         ("from azureml.core import Nothing", (1, "azureml.core.Nothing", "absent")),
         ("import azureml\np = ['azureml-defaults']", (2, "azureml-defaults", "differs")),
