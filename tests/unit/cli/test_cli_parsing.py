@@ -6,9 +6,8 @@ from importlib import import_module
 
 import pytest
 
-from trainmaster.cli import main
 from trainmaster.cli.commands import EXIT_CODES, all_commands
-from trainmaster.cli.entry import wants_json
+from trainmaster.cli.entry import run, wants_json
 from trainmaster.cli.manual import manual
 from trainmaster.cli.parsing import find_command, parse
 from trainmaster.errors import UserErrorException
@@ -94,5 +93,5 @@ def test_the_manual_has_every_exit_code() -> None:
 
 
 def test_a_word_that_several_commands_begin_with_has_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["env", "--help"]) == 0
+    assert run(["env", "--help"]) == 0
     assert "env prune" in capsys.readouterr().out
