@@ -17,6 +17,14 @@ from trainmaster.folders import WorkspaceFolder
 from trainmaster.run import Run
 
 
+@pytest.fixture(autouse=True, scope="session")
+def home_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """For workspaces that several tests share, which are made before `home` of the first of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRAINMASTER_HOME", str(tmp_path_factory.mktemp("home")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test sees the workspaces of the person who runs it."""
