@@ -9,7 +9,6 @@ estimator = Estimator(
     entry_script="train.py",
     script_params={"--lr": 0.5, "--epochs": 8},
     compute_target="local",
-    environment_variables={"OMP_NUM_THREADS": "1"},  # Both nodes are on this machine and share its cores.
     node_count=2,
     distributed_training=Mpi(process_count_per_node=1),
     pip_packages=["mpi4py", "numpy"],

@@ -9,7 +9,6 @@ estimator = PyTorch(
     entry_script="train.py",
     script_params={"--lr": 0.0025, "--epochs": 6},
     compute_target="local",
-    environment_variables={"OMP_NUM_THREADS": "1"},  # Both nodes are on this machine and share its cores.
     node_count=2,
     distributed_training=Mpi(process_count_per_node=1),
 )

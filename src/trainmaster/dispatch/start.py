@@ -17,7 +17,7 @@ from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, agent_count, plan_launch
-from trainmaster.machine import node_gpus
+from trainmaster.machine import cpus, node_gpus
 from trainmaster.plain import to_plain
 from trainmaster.records import RunRecord, TargetRecord
 
@@ -52,6 +52,7 @@ def agent_plans(
         run_variables=run_variables(record, spec, prepared, workspace, attempt),
         gpus=tuple(node_gpus(target, node) for node in record.nodes),
         hosts=("127.0.0.1",) * spec.node_count,
+        cpus=cpus(),
         ports=ports,
         node_folder=str(folder.node(0)),
         kit=prepared.kit,

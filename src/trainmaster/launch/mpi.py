@@ -58,6 +58,7 @@ def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
     node, local = divmod(rank, count)
     variables = {
         **_QUIET,
+        **_threads(launch, node, count),
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world_size(spec), local=local, per_node=count),
     }
@@ -69,6 +70,12 @@ def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
         cwd=launch.code_folder,
         log=f"{launch.log_folder}/{log_name(rank, world_size(spec))}",
     )
+
+
+def _threads(launch: Launch, node: int, count: int) -> dict[str, str]:
+    """Ranks that share a machine share its cores: none is tied to one, so each would take them all."""
+    mates = count * list(launch.hosts).count(launch.hosts[node])
+    return {"OMP_NUM_THREADS": str(max(1, launch.cpus // mates))} if launch.cpus and mates > 1 else {}
 
 
 def _mpirun(python: str) -> str:

@@ -28,6 +28,8 @@ class Launch:
     """What its processes run in, when the spec names an image."""
     hosts: Sequence[str] = ("127.0.0.1",)
     """For each node of the run, the name or address under which the others reach it."""
+    cpus: int = 0
+    """How many CPUs the machine of a node has; 0 if that is not known."""
     ports: Sequence[int] = ()
     """As many as `port_count` asked for: nobody else on the nodes has them."""
     node_folder: str = ""

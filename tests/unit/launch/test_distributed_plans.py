@@ -74,6 +74,15 @@ def test_torch_nodes_that_are_parts_of_one_machine_share_its_cores():
     assert "OMP_NUM_THREADS" not in alone.processes[0].env
 
 
+@pytest.mark.parametrize(
+    ("cpus", "own", "threads"), [(8, {}, "2"), (2, {}, "1"), (0, {}, None), (8, {"OMP_NUM_THREADS": "8"}, "8")]
+)
+def test_mpi_ranks_that_share_a_machine_share_its_cores(cpus, own, threads):
+    local = replace(launch(), hosts=("127.0.0.1", "127.0.0.1"), cpus=cpus)
+    (plan,) = plan_launch(job("mpi", process_count_per_node=2, variables=own), local)
+    assert {rank.env.get("OMP_NUM_THREADS") for rank in plan.ranks} == {threads}
+
+
 def test_torch_is_one_process_per_node_unless_told():
     plans = plan_launch(job("torch", nodes=3, backend="nccl"), launch(3))
     assert variables(plans, "RANK", "WORLD_SIZE") == [("0", "3"), ("1", "3"), ("2", "3")]
