@@ -39,7 +39,7 @@ def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise WorkspaceException(
             f"there is no workspace in {folder.path}",
-            hint="Make it with Workspace.create(name=..., path=...), or check TRAINMASTER_HOME.",
+            hint="Make it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
         ) from None
     except (OSError, ValueError) as error:
         raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
@@ -67,7 +67,11 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
         finally:
             draft.unlink()
     except OSError as error:
-        raise WorkspaceException(f"no workspace can be made in {folder.path}", cause=str(error)) from None
+        raise WorkspaceException(
+            f"no workspace can be made in {folder.path}",
+            cause=str(error),
+            hint="TRAINMASTER_HOME names another place for workspaces.",
+        ) from None
 
 
 def find_config(start: Path, file_name: str | None = None) -> Path | None:

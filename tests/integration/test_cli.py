@@ -390,8 +390,18 @@ def test_targets(shell: Shell) -> None:
     assert "box" in shell("compute", "list").stdout
     shell("submit", "my project", "hello.py", "--user-managed", "-t", "box", "--wait")
     assert shell.data("compute", "delete", "box") == {"deleted": "box"}
+    assert "the figure is taken as it is" in shell("compute", "create", "box", "--gpus", "99").stderr
+    shell("compute", "delete", "box")
     shell("compute", "create", "1", code=2)
     shell("compute", "create", "box", "--nodes", "0", code=2)
+
+
+def test_a_warning_is_told_once(shell: Shell) -> None:
+    shell("compute", "create", "odd", "--vm-size", "NO_SUCH_SIZE")
+    told = shell("submit", "my project", "hello.py", "--user-managed", "-t", "odd", "--wait").stderr
+    assert told.count("not in the table of sizes") == 1
+    assert "not in the table of sizes" in shell("logs", "-f", "last").stderr
+    shell("compute", "delete", "odd")
 
 
 def test_up_status_and_down(alone: Shell) -> None:
@@ -444,6 +454,13 @@ def test_doctor(shell: Shell) -> None:
     assert found["ok"] is True
     assert {"Trainmaster", "uv", "workspace", "disk", "packages"} <= {each["name"] for each in found["findings"]}
     assert "Trainmaster" in shell("doctor").stdout
+
+
+def test_without_a_place_for_its_config_no_workspace_is_made(alone: Shell, tmp_path: Path) -> None:
+    (alone.folder / ".azureml").write_text("in the way")
+    told = alone("workspace", "create", "mine", "--path", str(tmp_path / "place"), "--use", code=2)
+    assert "--use cannot write" in told.stderr
+    assert not (tmp_path / "place").exists()
 
 
 def test_a_workspace_that_cannot_be_used_is_5(alone: Shell) -> None:

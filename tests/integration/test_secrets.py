@@ -151,8 +151,10 @@ def test_unknown_in_a_job(vault, launch):
     run = launch(
         "import warnings\nfrom azureml.core import Run\nwith warnings.catch_warnings(record=True) as caught:\n"
         "    warnings.simplefilter('always')\n    found = Run.get_context().get_secrets(['token', 'nothing'])\n"
+        "    Run.get_context().get_secret('nothing')\n"
         "assert found['nothing'] is None and len(found['token']) == 14, 'wrong'\n"
-        "assert 'no secret' in str(caught[0].message)\n"
+        "assert ['no secret' in str(each.message) for each in caught] == [True, True], caught\n"
+        "assert [each.filename for each in caught] == [__file__, __file__], caught\n"
     )
     assert ended(run)["status"] == "Completed"
 

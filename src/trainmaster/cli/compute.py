@@ -13,6 +13,7 @@ from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import counted
 from trainmaster.compute import AmlCompute, ComputeTarget, ComputeTargetProvisioningConfiguration, LocalCompute
 from trainmaster.errors import UserErrorException
+from trainmaster.machine import gpus
 from trainmaster.plain import to_plain
 from trainmaster.vm_sizes import edited_files, read_sizes
 
@@ -77,6 +78,9 @@ def create(options: Options) -> int:
         target = ComputeTarget.create(open_workspace(options.workspace), options.name, configuration)
     for doubt in doubts:
         note(str(doubt.message), "yellow")
+    if options.gpus and options.gpus > len(gpus()):
+        few = f"this machine has {counted(len(gpus()), 'GPU')}, each node is to have {options.gpus}"
+        note(f"{few}: the figure is taken as it is", "yellow")
     facts = target_as_json(target)
     if options.json:
         say_json(facts)

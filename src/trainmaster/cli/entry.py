@@ -52,6 +52,8 @@ def _have_streams() -> None:
 
 
 def _dispatch(argv: list[str]) -> int:
+    if len(argv) > 1 and argv[0] == "help":
+        argv = [*argv[1:], "--help"]
     if not argv or argv[0] in ("-h", "--help", "help"):
         from trainmaster.cli.manual import manual
 

@@ -44,7 +44,8 @@ def listing_arguments(parser: Parser) -> None:
 
 def listing(options: Options) -> int:
     """The environments of the workspace, the one used last first. SIZE counts all files of one, OWN those that it does
-    not share with uv's cache or another environment: what removing it gives back. JSON: a list of {"name", "digest",
+    not share with uv's cache or another environment: what removing it gives back. RUNS counts those that have not
+    ended and need it. JSON: a list of {"name", "digest",
     "current", "python", "packages", "bytes", "own_bytes", "built_at", "last_used_at", "runs", "path"}.
     """
     workspace = open_workspace(options.workspace)
@@ -251,6 +252,9 @@ def prune(options: Options) -> int:
     sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}
     if options.json:
         say_json({"removed": [each.name for each in gone], **sums, "dry_run": options.dry_run})
+        return exits.OK
+    if not gone:
+        note("There is nothing to remove.")
         return exits.OK
     for each in gone:
         say(each.name)

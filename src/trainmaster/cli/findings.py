@@ -51,8 +51,6 @@ def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Find
         open_mpi(environ),
         program("git", ("git",), "Notes with each run which commit it came from.",
                 "Debian, Ubuntu: apt install git."),
-        program("Slurm", ("sinfo",), "Runs jobs on a Slurm cluster.",
-                "Only there on the machines of a cluster."),
         gpus(),
         cgroup(),
     ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import select
 import sys
 import time
+from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from trainmaster.cli.describing import style_of, took
@@ -36,11 +37,13 @@ class Reader(Protocol):
     def finish(self, show: Print) -> None: ...
 
 
-def follow(workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None = None) -> RunRecord | None:
+def follow(
+    workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None = None, told: Collection[str] = ()
+) -> RunRecord | None:
     """Shows what the script prints on `output` until the run has ended; None if Ctrl-C ended the looking.
 
     `reader` says which ranks; else it is rank 0. What prepared the run, the states it waits in and how it ended are
-    told on standard error.
+    told on standard error; of its warnings only those that were not `told` before.
     """
     try:
         _Follower(workspace, run_id, output, reader).until_end()
@@ -49,7 +52,7 @@ def follow(workspace: Workspace, run_id: str, output: IO[str], reader: Reader | 
         note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
         note(f"'trainmaster logs -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
         return None
-    show_end(record)
+    show_end(record, told)
     return record
 
 
@@ -109,8 +112,8 @@ class _Follower:
             note(reason)
 
 
-def show_end(record: RunRecord) -> None:
-    """How a run ended, in one or a few lines on standard error."""
+def show_end(record: RunRecord, told: Collection[str] = ()) -> None:
+    """How a run ended, in one or a few lines on standard error, and its warnings but for those `told` before."""
     seconds = took(record, time.time())
     word = paint(str(record.status), f"bold {style_of(record.status)}".strip(), sys.stderr)
     line = f"{word}{f' after {duration(seconds)}' if seconds is not None else ''}"
@@ -121,6 +124,8 @@ def show_end(record: RunRecord) -> None:
             line += "".join(f"\n  {text}" for text in record.error.message.splitlines()[1:])
     sys.stderr.write(line + "\n")
     for text in record.warnings:
+        if text in told:
+            continue
         note(f"note: {text}", "yellow")
     sys.stderr.flush()
 

@@ -181,7 +181,7 @@ def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
     note(f"run {record.id}")
     from trainmaster.cli.following import follow
 
-    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout)
+    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout, told=record.warnings)
     if ended is None:
         return exits.INTERRUPTED
     if options.json:

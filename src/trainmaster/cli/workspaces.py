@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,8 @@ def create(options: Options) -> int:
             f"there is a workspace in {folder.path} already",
             hint=f"Use it with --workspace {json.dumps(str(folder.path))}, or choose another name or --path.",
         )
+    if options.use:
+        _check_config_place(Path.cwd())
     made = Workspace.create(options.name, path=folder.path, show_output=False)
     if options.use:
         made.write_config()
@@ -84,3 +87,13 @@ def create(options: Options) -> int:
     else:
         say(f"Workspace '{made.name}' is in {made.path}")
     return exits.OK
+
+
+def _check_config_place(here: Path) -> None:
+    """Before anything is made: whether the note of --use has a place."""
+    place = here / ".azureml"
+    if not os.access(place if place.exists() else here, os.W_OK) or (place.exists() and not place.is_dir()):
+        raise UserErrorException(
+            f"--use cannot write {place / 'config.json'}",
+            hint="Leave --use out and give --workspace NAME to the commands, or go to another folder.",
+        )

@@ -41,7 +41,11 @@ def main() -> int:
         word.say({"error": error.to_wire()})
         return 1
     except OSError as error:
-        cause = WorkspaceException(f"the workspace {folder.path} cannot be used", cause=str(error))
+        cause = WorkspaceException(
+            f"the workspace {folder.path} cannot be used",
+            cause=str(error),
+            hint="You must be able to write there. TRAINMASTER_HOME names another place for workspaces.",
+        )
         word.say({"error": cause.to_wire()})
         return 1
     except Exception as error:

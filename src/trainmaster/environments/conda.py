@@ -276,8 +276,9 @@ def _by_pip(spec: EnvironmentSpec, environ: Mapping[str, str], error: Environmen
     requirements, without = conda_names.stand_in(spec.conda_packages, every=setting in ("1", "true", "yes", "on"))
     if without or setting in ("0", "false", "no", "off"):
         raise EnvironmentException(error.headline, cause=error.cause, hint=_hint(error.hint, without, setting))
-    print(f"{error.headline}\n{error.cause}", flush=True)
-    print(f"WARNING: taken from pip instead of conda: {', '.join(requirements)}", flush=True)
+    # The warning itself is the caller's, who tells it to the runs too.
+    print(f"{error.headline}\n{error.cause}\n{error.hint}", flush=True)
+    print(f"taken from pip instead of conda: {', '.join(requirements)}", flush=True)
     return replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *requirements))
 
 

@@ -12,6 +12,7 @@ _UNREACHABLE = (
     "connection reset",
     "network connectivity is disabled",
     "could not connect",
+    "the network was disabled",
 )
 _OTHER_PYTHON = (
     "matching python",
@@ -29,6 +30,8 @@ def hint_for(said: str) -> str:
 
     >>> hint_for("Because tinypackage was not found in the package registry")
     "Check the spelling of the package, and that pip's configured sources have it."
+    >>> hint_for("Because there is no version of attrs==99 and you require attrs==99, ... are unsatisfiable.")
+    "Pip's configured sources have no such release: ask for another version."
     """
     text = said.lower()
     if "no space left" in text or "os error 28" in text or "disk quota" in text:
@@ -50,6 +53,8 @@ def hint_for(said: str) -> str:
         return "Check the spelling of the package, and that pip's configured sources have it."
     if "failed to build" in text:
         return "The package is compiled from source: see the log for what it misses, or ask for a release with wheels."
+    if "there is no version of" in text and "depends on" not in text:
+        return "Pip's configured sources have no such release: ask for another version."
     if "unsatisfiable" in text or "no solution found" in text:
         return "Two of the packages cannot go together in these releases: relax one of the versions."
     return "Check the names and versions of the packages, and pip's configured package sources."

@@ -9,6 +9,9 @@ from trainmaster.errors import UserErrorException
 
 _OTHER_FILE = re.compile(r"(-r|-c|-e)(\b|\S)|--(requirement|constraint|editable)\b")
 _COMMENT = re.compile(r"(^|\s)#.*$")
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(\[[^\]]*\])?\s*(?P<rest>.*)")
+_AFTER_NAME = ("<", ">", "=", "!", "~", "(", ";", "@", "--")
+_NO_VERSION = re.compile(r"[<>=!~]\s*$")
 _ARCHIVES = (".whl", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
 
 
@@ -22,8 +25,9 @@ def read_requirements_file(file: Path, where: str) -> list[str]:
 
 
 def check_requirement(where: str, line: str) -> None:
-    """Refuses what an environment cannot be built from elsewhere: other files and local paths."""
+    """Refuses what an environment cannot be built from elsewhere (other files, local paths), and slips of the pen."""
     check_no_other_file(where, line)
+    _check_specifier(where, line)
     if not line.startswith("-") and _is_local(line):
         raise UserErrorException(
             f"{where} is a local path, which is not supported: {line!r}",
@@ -37,6 +41,22 @@ def check_no_other_file(where: str, line: str) -> None:
         raise UserErrorException(
             f"{where} refers to another file or folder, which is not supported: {line!r}",
             hint="Write the packages themselves there.",
+        )
+
+
+def _check_specifier(where: str, line: str) -> None:
+    """Refuses a name that something else than a version follows; the finer points are left to the resolver."""
+    named = _NAMED.fullmatch(line)
+    if named is None or "://" in line:
+        return
+    name, rest = named["name"], named["rest"]
+    if re.match(r"=[^=]", rest):
+        raise UserErrorException(
+            f"{where} has one equals sign: {line!r}", hint=f"Write {name}=={rest[1:].strip()}, as pip wants it."
+        )
+    if (rest and not rest.startswith(_AFTER_NAME)) or _NO_VERSION.search(rest.partition(";")[0]):
+        raise UserErrorException(
+            f"{where} cannot be read: {line!r}", hint="Write one package, such as numpy or 'numpy>=1.26,<3'."
         )
 
 

@@ -216,7 +216,10 @@ class JobRun(Run):
 
     def get_secret(self, name):
         """A secret of the workspace; None, with a warning, for a name that it does not have."""
-        return self.get_secrets([name])[name]
+        # Not by way of get_secrets: the warning is to point at the script's line.
+        from trainmaster.runtime.secrets import get_secrets
+
+        return get_secrets(os.environ["TRAINMASTER_RUN_ID"], [name])[name]
 
     def get_secrets(self, secrets):
         """Name to secret of the workspace; None, with a warning, for a name that it does not have."""

@@ -196,7 +196,7 @@ def _as_repr(name, value):
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trainmaster."):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(
-        "{!r} is a {}, which is no type of metric: its text is kept".format(name, type(value).__name__),
+        "{!r} is of type {}, which is no type of metric: its text is kept".format(name, type(value).__name__),
         stacklevel=depth,
     )
     return _storable(text[:_LONGEST_REPR])

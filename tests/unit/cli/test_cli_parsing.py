@@ -95,3 +95,12 @@ def test_the_manual_has_every_exit_code() -> None:
 def test_a_word_that_several_commands_begin_with_has_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["env", "--help"]) == 0
     assert "env prune" in capsys.readouterr().out
+
+
+def test_help_of_a_command_in_either_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["help", "env"]) == 0
+    assert "env prune" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as left:
+        run(["help", "submit"])
+    assert left.value.code == 0
+    assert "--max-retries" in capsys.readouterr().out

@@ -39,7 +39,9 @@ class TestWithoutRattler:
     def test_known_names_come_from_pip_and_it_is_told(self, tmp_path, capsys):
         left = make(tmp_path, "numpy=1.26", "pytorch")
         assert (left.conda_packages, left.pip_packages) == ((), ("mine", "numpy==1.26.*", "torch"))
-        assert "WARNING: taken from pip instead of conda: numpy==1.26.*, torch" in capsys.readouterr().out
+        told = capsys.readouterr().out
+        assert "taken from pip instead of conda: numpy==1.26.*, torch" in told
+        assert "pip install 'trainmaster[conda]'" in told
 
     @pytest.mark.parametrize(("setting", "taken"), [("1", True), ("on", True), ("0", False), ("", False)])
     def test_the_setting(self, tmp_path, setting, taken):
