@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +16,10 @@ from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.client import try_line
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.run import Run
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As in the background of a shell script. What is tested is interrupted as from a terminal.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
