@@ -1,0 +1,86 @@
+"""From sampled parameters to the words of a trial's command line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import Any
+
+from trainmaster.job import JobSpec
+from trainmaster.tuning.space import Parameters, flat
+from trainmaster.tuning.spec import SweepSpec
+
+
+def trial_arguments(spec: SweepSpec, parameters: Parameters) -> tuple[str, ...]:
+    """The words of a trial: those of the job, then the sampled ones in the order of the space."""
+    return (*spec.job.arguments, *sampled_words(parameters))
+
+
+def trial_job(spec: SweepSpec, parameters: Parameters) -> JobSpec:
+    """The job of one trial."""
+    if not spec.job.command:
+        return replace(spec.job, arguments=trial_arguments(spec, parameters))
+    # A command goes through a shell, which must not take text of a sweep for anything else.
+    words = (shlex.quote(word) for word in sampled_words(parameters))
+    return replace(spec.job, command=(*spec.job.command, *words))
+
+
+def sampled_words(parameters: Parameters) -> tuple[str, ...]:
+    """Name, value, name, value. As in `script_params`, a list is spread, and None or "" makes a bare flag.
+
+    >>> sampled_words({"learning_rate": 0.1, "--layers": [64, 32], "-v": "", "optimizer": {"--name": "sgd"}})
+    ('--learning_rate', '0.1', '--layers', '64', '32', '-v', '--name', 'sgd')
+    """
+    words: list[str] = []
+    for name, value in flat(parameters).items():
+        words.append(argument_name(name))
+        words += [str(item) for item in _items(value) if item is not None and item != ""]
+    return tuple(words)
+
+
+def argument_name(name: str) -> str:
+    """How a parameter is written on a command line: with two dashes, unless it has any."""
+    return name if name.startswith("-") else f"--{name}"
+
+
+def without(words: Iterable[str], names: Collection[str], values_each: int | None) -> tuple[tuple[str, ...], list[str]]:
+    """`words` without the arguments that are sampled, and which those were; names are compared without dashes.
+
+    After a name, words are its values up to the next name, `values_each` at most (None: all of them).
+
+    >>> without(["--lr", "0.1", "--lr=2", "--epochs", "-3", "data"], {"lr"}, None)
+    (('--epochs', '-3', 'data'), ['--lr', '--lr'])
+    """
+    stems = {name.lstrip("-") for name in names}
+    kept: list[str] = []
+    removed: list[str] = []
+    left = 0
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if _is_name(word):
+            left = 0
+            if name.lstrip("-") in stems:
+                removed.append(name)
+                left = 0 if equals else (sys.maxsize if values_each is None else values_each)
+                continue
+        elif left:
+            left -= 1
+            continue
+        kept.append(word)
+    return tuple(kept), removed
+
+
+def _items(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _is_name(word: str) -> bool:
+    if not word.startswith("-") or not word.strip("-"):
+        return False
+    try:
+        float(word)
+    except ValueError:
+        return True
+    return False

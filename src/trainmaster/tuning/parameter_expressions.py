@@ -1,0 +1,266 @@
+"""What a parameter of a sweep can be: functions that return v1's form, a list of a name and its arguments.
+
+>>> uniform(0.1, 0.9)
+['uniform', [0.1, 0.9]]
+>>> choice(16, 32, 64)
+['choice', [[16, 32, 64]]]
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trainmaster.errors import HyperDriveConfigException
+from trainmaster.notices import warn
+
+Expression = list[Any]
+"""A name and the list of its arguments; plain JSON data."""
+
+# The largest exponent of e that is still a float, and how far from its mean a drawn normal can lie.
+_MAX_EXPONENT = 709.0
+_MAX_SIGMAS = 9.0
+
+
+def choice(*options: Any) -> Expression:
+    """One of the values, given one by one, or as one list or one range.
+
+    Beyond v1 an option may be a dict of further parameters, which are there only if it is chosen:
+
+    >>> sgd = {"--optimizer": "sgd", "--momentum": uniform(0.5, 0.99)}
+    >>> choice(sgd, {"--optimizer": "adam"})[0]
+    'choice'
+    """
+    lists = [option for option in options if isinstance(option, list | tuple | range)]
+    if lists and len(options) > 1:
+        raise HyperDriveConfigException(
+            "choice takes one list or range, or single values, not both",
+            hint="Write choice(1, 2, 3), choice([1, 2, 3]) or choice(range(1, 4)); for lists choice([[1], [2]]).",
+        )
+    values = [_option(option) for option in (lists[0] if lists else options)]
+    if not values:
+        raise HyperDriveConfigException("choice has nothing to choose from", hint="Write choice(1, 2, 3).")
+    _check_one_kind(values)
+    return ["choice", [values]]
+
+
+def randint(upper: int) -> Expression:
+    """A whole number from 0 up to, but not, `upper`."""
+    number = _whole("upper of randint", upper)
+    if number < 1:
+        raise HyperDriveConfigException(f"upper of randint must be a positive whole number, not {number}")
+    return ["randint", [number]]
+
+
+def uniform(min_value: float, max_value: float) -> Expression:
+    """A number between the two, each as likely."""
+    return ["uniform", [*_below("uniform", min_value, max_value)]]
+
+
+def quniform(min_value: float, max_value: float, q: int) -> Expression:
+    """round(uniform(min_value, max_value) / q) * q"""
+    return ["quniform", [*_below("quniform", min_value, max_value), _step("quniform", q)]]
+
+
+def loguniform(min_value: float, max_value: float) -> Expression:
+    """exp(uniform(min_value, max_value)): the limits are exponents of e."""
+    expression = _loguniform(min_value, max_value)
+    low, high = expression[1]
+    if 0 < low < high < 1:
+        warn(
+            f"loguniform({low}, {high}): the limits are exponents, so that values lie between {math.exp(low):.4g} and "
+            f"{math.exp(high):.4g}; for values between {low} and {high} write "
+            f"loguniform({math.log(low):.4g}, {math.log(high):.4g})"
+        )
+    return expression
+
+
+def qloguniform(min_value: float, max_value: float, q: int) -> Expression:
+    """round(exp(uniform(min_value, max_value)) / q) * q"""
+    return ["qloguniform", [*_exponents("qloguniform", min_value, max_value), _step("qloguniform", q)]]
+
+
+def normal(mu: float, sigma: float) -> Expression:
+    """A normally distributed number."""
+    return ["normal", [*_normal("normal", mu, sigma)]]
+
+
+def qnormal(mu: float, sigma: float, q: int) -> Expression:
+    """round(normal(mu, sigma) / q) * q"""
+    return ["qnormal", [*_normal("qnormal", mu, sigma), _step("qnormal", q)]]
+
+
+def lognormal(mu: float, sigma: float) -> Expression:
+    """exp(normal(mu, sigma))"""
+    return ["lognormal", [*_lognormal("lognormal", mu, sigma)]]
+
+
+def qlognormal(mu: float, sigma: float, q: int) -> Expression:
+    """round(exp(normal(mu, sigma)) / q) * q"""
+    return ["qlognormal", [*_lognormal("qlognormal", mu, sigma), _step("qlognormal", q)]]
+
+
+def _loguniform(min_value: float, max_value: float) -> Expression:
+    return ["loguniform", [*_exponents("loguniform", min_value, max_value)]]
+
+
+EXPRESSIONS: dict[str, Callable[..., Expression]] = {
+    "choice": choice,
+    "randint": randint,
+    "uniform": uniform,
+    "quniform": quniform,
+    # Whoever wrote it was warned then; reading it again says nothing.
+    "loguniform": _loguniform,
+    "qloguniform": qloguniform,
+    "normal": normal,
+    "qnormal": qnormal,
+    "lognormal": lognormal,
+    "qlognormal": qlognormal,
+}
+
+
+def is_expression(value: Any) -> bool:
+    """Whether `value` has the form that the functions here return."""
+    return (
+        isinstance(value, list | tuple)
+        and len(value) == 2
+        and isinstance(value[0], str)
+        and value[0] in EXPRESSIONS
+        and isinstance(value[1], list | tuple)
+    )
+
+
+def checked(name: str, value: Any) -> Expression:
+    """`value`, which may have been written by hand or come from a file, as the expression of parameter `name`."""
+    if not is_expression(value):
+        raise HyperDriveConfigException(
+            f"parameter {name!r} must be a parameter expression, not {value!r}",
+            hint=f"Write {name!r}: uniform(0.1, 0.9), for instance, or choice(...) for given values.",
+        )
+    kind, arguments = value
+    try:
+        return EXPRESSIONS[kind](*arguments)
+    except TypeError:
+        raise HyperDriveConfigException(
+            f"parameter {name!r}: {kind} cannot have the arguments {list(arguments)!r}"
+        ) from None
+    except HyperDriveConfigException as error:
+        raise HyperDriveConfigException(
+            f"parameter {name!r}: {error.headline}", cause=error.cause, hint=error.hint
+        ) from None
+
+
+def _option(value: Any) -> Any:
+    """`value` as plain data of the command line: numpy's scalars as Python's, tuples as lists."""
+    if isinstance(value, Mapping):
+        return {_name(name): _inner(_name(name), item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_scalar(item) for item in value]
+    return _scalar(value)
+
+
+def _inner(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        raise HyperDriveConfigException(
+            f"parameter {name!r} of a choice is a dict", hint="Write choice({...}, {...}) for further parameters."
+        )
+    return checked(name, value) if is_expression(value) else _option(value)
+
+
+def _name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip("-"):
+        raise HyperDriveConfigException(f"the name of a parameter must be text that is not empty, not {name!r}")
+    return name
+
+
+def _scalar(value: Any) -> Any:
+    plain = value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
+    if plain is not None and not isinstance(plain, str | int | float):
+        raise HyperDriveConfigException(
+            f"choice cannot have the value {value!r} of type {type(value).__name__}",
+            hint="Values are numbers, text, True, False and None, or lists of them.",
+        )
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise HyperDriveConfigException(f"choice cannot have the value {plain!r}")
+    if isinstance(plain, str) and "\0" in plain:
+        raise HyperDriveConfigException(f"choice has a NUL character, which no command line can have: {plain!r}")
+    return plain
+
+
+def _check_one_kind(options: list[Any]) -> None:
+    spaces = [option for option in options if isinstance(option, dict)]
+    if spaces and len(spaces) < len(options):
+        raise HyperDriveConfigException(
+            "choice cannot have both values and dicts of further parameters",
+            hint="Write every option as a dict, such as {'--optimizer': 'adam'}.",
+        )
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        if isinstance(value, bool | str):
+            raise TypeError
+        number = value if isinstance(value, int) else float(value)
+        if not math.isfinite(number):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise HyperDriveConfigException(f"{what} must be a number, not {value!r}") from None
+    return number
+
+
+def _whole(what: str, value: Any) -> int:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return operator.index(value)
+    except TypeError:
+        raise HyperDriveConfigException(f"{what} must be a whole number, not {value!r}") from None
+
+
+def _step(kind: str, q: Any) -> int:
+    number = _whole(f"q of {kind}", q)
+    if number < 1:
+        raise HyperDriveConfigException(f"q of {kind} must be at least 1, not {number}")
+    return number
+
+
+def _limits(kind: str, low: Any, high: Any) -> tuple[float, float]:
+    return _number(f"min_value of {kind}", low), _number(f"max_value of {kind}", high)
+
+
+def _below(kind: str, low: Any, high: Any) -> tuple[float, float]:
+    least, most = _limits(kind, low, high)
+    if not least < most:
+        raise HyperDriveConfigException(f"min_value of {kind} must be less than max_value, not {least} and {most}")
+    return least, most
+
+
+def _exponents(kind: str, low: Any, high: Any) -> tuple[float, float]:
+    least, most = _limits(kind, low, high)
+    if least > most:
+        raise HyperDriveConfigException(f"min_value of {kind} must not be above max_value, not {least} and {most}")
+    if most > _MAX_EXPONENT or least < -_MAX_EXPONENT:
+        raise HyperDriveConfigException(
+            f"{kind}({least}, {most}): e to the power of these is no number that a computer can hold",
+            hint=f"The limits of {kind} are exponents: write {kind}(-6, -1) for values from 0.0025 to 0.37.",
+        )
+    return least, most
+
+
+def _normal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:
+    mean, width = _number(f"mu of {kind}", mu), _number(f"sigma of {kind}", sigma)
+    if width < 0:
+        raise HyperDriveConfigException(f"sigma of {kind} must not be negative, not {width}")
+    return mean, width
+
+
+def _lognormal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:
+    mean, width = _normal(kind, mu, sigma)
+    if abs(mean) + _MAX_SIGMAS * width > _MAX_EXPONENT:
+        raise HyperDriveConfigException(
+            f"{kind}({mean}, {width}): e to the power of these is no number that a computer can hold",
+            hint=f"mu and sigma of {kind} are those of the exponent.",
+        )
+    return mean, width

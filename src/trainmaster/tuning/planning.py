@@ -1,0 +1,215 @@
+"""What a sweep does next: a pure function of its description, its trials and the time.
+
+Whoever carries it out keeps the parameters of a trial when it starts it, the interval of a decision with what the
+decision did, and the ending before anything is done for it. Then a sweep that was killed anywhere goes on as if it
+had not been: the same state gives the same plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmaster.records import Status
+from trainmaster.tuning.decisions import decide
+from trainmaster.tuning.samplers import Told, next_parameters
+from trainmaster.tuning.space import Parameters
+from trainmaster.tuning.spec import SweepSpec
+from trainmaster.tuning.trial import Decision, Trial
+
+_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a sweep ends, and why."""
+
+    status: Status
+    reason: str
+
+
+@dataclass(frozen=True)
+class SweepState:
+    """A sweep so far."""
+
+    started_at: float
+    trials: tuple[Trial, ...] = ()
+    cancel_requested: bool = False
+    ending: Ending | None = None
+    """As it was planned and kept before."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Start trial `number` with these parameters."""
+
+    number: int
+    parameters: Parameters
+    continues: str = ""
+    """The run of an earlier sweep that it goes on with."""
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Cancel trial `number`."""
+
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to do now, in this order."""
+
+    warnings: tuple[str, ...] = ()
+    """All that is to be said of the sweep so far: each is to be kept once."""
+    decisions: tuple[Decision, ...] = ()
+    """What the policy said: to be kept with the trials and written to the sweep's log."""
+    ending: Ending | None = None
+    """The sweep starts no more trials. To be kept before trials are cancelled for it."""
+    cancels: tuple[Cancel, ...] = ()
+    starts: tuple[Start, ...] = ()
+    finish: Ending | None = None
+    """The sweep has ended: all its trials have."""
+
+
+def plan(spec: SweepSpec, state: SweepState, now: float) -> Plan:
+    """What to do next; nothing, if trials have to be waited for."""
+    trials = sorted(state.trials, key=lambda trial: trial.number)
+    warnings = tuple(_missing_metric(spec, trials))
+    ending = _ending(spec, state, trials, now)
+    if ending is not None:
+        return _wind_up(ending, trials, warnings)
+    decisions = tuple(decide(spec.policy, spec.goal, trials))
+    starts = tuple(_starts(spec, trials))
+    if not starts and all(trial.has_ended for trial in trials):
+        ending = _result(spec, trials)
+        return Plan(warnings, ending=ending, finish=ending)
+    cancels = tuple(Cancel(each.number, each.words) for each in decisions if each.cut)
+    return Plan(warnings, decisions, cancels=cancels, starts=starts)
+
+
+def deadline(spec: SweepSpec, started_at: float) -> float:
+    """When the sweep's time is up."""
+    return started_at + spec.max_duration_minutes * _SECONDS
+
+
+def _wind_up(ending: Ending, trials: Sequence[Trial], warnings: tuple[str, ...]) -> Plan:
+    cancels = tuple(Cancel(trial.number, ending.reason) for trial in trials if trial.can_be_cut)
+    done = all(trial.has_ended for trial in trials)
+    return Plan(warnings, ending=ending, cancels=cancels, finish=ending if done else None)
+
+
+def _ending(spec: SweepSpec, state: SweepState, trials: Sequence[Trial], now: float) -> Ending | None:
+    if state.cancel_requested:
+        return Ending(Status.CANCELED, "the sweep was cancelled")
+    if state.ending is not None:
+        return state.ending
+    return _failures(spec, trials) or _never_logged(spec, trials) or _time_up(spec, state, trials, now)
+
+
+def _failures(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
+    row: list[Trial] = []
+    for trial in _in_order_of_end(trials):
+        if trial.status == Status.FAILED:
+            row.append(trial)
+        elif trial.status == Status.COMPLETED or trial.values:
+            row = []
+        if len(row) >= spec.max_failures_in_a_row:
+            return Ending(Status.FAILED, f"{len(row)} trials failed one after the other; {_last_failure(row)}")
+    return None
+
+
+def _never_logged(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
+    completed = [trial for trial in trials if trial.status == Status.COMPLETED]
+    if len(completed) < spec.max_failures_in_a_row or any(trial.values for trial in trials):
+        return None
+    return Ending(Status.FAILED, f"{len(completed)} trials completed, and none logged {_instead(spec, completed)}")
+
+
+def _time_up(spec: SweepSpec, state: SweepState, trials: Sequence[Trial], now: float) -> Ending | None:
+    if now < deadline(spec, state.started_at) or (trials and _is_complete(spec, trials)):
+        return None
+    over = f"max_duration_minutes={spec.max_duration_minutes} are over"
+    if any(trial.values for trial in trials):
+        return Ending(Status.COMPLETED, over)
+    return Ending(Status.FAILED, f"{over}, and no trial has logged {_instead(spec, trials)}")
+
+
+def _is_complete(spec: SweepSpec, trials: Sequence[Trial]) -> bool:
+    return len(trials) >= spec.max_total_runs and all(trial.has_ended for trial in trials)
+
+
+def _result(spec: SweepSpec, trials: Sequence[Trial]) -> Ending:
+    """How a sweep ends that has done all it had to do."""
+    count = len(trials)
+    completed = [trial for trial in trials if trial.status == Status.COMPLETED]
+    failed = [trial for trial in trials if trial.status == Status.FAILED]
+    if any(trial.values for trial in trials) and len(failed) < count:
+        return Ending(Status.COMPLETED, f"all {count} trials have ended")
+    if completed:
+        return Ending(Status.FAILED, f"all {count} trials have ended, and none logged {_instead(spec, completed)}")
+    if failed:
+        row = list(_in_order_of_end(failed))
+        return Ending(Status.FAILED, f"{len(failed)} of {count} trials failed, none completed; {_last_failure(row)}")
+    return Ending(Status.CANCELED, f"all {count} trials were cancelled")
+
+
+def _starts(spec: SweepSpec, trials: Sequence[Trial]) -> Iterable[Start]:
+    room = spec.max_concurrent_runs - sum(not trial.has_ended for trial in trials)
+    there = {trial.number for trial in trials}
+    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in trials)]
+    for number in range(spec.max_total_runs):
+        if room <= 0:
+            return
+        if number in there:
+            continue
+        start = _start(spec, number, told)
+        if start is None:
+            return
+        yield start
+        told.append(Told(start.parameters))
+        room -= 1
+
+
+def _start(spec: SweepSpec, number: int, told: Sequence[Told]) -> Start | None:
+    if number < len(spec.continued):
+        earlier = spec.continued[number]
+        return Start(number, earlier.parameters, continues=earlier.run_id)
+    parameters = next_parameters(spec, number - len(spec.continued), told)
+    return None if parameters is None else Start(number, parameters)
+
+
+def _of_earlier(spec: SweepSpec) -> Iterable[Told]:
+    return (Told(each.parameters, "ended", each.value) for each in spec.earlier)
+
+
+def _told(spec: SweepSpec, trial: Trial) -> Told:
+    if not trial.has_ended:
+        return Told(trial.parameters)
+    if trial.status == Status.FAILED or not trial.values:
+        return Told(trial.parameters, "failed")
+    return Told(trial.parameters, "ended", trial.best(spec.goal))
+
+
+def _missing_metric(spec: SweepSpec, trials: Sequence[Trial]) -> Iterable[str]:
+    """Said as soon as the first trial has completed without the metric."""
+    first = next((trial for trial in _in_order_of_end(trials) if trial.status == Status.COMPLETED), None)
+    if first is not None and not first.values:
+        yield f"run_{first.number} completed and has not logged {_instead(spec, [first])}"
+
+
+def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
+    names = sorted({name for trial in trials for name in trial.metric_names} - {spec.metric})
+    logged = f"logged instead: {', '.join(map(repr, names))}" if names else "nothing was logged"
+    return f"the primary metric {spec.metric!r}; {logged}"
+
+
+def _in_order_of_end(trials: Iterable[Trial]) -> list[Trial]:
+    ended = [trial for trial in trials if trial.has_ended]
+    return sorted(ended, key=lambda trial: (trial.ended_at or 0.0, trial.number))
+
+
+def _last_failure(row: Sequence[Trial]) -> str:
+    last = row[-1]
+    return f"the last: run_{last.number}" + (f", {last.error}" if last.error else "")

@@ -1,0 +1,31 @@
+"""From a space, a seed and the number of a trial to its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmaster.tuning.samplers.told import Told
+from trainmaster.tuning.space import Parameters
+from trainmaster.tuning.spec import SweepSpec
+
+__all__ = ["Told", "next_parameters"]
+
+
+def next_parameters(spec: SweepSpec, index: int, told: Sequence[Told]) -> Parameters | None:
+    """The parameters of the `index`-th sampled trial, or None if the space is exhausted (a grid).
+
+    The same arguments give the same parameters; random and grid sampling do not look at `told`, Bayesian sampling
+    wants the earlier trials there, those that still go without a value.
+    """
+    sampling, space = spec.sampling, spec.nodes
+    if sampling.kind == "grid":
+        from trainmaster.tuning.samplers import grid
+
+        return grid.parameters_at(space, index)
+    if sampling.kind == "random":
+        from trainmaster.tuning.samplers import random
+
+        return random.parameters_at(space, sampling.seed, index)
+    from trainmaster.tuning.samplers import bayesian
+
+    return bayesian.propose(space, sampling, spec.goal, index, told)

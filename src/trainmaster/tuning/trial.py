@@ -1,0 +1,73 @@
+"""A trial, as planning sees it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from trainmaster.records import TERMINAL, Status
+from trainmaster.tuning.goal import PrimaryMetricGoal, worst
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a sweep. Keep the object as long as the trial has not changed: what was worked out stays with it."""
+
+    number: int
+    parameters: Mapping[str, Any]
+    status: Status = Status.NOT_STARTED
+    values: tuple[float, ...] = ()
+    """The reports of the primary metric, oldest first."""
+    judged: int = 0
+    """The last interval at which the policy has looked at it; kept, so that nothing is decided twice."""
+    ended_at: float | None = None
+    metric_names: tuple[str, ...] = ()
+    """The names of all that it logged; needed once it has ended."""
+    error: str = ""
+    """Why it failed, in one line."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its state is final."""
+        return self.status in TERMINAL
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether it goes on, and nobody wants it to end yet."""
+        return not self.has_ended and self.status not in (Status.CANCEL_REQUESTED, Status.FINALIZING)
+
+    def best(self, goal: PrimaryMetricGoal, interval: int | None = None) -> float:
+        """The best of the first `interval` reports, or of all; the worst possible if none is a number."""
+        running = self._largest if goal == PrimaryMetricGoal.MAXIMIZE else self._smallest
+        count = len(running) if interval is None else interval
+        return running[count - 1] if count else worst(goal)
+
+    def average(self, interval: int) -> float:
+        """The mean of the first `interval` reports."""
+        return self._sums[interval - 1] / interval
+
+    @cached_property
+    def _largest(self) -> list[float]:
+        return list(accumulate((-math.inf if math.isnan(each) else each for each in self.values), max))
+
+    @cached_property
+    def _smallest(self) -> list[float]:
+        return list(accumulate((math.inf if math.isnan(each) else each for each in self.values), min))
+
+    @cached_property
+    def _sums(self) -> list[float]:
+        return list(accumulate(self.values))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a policy said of a trial at an interval, and its numbers in words."""
+
+    number: int
+    interval: int
+    cut: bool
+    words: str

@@ -1,0 +1,76 @@
+"""Starting from earlier sweeps, or going on with single trials of them: v1's rules, and what the new sweep gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainmaster.errors import HyperDriveConfigException
+from trainmaster.records import TERMINAL, Status
+from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, SweepSpec
+from trainmaster.tuning.trial import Trial
+
+_MAY_BE_STARTED_FROM = (Status.COMPLETED, Status.CANCELED)
+
+
+@dataclass(frozen=True)
+class EarlierSweep:
+    """A sweep named in `resume_from`."""
+
+    run_id: str
+    status: Status
+    spec: SweepSpec
+    trials: tuple[Trial, ...] = ()
+
+
+@dataclass(frozen=True)
+class EarlierChild:
+    """A run named in `resume_child_runs`."""
+
+    run_id: str
+    status: Status
+    parent_id: str | None
+    parameters: Mapping[str, Any]
+
+
+def with_history(spec: SweepSpec, sweeps: Sequence[EarlierSweep], children: Sequence[EarlierChild]) -> SweepSpec:
+    """`spec` with what its earlier sweeps and runs give it; refuses those that do not fit."""
+    for sweep in sweeps:
+        _check_sweep(spec, sweep)
+    for child in children:
+        _check_child(child)
+    trials = [trial for sweep in sweeps for trial in sweep.trials if trial.values and trial.status != Status.FAILED]
+    return replace(
+        spec,
+        earlier=tuple(EarlierTrial(trial.parameters, trial.best(spec.goal)) for trial in trials),
+        continued=tuple(ContinuedTrial(child.run_id, child.parameters) for child in children),
+    )
+
+
+def _check_sweep(spec: SweepSpec, sweep: EarlierSweep) -> None:
+    if sweep.status not in _MAY_BE_STARTED_FROM:
+        raise HyperDriveConfigException(
+            f"resume_from: {sweep.run_id} is {sweep.status}; it must be Completed or Canceled",
+            hint="Wait until it has ended." if sweep.status not in TERMINAL else "",
+        )
+    theirs, ours = (sweep.spec.metric, sweep.spec.goal), (spec.metric, spec.goal)
+    if theirs != ours:
+        raise HyperDriveConfigException(
+            f"resume_from: {sweep.run_id} has another primary metric or goal",
+            cause=f"{theirs[0]!r}, {theirs[1]} there; {ours[0]!r}, {ours[1]} here",
+        )
+    if spec.sampling.kind == "bayesian" and dict(sweep.spec.space) != dict(spec.space):
+        raise HyperDriveConfigException(
+            f"resume_from: {sweep.run_id} has another parameter space",
+            hint="Bayesian sampling can only learn from a sweep of the same space.",
+        )
+
+
+def _check_child(child: EarlierChild) -> None:
+    if child.parent_id is None:
+        raise HyperDriveConfigException(f"resume_child_runs: {child.run_id} is no run of a sweep")
+    if child.status not in TERMINAL:
+        raise HyperDriveConfigException(
+            f"resume_child_runs: {child.run_id} is {child.status}", hint="Wait until it has ended, or cancel it."
+        )
