@@ -335,5 +335,6 @@ def test_the_command_line(shared, tmp_path):
     assert "  b.jpg\n" in trainmaster("data", "show", "pictures")
     listed = json.loads(trainmaster("data", "list", "--json"))
     assert [(each["version"], each["kind"]) for each in listed if each["name"] == "pictures"] == [(1, "file")]
+    assert all(each["created_at"].endswith("Z") for each in listed)
     assert "datasets/pictures of datastore 'workspaceblobstore'" in trainmaster("data", "list")
     assert "there is no dataset 'nobody'" in trainmaster("data", "show", "nobody", code=2)

@@ -67,7 +67,7 @@ EXIT_CODES: tuple[tuple[int, str], ...] = (
     (1, "the run that was waited for failed"),
     (2, "wrong usage or input"),
     (3, "the run that was waited for was cancelled"),
-    (4, "no such run or compute target"),
+    (4, "no such run, environment or compute target"),
     (5, "the dispatcher or the workspace cannot be used"),
     (70, "a fault of Trainmaster itself; please report it"),
     (130, "interrupted; a run that was waited for goes on"),

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from trainmaster.cli import exits
+from trainmaster.cli.describing import iso
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
@@ -119,4 +120,4 @@ def _source(record: DatasetRecord) -> str:
 
 
 def _as_json(record: DatasetRecord) -> dict[str, Any]:
-    return {**to_plain(record), "kind": record.definition.kind}
+    return {**to_plain(record), "kind": record.definition.kind, "created_at": iso(record.created_at)}

@@ -259,9 +259,8 @@ def prune(options: Options) -> int:
     for each in gone:
         say(each.name)
     verb = "would be removed" if options.dry_run else "removed"
-    note(
-        f"{counted(len(gone), 'environment')} {verb}: {size(sums['bytes'])}, of which {size(sums['own_bytes'])} its own"
-    )
+    freed = f"{size(sums['own_bytes'])} of {size(sums['bytes'])}"
+    note(f"{counted(len(gone), 'environment')} {verb}, which frees {freed}")
     return exits.OK
 
 

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 def submit_arguments(parser: Parser) -> None:
     parser.usage = "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]"
     parser.add_argument("folder", metavar="FOLDER", help="what the script needs; a snapshot of it is taken")
-    parser.add_argument("script", metavar="SCRIPT", nargs="?", help="the script, relative to FOLDER")
+    parser.add_argument(
+        "script",
+        metavar="SCRIPT",
+        nargs="?",
+        help="the script, relative to FOLDER; without it FOLDER is the script's path",
+    )
     parser.set_defaults(arguments=[])
     parser.add_argument("-e", "--experiment", metavar="NAME", help="default: the folder's name")
     parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")

@@ -10,9 +10,7 @@ _UNREACHABLE = (
     "connection refused",
     "dns error",
     "connection reset",
-    "network connectivity is disabled",
     "could not connect",
-    "the network was disabled",
 )
 _OTHER_PYTHON = (
     "matching python",
@@ -30,6 +28,8 @@ def hint_for(said: str) -> str:
 
     >>> hint_for("Because tinypackage was not found in the package registry")
     "Check the spelling of the package, and that pip's configured sources have it."
+    >>> hint_for("Packages were unavailable because the network was disabled.")
+    'uv is told to stay offline: unset UV_OFFLINE, or ask for releases that its cache has.'
     >>> hint_for("Because there is no version of attrs==99 and you require attrs==99, ... are unsatisfiable.")
     "Pip's configured sources have no such release: ask for another version."
     """
@@ -38,6 +38,8 @@ def hint_for(said: str) -> str:
         return "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
     if any(words in text for words in ("401 unauthorized", "403 forbidden", "407 proxy")):
         return "The package index refuses you: check user and password in pip's index-url, your keyring or proxy."
+    if "network was disabled" in text or "network connectivity is disabled" in text:
+        return "uv is told to stay offline: unset UV_OFFLINE, or ask for releases that its cache has."
     if any(words in text for words in _UNREACHABLE):
         return (
             "The package index cannot be reached or does not answer. Check pip's index-url and the proxy; "
