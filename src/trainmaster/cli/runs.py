@@ -195,7 +195,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         ("variables", " ".join(spec.environment_variables)),
         ("at most", _limit(spec.max_run_duration_seconds)),
         ("retries", str(spec.max_retries or "")),
-        ("may hang", duration(spec.hang_seconds) if spec.hang_seconds else ""),
+        ("hang limit", duration(spec.hang_seconds) if spec.hang_seconds else ""),
     ]
 
 

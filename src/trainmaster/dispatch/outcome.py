@@ -230,7 +230,8 @@ def _warnings(node: int, result: Mapping[str, Any] | None) -> list[str]:
         return []
     found = []
     if result.get("reason") == "exited" and result.get("killed"):
-        found.append(f"node {node}: {result['killed']} processes that the script left behind were ended")
+        noun, verb = ("process", "was") if result["killed"] == 1 else ("processes", "were")
+        found.append(f"node {node}: {result['killed']} {noun} that the script left behind {verb} ended")
     if result.get("survivors"):
         found.append(f"node {node}: these processes could not be ended: {result['survivors']}")
     return found

@@ -71,6 +71,8 @@ def test_warnings():
         "node 0: 2 processes that the script left behind were ended",
         "node 1: these processes could not be ended: [7]",
     )
+    one = outcome([result(killed=1)], cancel_requested=False, time_limit=None)
+    assert one.warnings == ("node 0: 1 process that the script left behind was ended",)
     # Those of a cancelled run were ended because they should be.
     assert outcome([result("cancelled", killed=2)], cancel_requested=True, time_limit=None).warnings == ()
 

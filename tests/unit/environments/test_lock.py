@@ -101,6 +101,9 @@ def test_what_conda_brought_is_kept(tmp_path: Path) -> None:
     [
         ("Because x was not found in the package registry", "spelling"),
         ("Because a and b are incompatible, your requirements are unsatisfiable", "relax"),
+        ("Because there is no version of x==9 and you require x==9, ... are unsatisfiable", "no such release"),
+        ("Because a depends on x==9 and there is no version of x==9, ... are unsatisfiable", "relax"),
+        ("unavailable because the network was disabled", "UV_OFFLINE"),
         ("error sending request for url: operation timed out", "UV_HTTP_TIMEOUT"),
         ("Failed to fetch: HTTP status client error (401 Unauthorized)", "user and password in"),
         ("tcp connect error: Connection refused (os error 111)", "cannot be reached"),
