@@ -262,7 +262,7 @@ class TestWithoutAChannel:
             assert details["status"] == "Completed", details
             assert text(run) == "tqdm\n"
             assert "conda packages were taken from pip: tqdm" in str(details["warnings"])
-        first = "WARNING: taken from pip instead of conda: tqdm"
+        first = "\ntaken from pip instead of conda: tqdm\n"
         assert first in "".join(
             text(each, BUILD_LOG) for each in run.experiment.get_runs() if BUILD_LOG in each.get_file_names()
         )
