@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
@@ -23,7 +24,7 @@ class Leaf:
     kind: str
     arguments: tuple[Any, ...]
 
-    @property
+    @cached_property
     def options(self) -> tuple[Any, ...]:
         """`choice` only: the values, each once."""
         return tuple({json.dumps(option): option for option in self.arguments[0]}.values())

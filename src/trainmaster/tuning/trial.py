@@ -48,7 +48,11 @@ class Trial:
 
     def average(self, interval: int) -> float:
         """The mean of the first `interval` reports."""
-        return self._sums[interval - 1] / interval
+        mean = self._sums[interval - 1] / interval
+        if math.isnan(mean):
+            return mean
+        # Rounding must not make it better than the best, or a trial could be behind its own average.
+        return min(max(mean, self._smallest[interval - 1]), self._largest[interval - 1])
 
     @cached_property
     def _largest(self) -> list[float]:
