@@ -329,7 +329,7 @@ def test_an_index_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Mon
         (("no-such-package",), "no-such-package was not found", "spelling"),
         (("needsother", "hatesother"), "needsother", "relax"),
         (("foreign",), "cp38", "python_version"),
-        (("tinypackage==7",), "tinypackage==7", "relax"),
+        (("tinypackage==7",), "tinypackage==7", "no such release"),
         (("tiny package!",), "tiny package!", "names and versions"),
     ],
 )
