@@ -11,13 +11,17 @@ help: ## what there is to make
 
 setup: .venv/ready ## the virtual environment with everything the other targets need
 
-.venv/ready: pyproject.toml packages/azureml/pyproject.toml
+.venv/installed: pyproject.toml packages/azureml/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; none was found on PATH"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --editable '.[dev]' --editable ./packages/azureml
+	$(BIN)/pip install --quiet --editable . --editable ./packages/azureml
 	@touch $@
 
-demo: setup ## train a small PyTorch network, then on two nodes under MPI: environments, live output, metrics, files
+.venv/ready: .venv/installed
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: .venv/installed ## train a small PyTorch network, then on two nodes under MPI: environments, live output, metrics, files
 	$(BIN)/python examples/pytorch/submit.py
 	@echo
 	$(BIN)/python examples/mpi/submit.py
