@@ -28,8 +28,13 @@ def trials(*series, judged=0, **statuses):
 
 
 def cut(policy, goal, made):
-    """The numbers of the trials that are cut, with the interval."""
-    return {each.number: each.interval for each in decide(policy.compile(), goal, made) if each.cut}
+    """The numbers of the trials that are cut, with the interval; what is cut is not looked at again."""
+    found = {}
+    for each in decide(policy.compile(), goal, made):
+        assert each.number not in found
+        if each.cut:
+            found[each.number] = each.interval
+    return found
 
 
 # ---- when

@@ -133,8 +133,8 @@ def test_what_interrupts_a_row_of_failures(between, ends):
 
 
 def test_a_row_is_in_the_order_of_the_ends():
-    late = trial(0, "Completed", [0.5], ended_at=9.0)
-    failed = [trial(n, "Failed") for n in (1, 2, 3)]
+    late = trial(1, "Completed", [0.5], ended_at=9.0)
+    failed = [trial(n, "Failed") for n in (0, 2, 3)]
     assert plan(sweep(max_failures_in_a_row=3), state(late, *failed), 0.0).ending is not None
 
 
@@ -219,3 +219,13 @@ def test_earlier_sweeps_teach_bayesian_sampling(goal, side):
     spec = sweep(goal=goal, sampling=SamplingSpec("bayesian", 1), earlier=earlier, max_concurrent_runs=6)
     found = [each.parameters["--lr"] for each in plan(spec, state(), 0.0).starts]
     assert sum((lr > 0.5) == side for lr in found) >= 5
+
+
+def test_trials_that_start_together_are_those_that_would_start_one_by_one():
+    """A dispatcher may be killed between two of them."""
+    earlier = tuple(EarlierTrial({"--lr": 0.1 + n / 50, "--batch": 16}, n / 40) for n in range(30))
+    spec = sweep(sampling=SamplingSpec("bayesian", 1), earlier=earlier, max_concurrent_runs=4)
+    together = plan(spec, state(), 0.0).starts
+    for count in range(1, 4):
+        kept = [Trial(each.number, each.parameters) for each in together[:count]]
+        assert plan(spec, state(*kept), 0.0).starts == together[count:]
