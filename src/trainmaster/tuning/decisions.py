@@ -79,7 +79,7 @@ def _of_trial(
 
 
 def _bandit(policy: PolicySpec, case: Case) -> Verdict:
-    leader = _best(case.goal, [case.best_of(peer) for peer in case.peers])
+    leader = _best(case.goal, [peer.best(case.goal, case.interval) for peer in case.peers])
     limit, formula = _slack(policy, case.goal, leader)
     return _compare(case, limit, f"{formula} = {_short(limit)}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmaster.records import Status
 from trainmaster.tuning.decisions import decide
@@ -75,14 +76,15 @@ class Plan:
 
 def plan(spec: SweepSpec, state: SweepState, now: float) -> Plan:
     """What to do next; nothing, if trials have to be waited for."""
-    trials = sorted(state.trials, key=lambda trial: trial.number)
-    warnings = tuple(_missing_metric(spec, trials))
-    ending = _ending(spec, state, trials, now)
+    trials = sorted(state.trials, key=attrgetter("number"))
+    ended = _in_order_of_end(trials)
+    warnings = tuple(_missing_metric(spec, ended))
+    ending = _ending(spec, state, trials, ended, now)
     if ending is not None:
         return _wind_up(ending, trials, warnings)
     decisions = tuple(decide(spec.policy, spec.goal, trials))
-    starts = tuple(_starts(spec, trials))
-    if not starts and all(trial.has_ended for trial in trials):
+    starts = tuple(_starts(spec, trials, len(trials) - len(ended)))
+    if not starts and len(ended) == len(trials):
         ending = _result(spec, trials)
         return Plan(warnings, ending=ending, finish=ending)
     cancels = tuple(Cancel(each.number, each.words) for each in decisions if each.cut)
@@ -100,20 +102,22 @@ def _wind_up(ending: Ending, trials: Sequence[Trial], warnings: tuple[str, ...])
     return Plan(warnings, ending=ending, cancels=cancels, finish=ending if done else None)
 
 
-def _ending(spec: SweepSpec, state: SweepState, trials: Sequence[Trial], now: float) -> Ending | None:
+def _ending(
+    spec: SweepSpec, state: SweepState, trials: Sequence[Trial], ended: Sequence[Trial], now: float
+) -> Ending | None:
     if state.cancel_requested:
         return Ending(Status.CANCELED, "the sweep was cancelled")
     if state.ending is not None:
         return state.ending
-    return _failures(spec, trials) or _never_logged(spec, trials) or _time_up(spec, state, trials, now)
+    return _failures(spec, ended) or _never_logged(spec, trials) or _time_up(spec, state, trials, now)
 
 
-def _failures(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
+def _failures(spec: SweepSpec, ended: Sequence[Trial]) -> Ending | None:
     row: list[Trial] = []
-    for trial in _in_order_of_end(trials):
-        if trial.status == Status.FAILED:
+    for trial in ended:
+        if trial.status is Status.FAILED:
             row.append(trial)
-        elif trial.status == Status.COMPLETED or trial.values:
+        elif trial.status is Status.COMPLETED or trial.values:
             row = []
         if len(row) >= spec.max_failures_in_a_row:
             return Ending(Status.FAILED, f"{len(row)} trials failed one after the other; {_last_failure(row)}")
@@ -121,8 +125,10 @@ def _failures(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
 
 
 def _never_logged(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
-    completed = [trial for trial in trials if trial.status == Status.COMPLETED]
-    if len(completed) < spec.max_failures_in_a_row or any(trial.values for trial in trials):
+    if any(trial.values for trial in trials):
+        return None
+    completed = [trial for trial in trials if trial.status is Status.COMPLETED]
+    if len(completed) < spec.max_failures_in_a_row:
         return None
     return Ending(Status.FAILED, f"{len(completed)} trials completed, and none logged {_instead(spec, completed)}")
 
@@ -150,15 +156,19 @@ def _result(spec: SweepSpec, trials: Sequence[Trial]) -> Ending:
     if completed:
         return Ending(Status.FAILED, f"all {count} trials have ended, and none logged {_instead(spec, completed)}")
     if failed:
-        row = list(_in_order_of_end(failed))
+        row = _in_order_of_end(failed)
         return Ending(Status.FAILED, f"{len(failed)} of {count} trials failed, none completed; {_last_failure(row)}")
     return Ending(Status.CANCELED, f"all {count} trials were cancelled")
 
 
-def _starts(spec: SweepSpec, trials: Sequence[Trial]) -> Iterable[Start]:
-    room = spec.max_concurrent_runs - sum(not trial.has_ended for trial in trials)
+def _starts(spec: SweepSpec, trials: Sequence[Trial], going: int) -> Iterable[Start]:
+    room = spec.max_concurrent_runs - going
+    if room <= 0:
+        return
     there = {trial.number for trial in trials}
-    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in trials)]
+    # Nobody else listens, and it takes its time.
+    listens = spec.sampling.kind == "bayesian"
+    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in trials)] if listens else []
     for number in range(spec.max_total_runs):
         if room <= 0:
             return
@@ -192,9 +202,9 @@ def _told(spec: SweepSpec, trial: Trial) -> Told:
     return Told(trial.parameters, "ended", trial.best(spec.goal))
 
 
-def _missing_metric(spec: SweepSpec, trials: Sequence[Trial]) -> Iterable[str]:
+def _missing_metric(spec: SweepSpec, ended: Sequence[Trial]) -> Iterable[str]:
     """Said as soon as the first trial has completed without the metric."""
-    first = next((trial for trial in _in_order_of_end(trials) if trial.status == Status.COMPLETED), None)
+    first = next((trial for trial in ended if trial.status is Status.COMPLETED), None)
     if first is not None and not first.values:
         yield f"run_{first.number} completed and has not logged {_instead(spec, [first])}"
 
@@ -206,8 +216,8 @@ def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
 
 
 def _in_order_of_end(trials: Iterable[Trial]) -> list[Trial]:
-    ended = [trial for trial in trials if trial.has_ended]
-    return sorted(ended, key=lambda trial: (trial.ended_at or 0.0, trial.number))
+    """`trials` come by number, which stays the order of those that ended at the same time."""
+    return sorted((trial for trial in trials if trial.has_ended), key=lambda trial: trial.ended_at or 0.0)
 
 
 def _last_failure(row: Sequence[Trial]) -> str:

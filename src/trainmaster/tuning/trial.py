@@ -30,12 +30,12 @@ class Trial:
     error: str = ""
     """Why it failed, in one line."""
 
-    @property
+    @cached_property
     def has_ended(self) -> bool:
         """Whether its state is final."""
         return self.status in TERMINAL
 
-    @property
+    @cached_property
     def can_be_cut(self) -> bool:
         """Whether it goes on, and nobody wants it to end yet."""
         return not self.has_ended and self.status not in (Status.CANCEL_REQUESTED, Status.FINALIZING)
