@@ -110,11 +110,15 @@ def main() -> None:
 
 
 def demo(terminal: Terminal) -> None:
-    """What `make demo` runs, the second time: then the environment is there already."""
-    command = f"{sys.executable} {PROJECT}/examples/pytorch/submit.py"
-    terminal.quietly(command)
-    terminal.run(command, "make demo\n.venv/bin/python examples/pytorch/submit.py")
+    """What `make demo` runs, the second time: then the environments are there already."""
+    one, two = (f"{sys.executable} {PROJECT}/examples/{name}/submit.py" for name in ("pytorch", "mpi"))
+    terminal.quietly(two)
+    terminal.quietly(one)
+    terminal.run(one, "make demo\n.venv/bin/python examples/pytorch/submit.py")
     terminal.save("demo.svg", "make demo")
+    terminal.run(two, ".venv/bin/python examples/mpi/submit.py")
+    terminal.run("trainmaster logs last --rank all")
+    terminal.save("nodes.svg", "make demo: two nodes under Open MPI")
 
 
 def failed(terminal: Terminal) -> None:
