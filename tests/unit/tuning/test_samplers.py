@@ -196,6 +196,14 @@ def test_what_is_told_is_what_was_answered(name):
         assert bayesian._to_value(leaf, answer) == pytest.approx(value)
 
 
+@pytest.mark.parametrize("limits", [(1, 9, 2), (1, 10, 4), (0, 3, 2), (-7, 7, 3), (1, 2, 10), (4, 6, 10), (1, 3, 1)])
+def test_rounded_values_are_those_of_random_sampling(limits):
+    space = read_space({"q": quniform(*limits)})
+    drawn = {random.parameters_at(space, 0, n)["q"] for n in range(500)}
+    proposed = {bayes({"q": quniform(*limits)}, [], n)["q"] for n in range(100)}
+    assert proposed == drawn == set(bayesian._multiples(space["q"]))
+
+
 @pytest.mark.parametrize(("goal", "sign"), [(MINIMIZE, 1), (MAXIMIZE, -1)])
 def test_it_finds_the_valley(goal, sign):
     space = {"x": uniform(-10, 10), "lr": loguniform(-10, 0), "c": choice("good", "bad")}

@@ -153,8 +153,8 @@ def _distribution(leaf: Leaf) -> BaseDistribution:
     if kind == "randint":
         return IntDistribution(0, arguments[0] - 1)
     if kind == "quniform":
-        low, high, q = arguments
-        return IntDistribution(rounded(low, q), rounded(high, q), step=q)
+        values = _multiples(leaf)
+        return IntDistribution(values[0], values[-1], step=values.step)
     if kind == "uniform":
         return FloatDistribution(arguments[0], arguments[1])
     if kind.endswith("loguniform"):
@@ -181,8 +181,7 @@ def _to_answer(leaf: Leaf, value: Any) -> Any:
     if kind == "randint":
         return value if value in range(arguments[0]) else None
     if kind == "quniform":
-        low, high, q = arguments
-        return value if value in range(rounded(low, q), rounded(high, q) + 1, q) else None
+        return value if value in _multiples(leaf) else None
     if kind == "uniform":
         return float(value) if arguments[0] <= value <= arguments[1] else None
     if kind.endswith("loguniform"):
@@ -190,6 +189,12 @@ def _to_answer(leaf: Leaf, value: Any) -> Any:
         low, high = _bounds(leaf)
         return min(max(float(value), low), high)
     return _quantile(leaf, value)
+
+
+def _multiples(leaf: Leaf) -> range:
+    """The values of a `quniform`: those that more than a single point is rounded to."""
+    low, high, q = leaf.arguments
+    return range(math.floor(low / q + 0.5) * q, math.ceil(high / q - 0.5) * q + 1, q)
 
 
 def _bounds(leaf: Leaf) -> tuple[float, float]:
