@@ -234,6 +234,7 @@ def _below(kind: str, low: Any, high: Any) -> tuple[float, float]:
     least, most = _limits(kind, low, high)
     if not least < most:
         raise HyperDriveConfigException(f"min_value of {kind} must be less than max_value, not {least} and {most}")
+    _check_size(kind, float(most) - float(least))
     return least, most
 
 
@@ -253,7 +254,13 @@ def _normal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:
     mean, width = _number(f"mu of {kind}", mu), _number(f"sigma of {kind}", sigma)
     if width < 0:
         raise HyperDriveConfigException(f"sigma of {kind} must not be negative, not {width}")
+    _check_size(kind, abs(float(mean)) + _MAX_SIGMAS * float(width))
     return mean, width
+
+
+def _check_size(kind: str, largest: float) -> None:
+    if math.isinf(largest):
+        raise HyperDriveConfigException(f"{kind} would give numbers larger than a computer can hold")
 
 
 def _lognormal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.errors import HyperDriveConfigException
 from trainmaster.records import TERMINAL, Status
+from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, SweepSpec
 from trainmaster.tuning.trial import Trial
 
@@ -40,12 +42,16 @@ def with_history(spec: SweepSpec, sweeps: Sequence[EarlierSweep], children: Sequ
         _check_sweep(spec, sweep)
     for child in children:
         _check_child(child)
-    trials = [trial for sweep in sweeps for trial in sweep.trials if trial.values and trial.status != Status.FAILED]
+    trials = [trial for sweep in sweeps for trial in sweep.trials if _teaches(trial, spec.goal)]
     return replace(
         spec,
         earlier=tuple(EarlierTrial(trial.parameters, trial.best(spec.goal)) for trial in trials),
         continued=tuple(ContinuedTrial(child.run_id, child.parameters) for child in children),
     )
+
+
+def _teaches(trial: Trial, goal: PrimaryMetricGoal) -> bool:
+    return trial.status in _MAY_BE_STARTED_FROM and math.isfinite(trial.best(goal))
 
 
 def _check_sweep(spec: SweepSpec, sweep: EarlierSweep) -> None:

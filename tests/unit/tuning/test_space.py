@@ -1,9 +1,12 @@
 """Spaces: reading, names, and the values of expressions."""
 
+import json
 import math
 from statistics import mean, stdev
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from trainmaster.errors import HyperDriveConfigException
 from trainmaster.tuning.parameter_expressions import (
@@ -18,6 +21,7 @@ from trainmaster.tuning.parameter_expressions import (
     randint,
     uniform,
 )
+from trainmaster.tuning.samplers import draw
 from trainmaster.tuning.space import branch_of, flat, is_conditional, leaves, read_space, value_at
 
 SGD = {"--name": "sgd", "--momentum": uniform(0.5, 0.9)}
@@ -63,6 +67,35 @@ def test_normal_has_its_mean_and_width():
     values = [value_at(leaf(normal(10, 3)), (n + 0.5) / 2000) for n in range(2000)]
     assert mean(values) == pytest.approx(10, abs=0.01)
     assert stdev(values) == pytest.approx(3, abs=0.02)
+
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+TWO = ["uniform", "loguniform", "normal", "lognormal"]
+
+
+@given(st.sampled_from(TWO), NUMBERS, NUMBERS, st.none() | st.integers(1, 1000), st.integers(0, 2**32))
+def test_what_is_accepted_has_values(kind, one, two, q, seed):
+    """Every expression that passes its checks gives numbers that JSON and command lines can hold."""
+    expression = [kind, [one, two]] if q is None else [f"q{kind}", [one, two, q]]
+    try:
+        node = leaf(expression)
+    except HyperDriveConfigException:
+        return
+    value = value_at(node, draw.unit(seed))
+    assert json.loads(json.dumps(value)) == value
+    assert math.isfinite(value)
+
+
+@given(
+    st.sampled_from(["uniform", "loguniform"]),
+    st.floats(-300, 300),
+    st.floats(0.001, 300),
+    st.integers(0, 2**32),
+)
+def test_values_lie_between_their_limits(kind, low, width, seed):
+    value = value_at(leaf([kind, [low, low + width]]), draw.unit(seed))
+    limits = (low, low + width) if kind == "uniform" else (math.exp(low), math.exp(low + width))
+    assert limits[0] <= value <= limits[1]
 
 
 def test_branches():

@@ -1,5 +1,6 @@
 """Starting from earlier sweeps and runs."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -17,6 +18,7 @@ TRIALS = (
     Trial(1, {"--lr": 0.2}, Status.CANCELED, (0.3,)),
     Trial(2, {"--lr": 0.3}, Status.FAILED, (0.9,)),
     Trial(3, {"--lr": 0.4}, Status.COMPLETED),
+    Trial(4, {"--lr": 0.5}, Status.COMPLETED, (math.nan,)),
 )
 OLD = EarlierSweep("old", Status.COMPLETED, sweep(), TRIALS)
 CHILD = EarlierChild("old_1", Status.CANCELED, "old", {"--lr": 0.2})

@@ -11,9 +11,7 @@ _BITS = 52
 def number(seed: int, *names: object, bits: int = 64) -> int:
     """A whole number of `bits` bits that belongs to `seed` and `names`."""
     text = "\0".join(map(str, (seed, *names)))
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).digest(), "big") >> (
-        64 - bits
-    )
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") >> (64 - bits)
 
 
 def unit(seed: int, *names: object) -> float:

@@ -1,0 +1,30 @@
+"""The examples in the docstrings, and the names of the package."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import trainmaster.tuning
+
+MODULES = [each.name for each in pkgutil.walk_packages(trainmaster.tuning.__path__, "trainmaster.tuning.")]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples():
+    assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) >= 6
+
+
+@pytest.mark.parametrize("name", sorted(trainmaster.tuning._HOMES))
+def test_every_name_has_its_home(name):
+    assert getattr(trainmaster.tuning, name).__name__ == name
+
+
+def test_no_other_names():
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = trainmaster.tuning.nothing
