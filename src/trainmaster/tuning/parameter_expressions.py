@@ -9,12 +9,12 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainmaster.errors import HyperDriveConfigException
 from trainmaster.notices import warn
+from trainmaster.tuning import checks
 
 Expression = list[Any]
 """A name and the list of its arguments; plain JSON data."""
@@ -48,10 +48,7 @@ def choice(*options: Any) -> Expression:
 
 def randint(upper: int) -> Expression:
     """A whole number from 0 up to, but not, `upper`."""
-    number = _whole("upper of randint", upper)
-    if number < 1:
-        raise HyperDriveConfigException(f"upper of randint must be a positive whole number, not {number}")
-    return ["randint", [number]]
+    return ["randint", [checks.whole("upper of randint", upper, 1)]]
 
 
 def uniform(min_value: float, max_value: float) -> Expression:
@@ -210,20 +207,8 @@ def _number(what: str, value: Any) -> float:
     return number
 
 
-def _whole(what: str, value: Any) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return operator.index(value)
-    except TypeError:
-        raise HyperDriveConfigException(f"{what} must be a whole number, not {value!r}") from None
-
-
 def _step(kind: str, q: Any) -> int:
-    number = _whole(f"q of {kind}", q)
-    if number < 1:
-        raise HyperDriveConfigException(f"q of {kind} must be at least 1, not {number}")
-    return number
+    return checks.whole(f"q of {kind}", q, 1)
 
 
 def _limits(kind: str, low: Any, high: Any) -> tuple[float, float]:

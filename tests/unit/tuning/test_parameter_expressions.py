@@ -60,7 +60,7 @@ def test_form(made, form):
         (lambda: pe.choice(1, {"a": 2}), "both values and dicts"),
         (lambda: pe.choice({"a": {"b": 1}}), "is a dict"),
         (lambda: pe.choice({"": 1}), "name of a parameter"),
-        (lambda: pe.randint(0), "positive whole number, not 0"),
+        (lambda: pe.randint(0), "upper of randint must be at least 1, not 0"),
         (lambda: pe.randint(2.0), "whole number, not 2.0"),
         (lambda: pe.randint(True), "whole number, not True"),
         (lambda: pe.uniform(1, 1), "less than max_value"),
