@@ -51,16 +51,19 @@ for step in range(600):
     if step >= 100:
         taken.append(time.perf_counter() - begun)
 os.write(1, b"%r\n" % statistics.median(taken))
+{end}
 """
 GLOO_LOOP = _LOOP.format(
     start="import torch.distributed as dist\ndist.init_process_group('gloo')",
     wrap="model = torch.nn.parallel.DistributedDataParallel(model)\n"
     "optimizer = torch.optim.SGD(model.parameters(), lr=0.01)",
+    end="dist.destroy_process_group()",
 )
 HOROVOD_LOOP = _LOOP.format(
     start="import horovod.torch as hvd\nhvd.init()",
     wrap="optimizer = torch.optim.SGD(model.parameters(), lr=0.01)\n"
     "optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())",
+    end="hvd.shutdown()",
 )
 SCRIPTS = {"first_line.py": FIRST_LINE, "gloo_loop.py": GLOO_LOOP, "horovod_loop.py": HOROVOD_LOOP}
 
@@ -249,10 +252,12 @@ def _show(found: Mapping[str, Any]) -> None:
     print(f"{'two ranks, one line each (ms)':34} {'first line':>12} {'end':>8}   (allowed: bare + {ALLOWED_MS})")
     for bare, *ways in (("mpirun", "mpi"), ("two_pythons", "gloo", "gloo_one_node", "torchrun")):
         for name in (bare, *ways):
-            if f"{name}_end_ms" in found:
-                added = f"   + {found[f'{name}_first_line_added_ms']:.0f}, + {found[f'{name}_end_added_ms']:.0f}"
-                line = f"{name:34} {found[f'{name}_first_line_ms']:12.0f} {found[f'{name}_end_ms']:8.0f}"
-                print(line + (added if f"{name}_end_added_ms" in found else ""))
+            if f"{name}_end_ms" not in found:
+                continue
+            line = f"{name:34} {found[f'{name}_first_line_ms']:12.0f} {found[f'{name}_end_ms']:8.0f}"
+            if f"{name}_end_added_ms" in found:
+                line += f"   + {found[f'{name}_first_line_added_ms']:.0f}, + {found[f'{name}_end_added_ms']:.0f}"
+            print(line)
     for name, bare in (("gloo", "torchrun"), ("horovod", "mpirun")):
         if f"{name}_step_ms" in found:
             print(
