@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -52,3 +53,6 @@ if rank == 0:
     with open("outputs/seen.json", "w") as file:
         json.dump(seen, file)
 dist.destroy_process_group()
+# torch 2.13 sometimes aborts while Python takes its threads down, under torchrun as well; the work is done.
+sys.stdout.flush()
+os._exit(0)
