@@ -17,6 +17,7 @@ from trainmaster.workspace_files import (
     change_identity,
     check_workspace_name,
     find_config,
+    given,
     make_once,
     make_workspace,
     named_folder,
@@ -133,30 +134,21 @@ class Workspace:
             raise WorkspaceException(
                 f"there is a workspace in {folder.path} already", hint="Give exist_ok=True to open it."
             )
-        azure = {
-            "storageAccount": storage_account,
-            "keyVault": key_vault,
-            "applicationInsights": app_insights,
-            "containerRegistry": container_registry,
-            "adbWorkspace": adb_workspace,
-            "primaryUserAssignedIdentity": primary_user_assigned_identity,
-            "cmkKeyvault": cmk_keyvault,
-            "resourceCmkUri": resource_cmk_uri,
-            "hbiWorkspace": hbi_workspace or None,
-            "v1LegacyMode": v1_legacy_mode,
-        }
-        make_workspace(
-            folder,
-            {
-                "name": name,
-                "subscription_id": subscription_id or "",
-                "resource_group": resource_group or "",
-                "location": location or "local",
-                "friendly_name": friendly_name or name,
-                "tags": tags or {},
-                "azure": {key: value for key, value in azure.items() if value is not None},
-            },
+        azure = given(
+            storageAccount=storage_account,
+            keyVault=key_vault,
+            applicationInsights=app_insights,
+            containerRegistry=container_registry,
+            adbWorkspace=adb_workspace,
+            primaryUserAssignedIdentity=primary_user_assigned_identity,
+            cmkKeyvault=cmk_keyvault,
+            resourceCmkUri=resource_cmk_uri,
+            hbiWorkspace=hbi_workspace or None,
+            v1LegacyMode=v1_legacy_mode,
         )
+        where = {"subscription_id": subscription_id or "", "resource_group": resource_group or ""}
+        more = {"location": location or "local", "friendly_name": friendly_name or name, "tags": tags or {}}
+        make_workspace(folder, {"name": name, **where, **more, "azure": azure})
         workspace = Workspace(path=folder.path)
         # The first call makes the database, so that a workspace that cannot be used says so here.
         workspace._call("status")

@@ -74,6 +74,11 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
         ) from None
 
 
+def given(**facts: Any) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
 def find_config(start: Path, file_name: str | None = None) -> Path | None:
     """The nearest config file from `start` upward; `start` itself if it is a file."""
     if start.is_file():

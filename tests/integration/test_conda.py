@@ -18,8 +18,6 @@ from tests.conftest import ended
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.conda_names import SETTING as TO_PIP
 
-pytest.importorskip("rattler")
-
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 SCRIPT = """
 import pathlib, subprocess, sys, tinytool

@@ -27,7 +27,7 @@ from trainmaster.errors import (
     UserErrorException,
     WorkspaceException,
 )
-from trainmaster.job import THROW_AWAY, EnvironmentSpec, dump_spec, load_spec, stores_of
+from trainmaster.job import THROW_AWAY, EnvironmentSpec, JobSpec, dump_spec, load_spec, stores_of
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import (
     TERMINAL,
@@ -149,29 +149,23 @@ class Service:
         record = _checked(from_plain(RunRecord, run))
         known = self._store.get_run(record.id)
         if known is None:
-            record = self._without_gpus(record)
-            self._check_can_run(record)
-            save_inputs(load_spec(record.spec), self._store)
-            warnings = (*record.warnings, *self._doubts(record))
-            known = self._store.insert_run(
-                replace(record, status=Status.NOT_STARTED, warnings=warnings, target=self._target_of(record).name)
-            )
+            known = self._store.insert_run(self._accepted(record))
         self._yard.take(known, sources)
         return known
 
-    def _without_gpus(self, record: RunRecord) -> RunRecord:
-        """On a target without GPUs a build for the CPU is taken: the other is gigabytes, and may not even start."""
+    def _accepted(self, record: RunRecord) -> RunRecord:
+        """A new run as it will be kept; refused if it can never run."""
         spec = load_spec(record.spec)
-        if spec.environment.accelerator != "cuda" or self._target_of(record).gpus_per_node:
-            return record
-        packages = tuple(map(on_cpu, spec.environment.pip_packages))
-        environment = replace(spec.environment, accelerator="cpu", pip_packages=packages)
-        return replace(record, spec=dump_spec(replace(spec, environment=environment)))
+        target = self._target_of(record, spec)
+        if not target.gpus_per_node:
+            spec = _without_gpus(spec)
+        self._check_can_run(spec, target)
+        save_inputs(spec, self._store)
+        warnings = (*record.warnings, *_doubts(spec, target))
+        return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
 
-    def _check_can_run(self, record: RunRecord) -> None:
-        spec = load_spec(record.spec)
+    def _check_can_run(self, spec: JobSpec, target: TargetRecord) -> None:
         check_buildable(spec.environment)
-        target = self._target_of(record)
         check_fits(spec, target)
         if spec.use_gpu and not target.gpus_per_node and self._sizes().strict:
             raise ComputeTargetException(
@@ -186,17 +180,9 @@ class Service:
                     hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
                 )
 
-    def _doubts(self, record: RunRecord) -> list[str]:
-        """What is allowed but perhaps not meant."""
-        target = self._target_of(record)
-        doubts = [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
-        if load_spec(record.spec).use_gpu and not target.gpus_per_node:
-            return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
-        return doubts
-
-    def _target_of(self, record: RunRecord) -> TargetRecord:
+    def _target_of(self, record: RunRecord, spec: JobSpec) -> TargetRecord:
         """Where a run is to run: a target of the workspace, or a cluster of its own."""
-        own = target_for(record.id, load_spec(record.spec), self._sizes()) if record.target == THROW_AWAY else None
+        own = target_for(record.id, spec, self._sizes()) if record.target == THROW_AWAY else None
         return own or self._target(record.target)
 
     def _sizes(self) -> VmSizes:
@@ -411,6 +397,21 @@ class Service:
         if found is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
         return found
+
+
+def _without_gpus(spec: JobSpec) -> JobSpec:
+    """For a target without GPUs: a build for the CPU, since the other is gigabytes, and may not even start."""
+    if spec.environment.accelerator != "cuda":
+        return spec
+    packages = tuple(map(on_cpu, spec.environment.pip_packages))
+    return replace(spec, environment=replace(spec.environment, accelerator="cpu", pip_packages=packages))
+
+
+def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:
+    """What is allowed but perhaps not meant."""
+    if spec.use_gpu and not target.gpus_per_node:
+        return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
+    return [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
 
 
 def _checked(record: RunRecord) -> RunRecord:

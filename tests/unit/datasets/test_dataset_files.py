@@ -81,8 +81,8 @@ def test_local_files_follow_links_but_never_back_up(tmp_path):
 @pytest.mark.parametrize(
     ("sources", "steps", "whole"),
     [
-        ([{"store": "s", "path": "a/b"}], [], "/root/a/b"),
-        ([{"store": "s", "path": "a/**"}], [], "/root/a"),
+        ([{"store": "s", "path": "a/b"}], [], "/base/a/b"),
+        ([{"store": "s", "path": "a/**"}], [], "/base/a"),
         ([{"path": "/data/x"}], [], "/data/x"),
         ([{"store": "s", "path": "a/*.csv"}], [], None),
         ([{"store": "s", "path": "a"}], [{"do": "take", "count": 1}], None),
@@ -91,7 +91,7 @@ def test_local_files_follow_links_but_never_back_up(tmp_path):
     ],
 )
 def test_what_is_whole_is_seen_where_it_lies(sources, steps, whole):
-    assert whole_place(sources, steps, {("store", "s"): "/root", ("local", ""): "/"}) == whole
+    assert whole_place(sources, steps, {("store", "s"): "/base", ("local", ""): "/"}) == whole
 
 
 def test_steps_choose_in_order():
