@@ -18,7 +18,7 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
     >>> sparkline([1, float("nan"), 1])
     '▄·▄'
     """
-    numbers = [_number(value) for value in thinned(values, width)]
+    numbers = [finite_number(value) for value in thinned(values, width)]
     finite = [number for number in numbers if number is not None]
     if not finite:
         return _NO_NUMBER * len(numbers)
@@ -38,7 +38,8 @@ def thinned(values: Sequence[Any], count: int) -> list[Any]:
     return [values[round(n * (len(values) - 1) / (count - 1))] for n in range(count)]
 
 
-def _number(value: Any) -> float | None:
+def finite_number(value: Any) -> float | None:
+    """What can be drawn of a value: a number that is one."""
     if not isinstance(value, int | float):
         return None
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
+
+from trainmaster.cli.sparkline import finite_number
 
 WIDTH, HEIGHT = 240, 72
 _MARGIN = 5
@@ -23,7 +24,7 @@ def chart(title: str, lines: Sequence[Sequence[Any]]) -> str:
     >>> chart("loss", [[]])
     ''
     """
-    series = [[_number(value) for value in line] for line in lines]
+    series = [[finite_number(value) for value in line] for line in lines]
     finite = [number for line in series for number in line if number is not None]
     if not finite:
         return ""
@@ -39,16 +40,6 @@ def chart(title: str, lines: Sequence[Sequence[Any]]) -> str:
         f'aria-label="{escape(title)}"><title>{escape(title)}</title>'
         f'<path d="M0 {HEIGHT - 0.5}H{WIDTH}" stroke="currentColor" stroke-opacity=".25"/>{"".join(drawn)}</svg>'
     )
-
-
-def _number(value: Any) -> float | None:
-    if not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _parts(line: Sequence[float | None], longest: int, low: float, high: float) -> list[list[Point]]:
