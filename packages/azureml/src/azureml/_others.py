@@ -11,19 +11,6 @@ from types import ModuleType
 # Every installer makes a folder of this name. Asking importlib.metadata would take longer than all the rest.
 _MICROSOFTS = "azureml_core-"
 
-_NOT_HERE = {
-    "pipeline": "pipelines are not part of Trainmaster: submit one run after the other, or use run.submit_child",
-    "train.automl": "automated machine learning is not part of Trainmaster: write the search as a script",
-    "automl": "automated machine learning is not part of Trainmaster: write the search as a script",
-    "opendatasets": "Azure's open datasets are not part of Trainmaster: download the files and register them",
-    "interpret": "model explanations are not part of Trainmaster: use the interpret package in your script",
-    "explain": "model explanations are not part of Trainmaster: use the interpret package in your script",
-    "datadrift": "data drift monitors are not part of Trainmaster",
-    "dataprep": "azureml.dataprep is not part of Trainmaster: use pandas in your script",
-    "accel": "hardware acceleration in Azure is not part of Trainmaster",
-    "contrib": "this part of azureml.contrib is not part of Trainmaster",
-}
-
 
 def refuse_microsofts_sdk() -> None:
     """Stops the import where Microsoft's azureml-core is installed too: its files and ours overwrite each other."""
@@ -54,11 +41,12 @@ class _NotHere:
     ) -> ModuleSpec | None:
         if not name.startswith("azureml."):
             return None
-        part = name.removeprefix("azureml.")
-        reason = next((why for known, why in _NOT_HERE.items() if part == known or part.startswith(known + ".")), None)
-        if reason is None:
-            return None
-        raise ModuleNotFoundError(f"No module named {name!r}: {reason}", name=name)
+        # Where `trainmaster migrate` has it from; read only when such an import fails.
+        from trainmaster.migration.table import table
+
+        raise ModuleNotFoundError(
+            f"No module named {name!r}: not part of Trainmaster. {table().missing(name).sentence}", name=name
+        )
 
 
 def tell_what_is_not_here() -> None:
