@@ -497,7 +497,7 @@ class Run(Recorder):
         environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
         return environment
 
-    # Later releases
+    # Secrets, and what later releases bring
 
     def register_model(
         self,
