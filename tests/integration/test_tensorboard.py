@@ -100,10 +100,12 @@ def quiet(shared: Workspace) -> Run:
     return run
 
 
-def test_a_taken_port_leads_to_the_next(quiet: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("listens", [True, False])
+def test_a_taken_port_leads_to_the_next(quiet: Run, tmp_path: Path, listens: bool) -> None:
     with socket.socket() as taken:
         taken.bind(("localhost", 0))
-        taken.listen()
+        if listens:
+            taken.listen()
         port = taken.getsockname()[1]
         tensorboard = Tensorboard(quiet, local_root=tmp_path / "root", port=port, use_display_name=True)
         url = tensorboard.start()

@@ -34,7 +34,9 @@ def _serve(logdir: str, first: int) -> str:
         server.configure(logdir=logdir, port=port, reload_interval=2.0)
         try:
             return str(server.launch())
-        except program.TensorBoardPortInUseError:
+        except (program.TensorBoardPortInUseError, SystemExit):
+            # TensorBoard only asks whether somebody listens. A port that is taken and does not listen (any outgoing
+            # connection has one) is found by werkzeug, which prints that and ends the program.
             continue
     raise OSError(f"no port from {first} to {min(first + TRIES, 65536) - 1} is free")
 
