@@ -30,6 +30,19 @@ def metric_value(series: MetricSeries) -> Any:
     return _one_or_all(list(series.values))
 
 
+def thinned(values: Sequence[Any], count: int) -> list[Any]:
+    """At most `count` of the values, evenly chosen, the first and the last among them.
+
+    >>> thinned(range(100), 4)
+    [0, 33, 66, 99]
+    """
+    if len(values) <= count:
+        return list(values)
+    if count == 1:
+        return [values[-1]]
+    return [values[round(n * (len(values) - 1) / (count - 1))] for n in range(count)]
+
+
 def _one_or_all(values: list[Any]) -> Any:
     return values[0] if len(values) == 1 else values
 

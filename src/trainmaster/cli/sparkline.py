@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from trainmaster.metrics import thinned
+
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NO_NUMBER = "·"
 
@@ -23,19 +25,6 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
     if not finite:
         return _NO_NUMBER * len(numbers)
     return "".join(_block(number, min(finite), max(finite)) for number in numbers)
-
-
-def thinned(values: Sequence[Any], count: int) -> list[Any]:
-    """At most `count` of the values, evenly chosen, the first and the last among them.
-
-    >>> thinned(range(100), 4)
-    [0, 33, 66, 99]
-    """
-    if len(values) <= count:
-        return list(values)
-    if count == 1:
-        return [values[-1]]
-    return [values[round(n * (len(values) - 1) / (count - 1))] for n in range(count)]
 
 
 def finite_number(value: Any) -> float | None:

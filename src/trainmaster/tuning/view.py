@@ -1,0 +1,253 @@
+"""A sweep as it is shown at one moment: plain data that travels, and what can be said of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.metrics import thinned
+from trainmaster.records import TERMINAL, Status
+from trainmaster.tuning.goal import PrimaryMetricGoal
+from trainmaster.tuning.results import has_value
+from trainmaster.tuning.samplers import grid
+from trainmaster.tuning.spec import PolicySpec, SamplingSpec, SweepSpec
+from trainmaster.tuning.trial import Decision, Trial
+
+SERIES_POINTS = 40
+"""A trial's reports are thinned to so many: enough for one line of blocks."""
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial. Times are seconds since the epoch (UTC)."""
+
+    number: int
+    run_id: str
+    status: Status
+    parameters: Mapping[str, Any]
+    best: float | None = None
+    """The best of all its reports; None if it has reported no number."""
+    last: float | None = None
+    reports: int = 0
+    series: tuple[float, ...] = ()
+    """Its reports, oldest first, `SERIES_POINTS` at most."""
+    started_at: float | None = None
+    ended_at: float | None = None
+    cut_interval: int | None = None
+    """The report at which the policy cut it; None if it did not."""
+    cut_reason: str = ""
+    """The policy's numbers in words."""
+    error: str = ""
+    """Why it failed, in one line."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its state is final."""
+        return self.status in TERMINAL
+
+
+@dataclass(frozen=True)
+class SweepView:
+    """A sweep and its trials."""
+
+    run_id: str
+    experiment: str
+    status: Status
+    metric: str
+    goal: PrimaryMetricGoal
+    sampling: str
+    """In words: `bayesian (tpe)`."""
+    policy: str
+    """In words: `bandit, slack_factor=0.1`."""
+    space: Mapping[str, Any]
+    """Parameter name to expression, in v1's form: an axis of a picture is logarithmic where the space is."""
+    max_total_runs: int
+    max_concurrent_runs: int
+    total: int
+    """How many trials it will have, if nothing ends it earlier: a grid may have fewer points than `max_total_runs`."""
+    max_duration_minutes: int
+    started_at: float | None = None
+    ended_at: float | None = None
+    ending: str = ""
+    """Why it ends or ended, in one line."""
+    warnings: tuple[str, ...] = ()
+    waiting_for: str = ""
+    trials: tuple[TrialView, ...] = ()
+    """By number."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its state is final."""
+        return self.status in TERMINAL
+
+    @property
+    def best(self) -> TrialView | None:
+        """The trial with the best value of all."""
+        return next((trial for trial in ranked(self) if trial.best is not None), None)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many trials are in which state."""
+
+    started: int = 0
+    going: int = 0
+    completed: int = 0
+    cut: int = 0
+    """By the policy."""
+    canceled: int = 0
+    """By somebody, or because the sweep ended."""
+    failed: int = 0
+
+    @property
+    def ended(self) -> int:
+        """Those whose state is final."""
+        return self.started - self.going
+
+
+def sweep_view(
+    spec: SweepSpec,
+    run_id: str,
+    experiment: str,
+    status: Status,
+    trials: Iterable[TrialView],
+    *,
+    started_at: float | None = None,
+    ended_at: float | None = None,
+    ending: str = "",
+    warnings: tuple[str, ...] = (),
+    waiting_for: str = "",
+) -> SweepView:
+    """What is shown of the sweep that `spec` describes."""
+    return SweepView(
+        run_id=run_id,
+        experiment=experiment,
+        status=status,
+        metric=spec.metric,
+        goal=spec.goal,
+        sampling=sampling_in_words(spec.sampling),
+        policy=policy_in_words(spec.policy),
+        space=spec.space,
+        max_total_runs=spec.max_total_runs,
+        max_concurrent_runs=spec.max_concurrent_runs,
+        total=total(spec),
+        max_duration_minutes=spec.max_duration_minutes,
+        started_at=started_at,
+        ended_at=ended_at,
+        ending=ending,
+        warnings=warnings,
+        waiting_for=waiting_for,
+        trials=tuple(sorted(trials, key=lambda trial: trial.number)),
+    )
+
+
+def trial_view(
+    goal: PrimaryMetricGoal,
+    trial: Trial,
+    run_id: str,
+    started_at: float | None = None,
+    cut: Decision | None = None,
+) -> TrialView:
+    """What is shown of `trial`; `cut` is the decision that ended it."""
+    return TrialView(
+        number=trial.number,
+        run_id=run_id,
+        status=trial.status,
+        parameters=trial.parameters,
+        best=trial.best(goal) if has_value(trial) else None,
+        last=trial.values[-1] if trial.values else None,
+        reports=len(trial.values),
+        series=tuple(thinned(trial.values, SERIES_POINTS)),
+        started_at=started_at,
+        ended_at=trial.ended_at,
+        cut_interval=None if cut is None else cut.interval,
+        cut_reason="" if cut is None else cut.words,
+        error=trial.error,
+    )
+
+
+def total(spec: SweepSpec) -> int:
+    """How many trials the sweep will have at most."""
+    if spec.sampling.kind != "grid":
+        return spec.max_total_runs
+    return min(spec.max_total_runs, len(spec.continued) + grid.size(spec.nodes))
+
+
+def sampling_in_words(sampling: SamplingSpec) -> str:
+    """
+    >>> sampling_in_words(SamplingSpec("bayesian", algorithm="gp")), sampling_in_words(SamplingSpec("grid"))
+    ('bayesian (gp)', 'grid')
+    """
+    return f"{sampling.kind} ({sampling.algorithm})" if sampling.kind == "bayesian" else sampling.kind
+
+
+def policy_in_words(policy: PolicySpec) -> str:
+    """
+    >>> policy_in_words(PolicySpec("bandit", slack_factor=0.1, evaluation_interval=2, delay_evaluation=5))
+    'bandit, slack_factor=0.1, every 2 reports, from the 5th'
+    >>> policy_in_words(PolicySpec("truncation", truncation_percentage=20)), policy_in_words(PolicySpec())
+    ('truncation, 20 %', 'none')
+    """
+    words: list[str] = [policy.kind]
+    if policy.slack_factor is not None:
+        words.append(f"slack_factor={policy.slack_factor:g}")
+    if policy.slack_amount is not None:
+        words.append(f"slack_amount={policy.slack_amount:g}")
+    if policy.kind == "truncation":
+        words.append(f"{policy.truncation_percentage} %")
+    if policy.kind == "hyperband":
+        words.append(f"1 of {policy.reduction_factor} from report {policy.min_intervals}")
+        words += [f"{policy.brackets} brackets"] if policy.brackets > 1 else []
+    if policy.evaluation_interval > 1:
+        words.append(f"every {policy.evaluation_interval} reports")
+    if policy.delay_evaluation > 1:
+        words.append(f"from the {_ordinal(policy.delay_evaluation)}")
+    return ", ".join(words)
+
+
+def ranked(view: SweepView) -> list[TrialView]:
+    """The best first; those without a value last, the ones that still go before the others."""
+    sign = -1 if view.goal == PrimaryMetricGoal.MAXIMIZE else 1
+    return sorted(
+        view.trials,
+        key=lambda trial: (trial.best is None, trial.has_ended * (trial.best is None), sign * (trial.best or 0.0)),
+    )
+
+
+def counts(view: SweepView) -> Counts:
+    """How many trials are in which state."""
+    trials = view.trials
+    cut = sum(trial.status == Status.CANCELED and trial.cut_interval is not None for trial in trials)
+    return Counts(
+        started=len(trials),
+        going=sum(not trial.has_ended for trial in trials),
+        completed=sum(trial.status == Status.COMPLETED for trial in trials),
+        cut=cut,
+        canceled=sum(trial.status == Status.CANCELED for trial in trials) - cut,
+        failed=sum(trial.status == Status.FAILED for trial in trials),
+    )
+
+
+def seconds_left(view: SweepView, now: float) -> float | None:
+    """How long the sweep will still take, if trials take as long as those before; None if nobody can know yet."""
+    took = [_seconds(trial) for trial in view.trials if trial.has_ended and trial.started_at is not None]
+    if view.has_ended or view.started_at is None or not took:
+        return None
+    each = sum(took) / len(took)
+    going = [trial for trial in view.trials if not trial.has_ended]
+    rest = sum(max(0.0, each - (now - (trial.started_at or now))) for trial in going)
+    rest += each * max(0, view.total - len(view.trials)) if not view.ending else 0.0
+    most = max(0.0, view.started_at + 60 * view.max_duration_minutes - now)
+    return min(most, rest / max(1, len(going)))
+
+
+def _seconds(trial: TrialView) -> float:
+    if trial.started_at is None or trial.ended_at is None:
+        return 0.0
+    return max(0.0, trial.ended_at - trial.started_at)
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 < number % 100 < 14 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
