@@ -210,3 +210,35 @@ class DatasetRecord:
     description: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """What a sweep has besides being a run."""
+
+    spec: str
+    """The SweepSpec as JSON text."""
+    ending_status: str = ""
+    """How it is to end, once that is settled."""
+    ending_reason: str = ""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """What a trial has besides being a run, and what its sweep asks of that run."""
+
+    number: int
+    run_id: str
+    parameters: Mapping[str, Any]
+    continues: str = ""
+    """The run of an earlier sweep that it goes on with."""
+    judged: int = 0
+    """The last interval at which the policy has looked at it."""
+    cut: str = ""
+    """What the policy said when it cut it."""
+    status: Status = Status.NOT_STARTED
+    created_at: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""
+    """Why it failed."""

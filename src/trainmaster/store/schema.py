@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -222,6 +222,29 @@ datasets = Table(
     Column("tags", Text, nullable=False),
     Column("created_at", Float(53), nullable=False),
     UniqueConstraint("name", "version", name="uq_datasets_name_version"),
+)
+
+# A sweep is a run; this is what it has besides. An ending is kept before trials are cancelled for it.
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("spec", Text, nullable=False),
+    Column("ending_status", String(32), nullable=False),
+    Column("ending_reason", Text, nullable=False),
+)
+
+# A trial is a run too. `cut` is what the policy said when it cut it, at the interval `judged`.
+trials = Table(
+    "trials",
+    metadata,
+    Column("sweep_seq", _Key, ForeignKey("sweeps.run_seq"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("run_seq", _Key, ForeignKey("runs.seq"), nullable=False, unique=True),
+    Column("parameters", Text, nullable=False),
+    Column("continues", String(255), nullable=False),
+    Column("judged", Integer, nullable=False),
+    Column("cut", Text, nullable=False),
 )
 
 facts = Table(

@@ -18,7 +18,9 @@ from trainmaster.records import (
     RunQuery,
     RunRecord,
     Status,
+    SweepRecord,
     TargetRecord,
+    TrialRecord,
 )
 from trainmaster.store import (
     datasets,
@@ -32,6 +34,7 @@ from trainmaster.store import (
     runs,
     schema,
     series,
+    sweeps,
 )
 from trainmaster.store.connection import Database
 from trainmaster.store.experiments import View
@@ -314,6 +317,56 @@ class Store:
         """Drop all versions of a name; how many there were."""
         with self._database.writing() as connection:
             return datasets.forget(connection, name)
+
+    # Sweeps
+
+    def insert_sweep(self, run: RunRecord, spec: str) -> RunRecord:
+        """Insert the run of a sweep with the sweep's description; one that is there already stays as it is."""
+        with self._database.writing() as connection:
+            return sweeps.add(connection, run, spec)
+
+    def get_sweep(self, run_id: str) -> SweepRecord | None:
+        """The sweep that the run of this id is; None if it is none."""
+        with self._database.reading() as connection:
+            return sweeps.get(connection, run_id)
+
+    def list_trials(self, run_id: str) -> list[TrialRecord]:
+        """All trials of a sweep, by number."""
+        with self._database.reading() as connection:
+            return sweeps.find_trials(connection, run_id)
+
+    def trial_parameters(self, run_id: str) -> dict[str, Any] | None:
+        """What was sampled for a run; None if it is no trial."""
+        with self._database.glancing() as connection:
+            return sweeps.parameters_of(connection, run_id)
+
+    def add_trials(self, sweep_id: str, new: Sequence[tuple[TrialRecord, RunRecord]]) -> list[RunRecord]:
+        """Insert trials with their runs, all or none."""
+        with self._database.writing() as connection:
+            return sweeps.add_trials(connection, sweep_id, new)
+
+    def judge_trials(self, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float) -> list[RunRecord]:
+        """Keep what a policy said of trials: number, interval, and its words if the trial is to end.
+
+        Those that had not ended yet are CancelRequested afterwards, and returned.
+        """
+        with self._database.writing() as connection:
+            return sweeps.judge(connection, sweep_id, decided, at)
+
+    def set_sweep_ending(self, run_id: str, status: Status, reason: str) -> None:
+        """Settle how a sweep ends."""
+        with self._database.writing() as connection:
+            sweeps.set_ending(connection, run_id, str(status), reason)
+
+    def metric_numbers(self, run_id: str, name: str, first: int = 0) -> sweeps.Numbers:
+        """Of the points of a metric from the `first` on: up to which they go, and those that are numbers."""
+        with self._database.glancing() as connection:
+            return sweeps.numbers(connection, run_id, name, first)
+
+    def trial_numbers(self, sweep_id: str, name: str) -> dict[int, sweeps.Numbers]:
+        """The same for all trials of a sweep that have any, by the trial's number."""
+        with self._database.reading() as connection:
+            return sweeps.numbers_of_trials(connection, sweep_id, name)
 
     # Facts
 

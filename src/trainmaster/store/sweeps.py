@@ -1,0 +1,188 @@
+"""Sweeps and their trials: rows beside those of their runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from trainmaster.records import RunRecord, Status, SweepRecord, TrialRecord
+from trainmaster.store import runs as run_rows
+from trainmaster.store.schema import metric_points, metrics, runs, sweeps, trials
+from trainmaster.store.statements import PreparedInsert, PreparedSelect
+from trainmaster.store.values import BOOL, FLOAT, INT, clean
+
+_SWEEP = PreparedSelect(
+    select(sweeps.c.spec, sweeps.c.ending_status, sweeps.c.ending_reason)
+    .join_from(sweeps, runs, sweeps.c.run_seq == runs.c.seq)
+    .where(runs.c.id == bindparam("id"))
+)
+_TRIALS = PreparedSelect(
+    select(
+        trials.c.number,
+        runs.c.id,
+        trials.c.parameters,
+        trials.c.continues,
+        trials.c.judged,
+        trials.c.cut,
+        runs.c.status,
+        runs.c.created_at,
+        runs.c.started_at,
+        runs.c.ended_at,
+        runs.c.error,
+    )
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"))
+    .order_by(trials.c.number)
+)
+_TRIAL_OF_RUN = PreparedSelect(
+    select(trials.c.parameters)
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(runs.c.id == bindparam("id"))
+)
+_RUN_OF_TRIAL = PreparedSelect(
+    select(runs.c.id)
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"), trials.c.number == bindparam("number"))
+)
+_INSERT_TRIAL = PreparedInsert(
+    trials.insert(), ("sweep_seq", "number", "run_seq", "parameters", "continues", "judged", "cut")
+)
+_POINTS = (metric_points.c.idx, metric_points.c.number, metric_points.c.form)
+_SCALAR_POINTS = (metrics.c.id == metric_points.c.metric_id) & (metrics.c.kind == "scalar")
+_NEW_NUMBERS = PreparedSelect(
+    select(*_POINTS)
+    .join_from(metrics, metric_points, _SCALAR_POINTS)
+    .join(runs, runs.c.seq == metrics.c.run_seq)
+    .where(runs.c.id == bindparam("id"), metrics.c.name == bindparam("name"))
+    .where(metric_points.c.idx >= bindparam("first"))
+    .order_by(metric_points.c.idx)
+)
+_ALL_NUMBERS = PreparedSelect(
+    select(trials.c.number, *_POINTS)
+    .join_from(trials, metrics, metrics.c.run_seq == trials.c.run_seq)
+    .join(metric_points, _SCALAR_POINTS)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"), metrics.c.name == bindparam("name"))
+    .order_by(trials.c.number, metric_points.c.idx)
+)
+_NUMBERS = frozenset({FLOAT, INT, BOOL})
+
+Numbers = tuple[int, tuple[float, ...]]
+"""How many points a series has in all, and those that are numbers."""
+
+
+def add(connection: Connection, run: RunRecord, spec: str) -> RunRecord:
+    """Insert the run of a sweep and the sweep; one that is there already is left as it is."""
+    kept = run_rows.add(connection, run)
+    if _SWEEP.row(connection, id=kept.id) is None:
+        values = {"run_seq": kept.seq, "spec": spec, "ending_status": "", "ending_reason": ""}
+        connection.execute(insert(sweeps), values)
+    return kept
+
+
+def get(connection: Connection, run_id: str) -> SweepRecord | None:
+    """The sweep that the run of this id is."""
+    row = _SWEEP.row(connection, id=run_id)
+    return None if row is None else SweepRecord(*row)
+
+
+def find_trials(connection: Connection, run_id: str) -> list[TrialRecord]:
+    """All trials of a sweep, by number."""
+    rows = _TRIALS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))
+    return [
+        TrialRecord(
+            number=number,
+            run_id=trial_id,
+            parameters=json.loads(parameters),
+            continues=continues,
+            judged=judged,
+            cut=cut,
+            status=Status(status),
+            created_at=created_at,
+            started_at=started_at,
+            ended_at=ended_at,
+            error=json.loads(error)["message"] if error else "",
+        )
+        for (
+            number,
+            trial_id,
+            parameters,
+            continues,
+            judged,
+            cut,
+            status,
+            created_at,
+            started_at,
+            ended_at,
+            error,
+        ) in rows
+    ]
+
+
+def parameters_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
+    """What was sampled for a run; None if it is no trial."""
+    row = _TRIAL_OF_RUN.row(connection, id=run_id)
+    return None if row is None else json.loads(row[0])
+
+
+def add_trials(connection: Connection, sweep_id: str, new: Iterable[tuple[TrialRecord, RunRecord]]) -> list[RunRecord]:
+    """Insert trials with their runs."""
+    sweep_seq = run_rows.seq_of(connection, sweep_id)
+    kept, rows = [], []
+    for trial, run in new:
+        record = run_rows.add(connection, run)
+        kept.append(record)
+        rows.append((sweep_seq, trial.number, record.seq, json.dumps(dict(trial.parameters)), trial.continues, 0, ""))
+    _INSERT_TRIAL.run(connection, rows)
+    return kept
+
+
+def judge(connection: Connection, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float) -> list[RunRecord]:
+    """Keep what a policy said: (number of the trial, interval, its words if it is cut). The runs that now have to end.
+
+    One that ended meanwhile was not cut.
+    """
+    sweep_seq = run_rows.seq_of(connection, sweep_id)
+    ending: list[RunRecord] = []
+    for number, interval, words in decided:
+        moved = None
+        if words:
+            row = _RUN_OF_TRIAL.row(connection, sweep_seq=sweep_seq, number=number)
+            assert row is not None
+            moved = run_rows.move(connection, row[0], Status.CANCEL_REQUESTED, None, at, {})
+        if moved is not None:
+            ending.append(moved)
+        mine = (trials.c.sweep_seq == sweep_seq) & (trials.c.number == number)
+        values = {"judged": interval, **({"cut": clean(words)} if moved is not None else {})}
+        connection.execute(update(trials).where(mine).values(**values))
+    return ending
+
+
+def set_ending(connection: Connection, run_id: str, status: str, reason: str) -> None:
+    """Settle how a sweep ends."""
+    seq = run_rows.seq_of(connection, run_id)
+    values = {"ending_status": status, "ending_reason": clean(reason)}
+    connection.execute(update(sweeps).where(sweeps.c.run_seq == seq).values(**values))
+
+
+def numbers(connection: Connection, run_id: str, name: str, first: int) -> Numbers:
+    """The points of a metric of a run from the `first` on: up to which they go, and those that are numbers."""
+    return _numbers(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name, first=first))
+
+
+def numbers_of_trials(connection: Connection, run_id: str, name: str) -> dict[int, Numbers]:
+    """The same for all trials of a sweep that have any, by the trial's number."""
+    rows = _ALL_NUMBERS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for number, *point in rows:
+        found.setdefault(number, []).append(tuple(point))
+    return {number: _numbers(0, points) for number, points in found.items()}
+
+
+def _numbers(first: int, points: Sequence[tuple[Any, ...]]) -> Numbers:
+    upto = points[-1][0] + 1 if points else first
+    found = (math.nan if number is None else float(number) for _, number, form in points if form in _NUMBERS)
+    return upto, tuple(found)
