@@ -1,0 +1,134 @@
+"""How a service is started, changed, looked at and stopped, from any process of its user.
+
+The plan is a file, the state is a file, and the supervisor hears signals: SIGHUP "read the plan again", SIGTERM
+"drain and end". Every function here may be repeated without harm.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.errors import WebserviceException, from_wire
+from trainmaster.node import jsonfile, process
+from trainmaster.serving.plan import ServiceFiles, ServicePlan, State, read_state, write_plan
+
+_START_SECONDS = 60.0
+_LOOK_EVERY_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A service as it was seen."""
+
+    alive: bool
+    """Whether its supervisor lives. A state other than failed and stopped without one: it was killed; start it."""
+    state: State | None
+
+
+def start(plan: ServicePlan) -> None:
+    """Makes the service be as the plan says: a supervisor is started, or the living one is told.
+
+    Returns when the supervisor has the plan and the address is bound; `wait` tells what came of it. Raises
+    WebserviceException if the address cannot be had.
+    """
+    Path(plan.folder).mkdir(parents=True, exist_ok=True)
+    write_plan(plan)
+    if not _signal(Path(plan.folder), signal.SIGHUP):
+        _start_supervisor(Path(plan.folder))
+
+
+def look(folder: Path) -> Seen:
+    """What is known of the service in `folder`."""
+    found = _supervisor(folder)
+    return Seen(found is not None, read_state(folder))
+
+
+def wait(folder: Path, generation: int, seconds: float) -> State:
+    """Waits until the generation answers requests. Raises WebserviceException if it never will, or not in time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        seen = look(folder)
+        if seen.state is not None:
+            if seen.state.serving >= generation and seen.state.state == "ready":
+                return seen.state
+            if seen.state.failed >= generation:
+                raise from_wire(dict(seen.state.error))
+        if not seen.alive:
+            raise WebserviceException(
+                f"the service in {folder} has no supervisor", cause="It was killed, or stopped.", hint="Start it again."
+            )
+        time.sleep(_LOOK_EVERY_SECONDS)
+    raise WebserviceException(
+        f"the service is not ready after {seconds:g} seconds", hint=f"See {ServiceFiles(folder).log}"
+    )
+
+
+def stop(folder: Path) -> bool:
+    """Asks the service to answer what it has begun and to end. False if it had no supervisor."""
+    return _signal(folder, signal.SIGTERM)
+
+
+def kill(folder: Path) -> bool:
+    """Ends the service at once; its replicas end with the supervisor. False if it had none."""
+    return _signal(folder, signal.SIGKILL)
+
+
+def wait_stopped(folder: Path, seconds: float) -> bool:
+    """Whether the supervisor is gone, after waiting for it so long at most."""
+    end = time.monotonic() + seconds
+    while _supervisor(folder) is not None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(_LOOK_EVERY_SECONDS)
+    return True
+
+
+def write_keys(file: Path, primary: str, secondary: str) -> None:
+    """Puts new keys in force at once; nobody but the user may read them."""
+    temporary = file.with_name(file.name + ".part")
+    temporary.unlink(missing_ok=True)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(handle, "w") as opened:
+        json.dump({"primary": primary, "secondary": secondary}, opened)
+    temporary.replace(file)
+
+
+def _start_supervisor(folder: Path) -> None:
+    """The program detaches itself; what it says before that is whether it could."""
+    command = [sys.executable, "-m", "trainmaster.serving.supervisor", str(folder)]
+    with open(ServiceFiles(folder).log, "ab") as log:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd="/", timeout=_START_SECONDS
+        )
+    if done.returncode == 0:
+        return
+    try:
+        error = from_wire(json.loads(done.stdout))
+    except ValueError:
+        error = WebserviceException(
+            "the supervisor of the service cannot be started", hint=f"See {ServiceFiles(folder).log}"
+        )
+    raise error
+
+
+def _supervisor(folder: Path) -> process.Process | None:
+    """The supervisor of the service, if it lives."""
+    try:
+        claim = jsonfile.read(str(ServiceFiles(folder).claim))
+        if not process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]):
+            return None
+        return process.look(claim["pid"])
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def _signal(folder: Path, number: int) -> bool:
+    found = _supervisor(folder)
+    return found is not None and bool(process.send(found, number))
