@@ -130,6 +130,10 @@ class WorkspaceFolder:
         return self.path / "runs"
 
     @property
+    def models(self) -> Path:
+        return self.path / "models"
+
+    @property
     def datastore(self) -> Path:
         return self.path / "datastore"
 

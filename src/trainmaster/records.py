@@ -242,3 +242,65 @@ class TrialRecord:
     ended_at: float | None = None
     error: str = ""
     """Why it failed."""
+
+
+@dataclass(frozen=True)
+class DatasetUse:
+    """A dataset that a model has to do with, and how: for training, say."""
+
+    purpose: str
+    dataset_id: str
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """One version of a registered model."""
+
+    name: str
+    key: str
+    """Of the registration: the same again is the same model."""
+    manifest: str
+    """The digest of the list of its files."""
+    entry: str
+    """The name of the file or folder that was registered."""
+    version: int = 0
+    """Given by the store."""
+    file_count: int = 0
+    byte_count: int = 0
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    framework: str = ""
+    framework_version: str = ""
+    run_id: str = ""
+    """The run whose files it is made of."""
+    experiment: str = ""
+    lineage: Mapping[str, Any] = field(default_factory=dict)
+    """What the run was made of: snapshot, environment, data."""
+    datasets: tuple[DatasetUse, ...] = ()
+    sample_input: str = ""
+    """The id of a dataset, as is the next."""
+    sample_output: str = ""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    """What a service of it needs: cpu, memory_in_gb, gpu."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What programs found out about it, such as its inputs and outputs: any JSON by a name."""
+    created_by: str = ""
+    created_at: float = 0.0
+    modified_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelQuery:
+    """Which models to list: those for which all of this is true, newest first."""
+
+    name: str | None = None
+    version: int | None = None
+    run_id: str | None = None
+    framework: str | None = None
+    dataset_id: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    """Name to value; None asks only that it is there."""
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    latest: bool = False
+    """Of each name only the newest that the rest is true for."""

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0006"
+REVISION = "0007"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -245,6 +245,41 @@ trials = Table(
     Column("continues", String(255), nullable=False),
     Column("judged", Integer, nullable=False),
     Column("cut", Text, nullable=False),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("version", Integer, nullable=False),
+    # Of the registration, so that one that is asked for twice is done once.
+    Column("key", String(64), nullable=False, unique=True),
+    Column("manifest", String(128), nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("file_count", Integer, nullable=False),
+    Column("byte_count", BigInteger, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("framework", String(255), nullable=False),
+    Column("framework_version", String(255), nullable=False),
+    Column("run_id", String(255), nullable=False),
+    Column("experiment", String(255), nullable=False),
+    Column("lineage", Text, nullable=False),
+    Column("datasets", Text, nullable=False),
+    Column("sample_input", String(64), nullable=False),
+    Column("sample_output", String(64), nullable=False),
+    Column("resources", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("modified_at", Float(53), nullable=False),
+    # A deleted model stays as a row: its number is never given again.
+    Column("deleted_at", Float(53)),
+    UniqueConstraint("name", "version"),
+    Index("ix_models_run_id", "run_id"),
+    sqlite_autoincrement=True,
 )
 
 facts = Table(

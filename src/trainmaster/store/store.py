@@ -14,6 +14,7 @@ from trainmaster.records import (
     ExperimentRecord,
     MetricSeries,
     MetricSummary,
+    ModelRecord,
     RankMetric,
     RunQuery,
     RunRecord,
@@ -29,6 +30,7 @@ from trainmaster.store import (
     ingest,
     labels,
     listing,
+    models,
     opening,
     places,
     runs,
@@ -367,6 +369,57 @@ class Store:
         """The same for all trials of a sweep that have any, by the trial's number."""
         with self._database.reading() as connection:
             return sweeps.numbers_of_trials(connection, sweep_id, name)
+
+    # Models
+
+    def register_model(self, model: ModelRecord) -> ModelRecord:
+        """Keep a model as the next version of its name; the same key again is the same model."""
+        with self._database.writing() as connection:
+            return models.register(connection, model)
+
+    def model_of_key(self, key: str) -> ModelRecord | None:
+        """The model of this registration."""
+        with self._database.reading() as connection:
+            return models.by_key(connection, key)
+
+    def get_model(self, name: str, version: int) -> ModelRecord | None:
+        """The model of this name and version."""
+        with self._database.reading() as connection:
+            return models.get(connection, name, version)
+
+    def find_models(self, **equal: Any) -> list[ModelRecord]:
+        """The models with these values, newest first."""
+        with self._database.reading() as connection:
+            return models.find(connection, equal)
+
+    def change_model(self, name: str, version: int, **values: Any) -> None:
+        """Set fields of a model."""
+        with self._database.writing() as connection:
+            models.change(connection, name, version, values)
+
+    def relabel_model(
+        self,
+        model: ModelRecord,
+        tags: Mapping[str, str],
+        dropped: Iterable[str],
+        properties: Mapping[str, str],
+        facts: Mapping[str, Any],
+    ) -> None:
+        """Add tags, properties and facts and drop tags, all or nothing; a property that is there cannot change."""
+        with self._database.writing() as connection:
+            models.merge(connection, model, "properties", properties, (), fixed=True)
+            models.merge(connection, model, "tags", tags, dropped, fixed=False)
+            models.merge(connection, model, "facts", facts, (), fixed=False)
+
+    def forget_model(self, name: str, version: int) -> None:
+        """Hide a model for ever; its number is never given again."""
+        with self._database.writing() as connection:
+            models.forget(connection, name, version)
+
+    def model_manifests(self) -> set[str]:
+        """The contents that models have."""
+        with self._database.reading() as connection:
+            return models.manifests(connection)
 
     # Facts
 
