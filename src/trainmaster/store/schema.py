@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from trainmaster.records import TERMINAL
 
-REVISION = "0007"
+REVISION = "0008"
 """The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
 
 VERSION_TABLE = "alembic_version"
@@ -280,6 +280,45 @@ models = Table(
     UniqueConstraint("name", "version"),
     Index("ix_models_run_id", "run_id"),
     sqlite_autoincrement=True,
+)
+
+services = Table(
+    "services",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("compute_type", String(16), nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("serving", Integer, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("served", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("image_id", String(300), nullable=False),
+    Column("error", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("updated_at", Float(53), nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("token", String(64), nullable=False, unique=True),
+    Column("state", String(32), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
 )
 
 facts = Table(

@@ -23,6 +23,7 @@ from trainmaster.records import (
     TargetRecord,
     TrialRecord,
 )
+from trainmaster.serving.spec import ImageRecord, ServiceRecord
 from trainmaster.store import (
     datasets,
     environments,
@@ -36,6 +37,7 @@ from trainmaster.store import (
     runs,
     schema,
     series,
+    services,
     sweeps,
 )
 from trainmaster.store.connection import Database
@@ -420,6 +422,53 @@ class Store:
         """The contents that models have."""
         with self._database.reading() as connection:
             return models.manifests(connection)
+
+    # Services
+
+    def add_service(self, service: ServiceRecord) -> ServiceRecord:
+        """Keep a service that is new."""
+        with self._database.writing() as connection:
+            return services.add(connection, service)
+
+    def get_service(self, name: str) -> ServiceRecord | None:
+        """The service of this name."""
+        with self._database.reading() as connection:
+            return services.get(connection, name)
+
+    def list_services(self) -> list[ServiceRecord]:
+        """All services, by name."""
+        with self._database.reading() as connection:
+            return services.find_all(connection)
+
+    def change_service(self, name: str, generation: int | None = None, **changes: Any) -> ServiceRecord | None:
+        """Set fields; with `generation` only while that is what was asked for last (None if it was not)."""
+        with self._database.writing() as connection:
+            return services.change(connection, name, changes, generation)
+
+    def forget_service(self, name: str) -> bool:
+        """Drop a service; whether there was one."""
+        with self._database.writing() as connection:
+            return services.remove(connection, name)
+
+    def add_image(self, image: ImageRecord) -> ImageRecord:
+        """Keep an image as the next version of its name; the same token again is the same image."""
+        with self._database.writing() as connection:
+            return services.add_image(connection, image)
+
+    def find_images(self, name: str | None = None) -> list[ImageRecord]:
+        """The images of a name, or all; newest first within each name."""
+        with self._database.reading() as connection:
+            return services.find_images(connection, name)
+
+    def change_image(self, name: str, version: int, **changes: Any) -> None:
+        """Set fields of an image."""
+        with self._database.writing() as connection:
+            services.change_image(connection, name, version, changes)
+
+    def forget_image(self, name: str, version: int) -> bool:
+        """Drop an image; whether there was one."""
+        with self._database.writing() as connection:
+            return services.remove_image(connection, name, version)
 
     # Facts
 
