@@ -124,7 +124,8 @@ def _supervisor(folder: Path) -> process.Process | None:
         claim = jsonfile.read(str(ServiceFiles(folder).claim))
         if not process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]):
             return None
-        return process.look(claim["pid"])
+        found: process.Process | None = process.look(claim["pid"])
+        return found
     except (OSError, ValueError, KeyError):
         return None
 

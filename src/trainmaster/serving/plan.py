@@ -10,11 +10,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 from trainmaster.errors import WebserviceException
 from trainmaster.node import jsonfile
 from trainmaster.plain import PlainDataError, from_plain, to_plain
+
+T = TypeVar("T")
 
 SERVER = Path(__file__).resolve().parent / "server"
 """The scoring server as it is installed here. It stands alone: copied anywhere, it runs there."""
@@ -191,7 +193,7 @@ def read_state(folder: Path) -> State | None:
     return _read(State, place) if place.exists() else None
 
 
-def _read(kind: type[Any], place: Path) -> Any:
+def _read(kind: type[T], place: Path) -> T:
     try:
         return from_plain(kind, json.loads(place.read_bytes()))
     except (OSError, ValueError, PlainDataError) as error:
