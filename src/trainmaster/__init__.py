@@ -43,6 +43,27 @@ _HOMES = {
     "Dataset": "trainmaster.datasets",
     "DatasetConsumptionConfig": "trainmaster.datasets",
     "OutputFileDatasetConfig": "trainmaster.datasets",
+    "BanditPolicy": "trainmaster.tuning",
+    "BayesianParameterSampling": "trainmaster.tuning",
+    "GridParameterSampling": "trainmaster.tuning",
+    "HyperDriveConfig": "trainmaster.tuning",
+    "HyperDriveRun": "trainmaster.tuning",
+    "HyperbandPolicy": "trainmaster.tuning",
+    "MedianStoppingPolicy": "trainmaster.tuning",
+    "NoTerminationPolicy": "trainmaster.tuning",
+    "PrimaryMetricGoal": "trainmaster.tuning",
+    "RandomParameterSampling": "trainmaster.tuning",
+    "TruncationSelectionPolicy": "trainmaster.tuning",
+    "choice": "trainmaster.tuning",
+    "lognormal": "trainmaster.tuning",
+    "loguniform": "trainmaster.tuning",
+    "normal": "trainmaster.tuning",
+    "qlognormal": "trainmaster.tuning",
+    "qloguniform": "trainmaster.tuning",
+    "qnormal": "trainmaster.tuning",
+    "quniform": "trainmaster.tuning",
+    "randint": "trainmaster.tuning",
+    "uniform": "trainmaster.tuning",
 }
 
 __all__ = sorted(_HOMES)
@@ -79,6 +100,27 @@ if TYPE_CHECKING:
     from trainmaster.keyvault import Keyvault as Keyvault
     from trainmaster.run import Run as Run
     from trainmaster.run import ScriptRun as ScriptRun
+    from trainmaster.tuning import BanditPolicy as BanditPolicy
+    from trainmaster.tuning import BayesianParameterSampling as BayesianParameterSampling
+    from trainmaster.tuning import GridParameterSampling as GridParameterSampling
+    from trainmaster.tuning import HyperbandPolicy as HyperbandPolicy
+    from trainmaster.tuning import HyperDriveConfig as HyperDriveConfig
+    from trainmaster.tuning import HyperDriveRun as HyperDriveRun
+    from trainmaster.tuning import MedianStoppingPolicy as MedianStoppingPolicy
+    from trainmaster.tuning import NoTerminationPolicy as NoTerminationPolicy
+    from trainmaster.tuning import PrimaryMetricGoal as PrimaryMetricGoal
+    from trainmaster.tuning import RandomParameterSampling as RandomParameterSampling
+    from trainmaster.tuning import TruncationSelectionPolicy as TruncationSelectionPolicy
+    from trainmaster.tuning import choice as choice
+    from trainmaster.tuning import lognormal as lognormal
+    from trainmaster.tuning import loguniform as loguniform
+    from trainmaster.tuning import normal as normal
+    from trainmaster.tuning import qlognormal as qlognormal
+    from trainmaster.tuning import qloguniform as qloguniform
+    from trainmaster.tuning import qnormal as qnormal
+    from trainmaster.tuning import quniform as quniform
+    from trainmaster.tuning import randint as randint
+    from trainmaster.tuning import uniform as uniform
     from trainmaster.widgets import RunDetails as RunDetails
     from trainmaster.workspace import Workspace as Workspace
 

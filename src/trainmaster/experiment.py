@@ -7,19 +7,20 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.html_table import html_table
-from trainmaster.job import dump_spec
+from trainmaster.job import JobSpec, dump_spec, load_spec
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import ExperimentRecord, RunRecord, Status
 
 if TYPE_CHECKING:
-    from trainmaster.job import JobSpec
     from trainmaster.run import Run
+    from trainmaster.tuning.spec import SweepSpec
     from trainmaster.workspace import Workspace
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,254}", re.ASCII)
@@ -77,24 +78,55 @@ class Experiment:
     def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
         """Takes a snapshot of the folder and queues the run; returns as soon as it is safely queued.
 
-        `config` is an estimator or a ScriptRunConfig. The run goes on when this program ends.
+        `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run goes on when this program ends.
         """
         from trainmaster.run import ScriptRun
 
         spec = compiled(config, kwargs)
-        return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
+        if isinstance(spec, JobSpec):
+            return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
+        from trainmaster.tuning.run import HyperDriveRun
+
+        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}))
 
     def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
         """Snapshot and queue a compiled job."""
+        record = self._new_run(spec, tags, run_type, parent_id)
+        return self._queue("runs.submit", record)
+
+    def _send_sweep(self, spec: SweepSpec, tags: Mapping[str, Any]) -> RunRecord:
+        """Snapshot and queue a compiled sweep; its trials share the snapshot."""
+        from trainmaster.tuning.spec import dump_sweep
+        from trainmaster.tuning.tags import sweep_tags
+
+        record = self._new_run(spec.job, {**sweep_tags(spec), **tags}, "hyperdrive", run_id=spec.custom_run_id)
+        if spec.custom_run_id:
+            self._check_unused(spec.custom_run_id)
+        job = load_spec(record.spec)
+        return self._queue("sweeps.submit", replace(record, spec=""), sweep=dump_sweep(replace(spec, job=job)))
+
+    def _check_unused(self, run_id: str) -> None:
+        with suppress(RunNotFoundException):
+            self._workspace._call("runs.get", run_id=run_id)
+            raise UserErrorException(f"there is a run '{run_id}' already", hint="Choose another custom_run_id.")
+
+    def _queue(self, op: str, record: RunRecord, **more: Any) -> RunRecord:
         from trainmaster.environments.sources import source_variables
+
+        answer = self._workspace._call(op, run=to_plain(record), sources=source_variables(os.environ), **more)
+        return from_plain(RunRecord, answer)
+
+    def _new_run(
+        self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None, run_id: str = ""
+    ) -> RunRecord:
         from trainmaster.snapshots import start_git_properties, take_snapshot
 
         source = Path(spec.source_directory)
         git = start_git_properties(source)
         snapshot = take_snapshot(source, self._workspace.path)
         spec = replace(spec, snapshot_id=snapshot.id)
-        record = RunRecord(
-            id=f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
+        return RunRecord(
+            id=run_id or f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
             experiment=self.name,
             status=Status.NOT_STARTED,
             created_at=time.time(),
@@ -108,8 +140,6 @@ class Experiment:
             tags=checked_tags(tags),
             properties={"ContentSnapshotId": snapshot.id, **git.result()},
         )
-        answer = self._workspace._call("runs.submit", run=to_plain(record), sources=source_variables(os.environ))
-        return from_plain(RunRecord, answer)
 
     def start_logging(self, *args: Any, **kwargs: Any) -> Run:
         """A run without a job, for notebooks: log to it, then `complete()` it; or use it in a `with` block.
@@ -213,14 +243,14 @@ class Experiment:
         return html_table(columns)
 
 
-def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec:
-    """The job a configuration describes."""
+def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
+    """The job, or the sweep, that a configuration describes."""
     if not hasattr(config, "compile"):
         raise UserErrorException(
             f"a {type(config).__name__} cannot be submitted",
-            hint="Submit an Estimator, PyTorch, TensorFlow, SKLearn or ScriptRunConfig.",
+            hint="Submit an Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig.",
         )
-    spec: JobSpec = config.compile(overrides)
+    spec: JobSpec | SweepSpec = config.compile(overrides)
     return spec
 
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import struct
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
 
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
@@ -54,3 +59,64 @@ class FileEvents:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class FolderEvents(Generic[Key]):
+    """Tells in which of many folders something changed; each is known by a key of the caller's."""
+
+    # struct inotify_event: which watch, what, a cookie, and the length of the name that follows.
+    _HEADER = struct.Struct("iIII")
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._keys: dict[int, Key] = {}
+        self._watches: dict[Key, int] = {}
+        try:
+            self._handle: int = self._libc.inotify_init1(_IN_NONBLOCK_CLOEXEC)
+        except AttributeError:
+            self._handle = -1
+
+    @property
+    def works(self) -> bool:
+        """Whether this system tells of changes."""
+        return self._handle >= 0
+
+    def watch(self, folder: Path, key: Key) -> None:
+        """Watches one more folder, which is there."""
+        if self._handle < 0 or key in self._watches:
+            return
+        watch = self._libc.inotify_add_watch(self._handle, os.fsencode(folder), _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE)
+        if watch >= 0:
+            self._keys[watch] = key
+            self._watches[key] = watch
+
+    def forget(self, key: Key) -> None:
+        """Watches a folder no more."""
+        watch = self._watches.pop(key, None)
+        if watch is not None:
+            del self._keys[watch]
+            self._libc.inotify_rm_watch(self._handle, watch)
+
+    def fileno(self) -> int:
+        return self._handle
+
+    def take(self) -> set[Key]:
+        """The keys of all folders in which something changed since the last time."""
+        found: set[Key] = set()
+        with contextlib.suppress(BlockingIOError):
+            while text := os.read(self._handle, 65536):
+                place = 0
+                while place < len(text):
+                    watch, _, _, length = self._HEADER.unpack_from(text, place)
+                    place += self._HEADER.size + length
+                    if watch in self._keys:
+                        found.add(self._keys[watch])
+                    elif watch == -1:
+                        # So much happened that the kernel has forgotten what.
+                        found.update(self._watches)
+        return found
+
+    def close(self) -> None:
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1

@@ -17,6 +17,7 @@ from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled, tag_names
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.html_table import html_table
+from trainmaster.job import JobSpec
 from trainmaster.metrics import metric_value
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
@@ -288,6 +289,10 @@ class Run(Recorder):
     def submit_child(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
         """Submits a configuration as a child of this run."""
         spec = compiled(config, kwargs)
+        if not isinstance(spec, JobSpec):
+            raise UserErrorException(
+                "a sweep cannot be the child of a run", hint="Submit it with experiment.submit(config)."
+            )
         return ScriptRun(
             self._experiment, _record=self._experiment.send(spec, tags or {}, _CHILD_TYPE, parent_id=self.id)
         )
@@ -596,6 +601,10 @@ def _as_run(experiment: Experiment, record: RunRecord) -> Run:
     provider = _PROVIDERS.get(record.type)
     if provider is not None:
         return provider(experiment, to_plain(record), run_id=record.id)
+    if record.type == "hyperdrive":
+        from trainmaster.tuning.run import HyperDriveRun
+
+        return HyperDriveRun(experiment, _record=record)
     kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
     return kind(experiment, _record=record)
 

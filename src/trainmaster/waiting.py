@@ -27,7 +27,7 @@ Print = Callable[[str], None]
 
 # Where nothing tells us that a log has grown, we look this often.
 _LOOK_SECONDS = 0.2
-_SYSTEM_LOG = re.compile(r"(?:20|55|60|65|75|80)_.*\.txt")
+_SYSTEM_LOG = re.compile(r"(?:20|55|60|65|75|80)_.*\.txt|hyperdrive\.txt")
 _DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
 _BLOCK = 1 << 20
 

@@ -15,6 +15,7 @@ from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.credentials import opened, sealed
 from trainmaster.dispatch.datasets import Datasets, save_inputs
+from trainmaster.dispatch.sweeps import Sweeps
 from trainmaster.dispatch.throw_away import target_for
 from trainmaster.dispatch.yard import Yard
 from trainmaster.environments.frameworks import on_cpu
@@ -53,6 +54,7 @@ class Service:
         self._yard = yard
         self._store = yard.store
         self._datasets = Datasets(yard.store)
+        self._sweeps = Sweeps(yard, lambda record: self._accepted(_checked(record)))
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,
@@ -102,6 +104,12 @@ class Service:
             "datasets.update": self._datasets.update,
             "datasets.delete": self._datasets.delete,
             "datasets.locate": self._datasets.locate,
+            "sweeps.submit": self._sweeps.submit,
+            "sweeps.describe": self._sweeps.describe,
+            "sweeps.view": self._sweeps.view,
+            "sweeps.changes": self._sweeps.changes,
+            "sweeps.parameters": self._sweeps.parameters,
+            "sweeps.metrics": self._sweeps.metrics,
         }
 
     async def call(self, op: str, args: Mapping[str, Any]) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -16,6 +16,7 @@ from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.secrets import Secrets
+from trainmaster.dispatch.sweeps.life import SweepLife, is_sweep
 from trainmaster.dispatch.throw_away import target_again
 from trainmaster.engines import Engine
 from trainmaster.engines.local import LocalEngine
@@ -44,6 +45,7 @@ class Yard:
         self.ports = Ports()
         self._engine = LocalEngine()
         self._lives: dict[str, Life] = {}
+        self._sweeps: dict[str, SweepLife] = {}
         self._working = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
@@ -58,7 +60,7 @@ class Yard:
     @property
     def busy(self) -> bool:
         """Whether any run is on its way, or work is done that a client asked for."""
-        return bool(self._lives or self._working)
+        return bool(self._lives or self._sweeps or self._working)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -81,18 +83,25 @@ class Yard:
 
     def take(self, record: RunRecord, sources: Mapping[str, str] | None = None) -> None:
         """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
-        if record.id in self._lives or record.status in TERMINAL:
+        if record.id in self._lives or record.id in self._sweeps or record.status in TERMINAL:
+            return
+        if record.target.startswith(THROW_AWAY) and record.target not in self.targets():
+            self._give_own_target(record)
+        if is_sweep(record):
+            sweep = self._sweeps[record.id] = SweepLife(record, self, sources)
+            self._keep(self._drive_sweep(sweep), record.id)
             return
         life = self._lives[record.id] = Life(record, self, sources)
-        if record.target.startswith(THROW_AWAY):
-            self._give_own_target(record)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
-        task = asyncio.get_running_loop().create_task(self._drive(life), name=record.id)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._keep(self._drive(life), record.id)
         if self._ticker is None:
             self._ticker = asyncio.get_running_loop().create_task(self._tick())
+
+    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def _give_own_target(self, record: RunRecord) -> None:
         # A specification that cannot be read fails its run, not the dispatcher.
@@ -111,6 +120,18 @@ class Yard:
             self.release(life.run_id)
             self._own_targets.pop(life.run_id, None)
 
+    async def _drive_sweep(self, sweep: SweepLife) -> None:
+        try:
+            await sweep.drive()
+        finally:
+            sweep.close()
+            self._sweeps.pop(sweep.run_id, None)
+            self._own_targets.pop(sweep.run_id, None)
+
+    def sweep(self, run_id: str) -> SweepLife | None:
+        """The sweep of this id, while it goes."""
+        return self._sweeps.get(run_id)
+
     async def _tick(self) -> None:
         """While runs go: their journals into the store, now and then."""
         while self._lives:
@@ -123,6 +144,8 @@ class Yard:
         """Brings all a run has written so far into the store, a chunk at a time."""
         while self.ingest.step(run_id, self.folder.run(run_id)):
             await asyncio.sleep(0)
+        for sweep in self._sweeps.values():
+            sweep.reported(run_id)
         # A journal may have told the end of a child.
         for watched in [each for each in self._watchers if each not in self._lives]:
             record = self.store.get_run(watched)
@@ -142,8 +165,9 @@ class Yard:
 
     def cancel(self, run_id: str) -> None:
         """Passes a cancel request on to the run."""
-        if run_id in self._lives:
-            self._lives[run_id].cancel()
+        life = self._lives.get(run_id) or self._sweeps.get(run_id)
+        if life is not None:
+            life.cancel()
 
     def heard_from_agent(self, run_id: str, event: str) -> None:
         """An agent said something: its script runs, or only services are left. The end is seen by itself."""
@@ -195,7 +219,7 @@ class Yard:
     def described(self, record: RunRecord) -> RunRecord:
         """The record with the reason it waits for, which lives here and not in the store."""
         reason = self._reasons.get(record.id)
-        life = self._lives.get(record.id)
+        life = self._lives.get(record.id) or self._sweeps.get(record.id)
         if reason is None and life is not None:
             reason = life.doing
         if not reason or record.status in TERMINAL:
@@ -230,9 +254,18 @@ class Yard:
                     self.tell(ended)
 
     def tell(self, record: RunRecord) -> None:
-        """Tells those who watch this run."""
+        """Tells those who watch this run, and the sweep that it is or belongs to."""
+        own, parent = self._sweeps.get(record.id), self._sweeps.get(record.parent_id or "")
+        if own is not None:
+            own.seen(record)
+        if parent is not None:
+            parent.heard(record)
         for queue in self._watchers.get(record.id, ()):
             queue.put_nowait(news(record))
+
+    def is_watched(self, run_id: str) -> bool:
+        """Whether anybody wants to hear of this run."""
+        return run_id in self._watchers
 
     @contextmanager
     def watched(self, run_id: str) -> Iterator[asyncio.Queue[dict[str, Any]]]:

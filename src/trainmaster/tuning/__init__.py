@@ -9,6 +9,7 @@ _HOMES = {
     "EarlyTerminationPolicy": "policies",
     "GridParameterSampling": "sampling",
     "HyperDriveConfig": "config",
+    "HyperDriveRun": "run",
     "HyperDriveRunConfig": "config",
     "HyperParameterSampling": "sampling",
     "HyperbandPolicy": "policies",

@@ -1,0 +1,71 @@
+"""From a planned start to the records of a trial."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import JobSpec, dump_spec
+from trainmaster.records import RunRecord, Status, TrialRecord
+from trainmaster.tuning.arguments import sampled_words, trial_job
+from trainmaster.tuning.planning import Start
+from trainmaster.tuning.spec import SweepSpec
+
+RESUME_ARGUMENT = "--resume-from"
+RESUME_VARIABLE = "MODEL_LOCATION"
+
+
+def new_trial(
+    sweep: RunRecord, spec: SweepSpec, start: Start, workspace: WorkspaceFolder, now: float
+) -> tuple[TrialRecord, RunRecord]:
+    """A trial, and the run that it is."""
+    run_id = f"{sweep.id}_{start.number}"
+    trial = TrialRecord(start.number, run_id, start.parameters, start.continues, created_at=now)
+    run = RunRecord(
+        id=run_id,
+        experiment=sweep.experiment,
+        status=Status.NOT_STARTED,
+        created_at=now,
+        parent_id=sweep.id,
+        target=sweep.target,
+        spec=dump_spec(_job(spec, start, workspace)),
+        snapshot_id=sweep.snapshot_id,
+        submitted_by=sweep.submitted_by,
+        tags={"hyperparameters": json.dumps(dict(start.parameters))},
+        properties=dict(sweep.properties),
+    )
+    return trial, run
+
+
+def _job(spec: SweepSpec, start: Start, workspace: WorkspaceFolder) -> JobSpec:
+    job = trial_job(spec, start.parameters)
+    if not start.continues:
+        return job
+    outputs = str(workspace.run(start.continues).files / "outputs")
+    variables = {**job.environment_variables, RESUME_VARIABLE: outputs}
+    if job.command:
+        return replace(job, environment_variables=variables)
+    return replace(job, environment_variables=variables, arguments=(*job.arguments, RESUME_ARGUMENT, outputs))
+
+
+def start_line(trial: TrialRecord) -> str:
+    """How the log tells of a start.
+
+    >>> start_line(TrialRecord(3, "s_3", {"--lr": 0.1, "depth": 2}))
+    'run_3 starts: --lr 0.1 --depth 2'
+    """
+    from_where = f" (goes on with {trial.continues})" if trial.continues else ""
+    return f"run_{trial.number} starts: {' '.join(sampled_words(trial.parameters))}{from_where}"
+
+
+def end_line(trial: TrialRecord, best: float | None, metric: str) -> str:
+    """How the log tells of an end.
+
+    >>> end_line(TrialRecord(3, "s_3", {}, status=Status.COMPLETED), 0.5, "loss")
+    'run_3 is Completed, best loss 0.5'
+    """
+    line = f"run_{trial.number} is {trial.status}"
+    line += f", best {metric} {best:.6g}" if best is not None else ""
+    error = trial.error.split("\n", 1)[0]
+    return f"{line}: {error}" if error else line

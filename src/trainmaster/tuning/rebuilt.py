@@ -1,0 +1,72 @@
+"""A HyperDriveConfig from the description of an earlier sweep, to be looked at or submitted again."""
+
+from __future__ import annotations
+
+from trainmaster.environments.definition import Environment
+from trainmaster.estimators.run_configuration import RunConfiguration
+from trainmaster.estimators.script_run_config import ScriptRunConfig
+from trainmaster.job import JobSpec
+from trainmaster.tuning.config import HyperDriveConfig
+from trainmaster.tuning.policies import (
+    BanditPolicy,
+    EarlyTerminationPolicy,
+    HyperbandPolicy,
+    MedianStoppingPolicy,
+    NoTerminationPolicy,
+    TruncationSelectionPolicy,
+)
+from trainmaster.tuning.sampling import (
+    BayesianParameterSampling,
+    GridParameterSampling,
+    HyperParameterSampling,
+    RandomParameterSampling,
+)
+from trainmaster.tuning.spec import PolicySpec, SweepSpec
+
+
+def config_of(spec: SweepSpec) -> HyperDriveConfig:
+    """What `spec` was compiled from, with a ScriptRunConfig in the place of an estimator."""
+    return HyperDriveConfig(
+        _sampling(spec),
+        spec.metric,
+        spec.goal,
+        spec.max_total_runs,
+        max_concurrent_runs=spec.max_concurrent_runs,
+        max_duration_minutes=spec.max_duration_minutes,
+        policy=_policy(spec.policy),
+        run_config=_script(spec.job),
+        resume_from=list(spec.resume_from) or None,
+        resume_child_runs=list(spec.resume_child_runs) or None,
+        max_failures_in_a_row=spec.max_failures_in_a_row,
+    )
+
+
+def _sampling(spec: SweepSpec) -> HyperParameterSampling:
+    properties = {"seed": spec.sampling.seed}
+    if spec.sampling.kind == "bayesian":
+        return BayesianParameterSampling(spec.space, {**properties, "algorithm": spec.sampling.algorithm})
+    kind = GridParameterSampling if spec.sampling.kind == "grid" else RandomParameterSampling
+    return kind(spec.space, properties)
+
+
+def _policy(policy: PolicySpec) -> EarlyTerminationPolicy:
+    when = {"evaluation_interval": policy.evaluation_interval, "delay_evaluation": policy.delay_evaluation}
+    if policy.kind == "bandit":
+        return BanditPolicy(**when, slack_factor=policy.slack_factor, slack_amount=policy.slack_amount)
+    if policy.kind == "median":
+        return MedianStoppingPolicy(**when)
+    if policy.kind == "truncation":
+        return TruncationSelectionPolicy(policy.truncation_percentage, **when)
+    if policy.kind == "hyperband":
+        return HyperbandPolicy(policy.min_intervals, policy.reduction_factor, policy.brackets)
+    return NoTerminationPolicy()
+
+
+def _script(job: JobSpec) -> ScriptRunConfig:
+    config = RunConfiguration()
+    config.target = job.target
+    config.node_count = job.node_count
+    config.environment = Environment.of_job(job, job.environment_name or "environment")
+    if job.command:
+        return ScriptRunConfig(job.source_directory, command=list(job.command), run_config=config)
+    return ScriptRunConfig(job.source_directory, script=job.script, arguments=list(job.arguments), run_config=config)

@@ -1,0 +1,156 @@
+"""HyperDriveRun: a sweep, as seen from outside."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import HyperDriveNotImplementedException
+from trainmaster.metrics import metric_value
+from trainmaster.plain import from_plain
+from trainmaster.records import MetricSeries, Status
+from trainmaster.run import Run
+from trainmaster.tuning.spec import SweepSpec
+from trainmaster.tuning.tags import trial_tags
+from trainmaster.tuning.view import SweepView, ranked
+
+if TYPE_CHECKING:
+    from trainmaster.experiment import Experiment
+    from trainmaster.tuning.config import HyperDriveConfig
+
+
+class HyperDriveRun(Run):
+    """A sweep. Its trials are its children, `<its id>_0` and on.
+
+    >>> best = sweep.get_best_run_by_primary_metric()       # doctest: +SKIP
+    >>> best.get_metrics(), best.get_details()["runDefinition"]["arguments"]   # doctest: +SKIP
+    """
+
+    def __init__(
+        self, experiment: Experiment, run_id: str | None = None, hyperdrive_config: Any = None, **kwargs: Any
+    ) -> None:
+        super().__init__(experiment, run_id, **kwargs)
+        self._config: HyperDriveConfig | None = hyperdrive_config
+
+    @property
+    def hyperdrive_config(self) -> HyperDriveConfig:
+        """What was submitted; read from the sweep if this program did not submit it."""
+        if self._config is None:
+            from trainmaster.tuning.rebuilt import config_of
+
+            self._config = config_of(from_plain(SweepSpec, self._call("sweeps.describe")))
+        return self._config
+
+    def get_view(self) -> SweepView:
+        """The sweep and all its trials as plain data."""
+        return from_plain(SweepView, self._call("sweeps.view"))
+
+    def watch(self) -> Iterator[SweepView]:
+        """The sweep now, at each change (a few a second at most), and a last time when it has ended."""
+        looking = _Looking(self)
+        with self.experiment.workspace._client.watch(self.id) as watch:
+            while True:
+                ended = watch.next()["ended"]
+                yield looking.now()
+                if ended:
+                    return
+
+    # Which trials are the best
+
+    def get_best_run_by_primary_metric(
+        self, include_failed: bool = True, include_canceled: bool = True, include_resume_from_runs: bool = True
+    ) -> Run | None:
+        """The trial with the best value of the primary metric among all it has reported; None without any.
+
+        With `include_resume_from_runs` those of the sweeps that this one started from count too.
+        """
+        left_out = {} if include_failed else {Status.FAILED}
+        left_out = {*left_out, *({} if include_canceled else {Status.CANCELED})}
+        view = self.get_view()
+        views = [view, *(self._earlier() if include_resume_from_runs else ())]
+        # Of equal ones the one of this sweep, which comes first.
+        together = replace(view, trials=tuple(trial for each in views for trial in each.trials))
+        found = (trial for trial in ranked(together) if trial.best is not None and trial.status not in left_out)
+        best = next(found, None)
+        return None if best is None else Run.get(self.experiment.workspace, best.run_id)
+
+    def _earlier(self) -> list[SweepView]:
+        spec = self._call("sweeps.describe")
+        found = (self._workspace_call("sweeps.view", run_id=run_id) for run_id in spec["resume_from"])
+        return [from_plain(SweepView, each) for each in found]
+
+    def get_children_sorted_by_primary_metric(
+        self, top: int = 0, reverse: bool = False, discard_no_metric: bool = False
+    ) -> list[dict[str, Any]]:
+        """The trials, the best first (`reverse`: the worst), `top` of them or all; those without a value last.
+
+        Each is a dict of `run_id`, `hyperparameters` (JSON text), `best_primary_metric` and `status`.
+        """
+        trials = ranked(self.get_view())
+        with_value = [trial for trial in trials if trial.best is not None]
+        without = [] if discard_no_metric else [trial for trial in trials if trial.best is None]
+        found = [*(reversed(with_value) if reverse else with_value), *without]
+        return [
+            {
+                "run_id": trial.run_id,
+                "hyperparameters": json.dumps(dict(trial.parameters)),
+                "best_primary_metric": trial.best,
+                "status": str(trial.status),
+            }
+            for trial in (found[:top] if top > 0 else found)
+        ]
+
+    # What was sampled and logged
+
+    def get_hyperparameters(self) -> dict[str, str]:
+        """Trial's run id to what was sampled for it, as JSON text."""
+        return trial_tags(self._call("sweeps.parameters"))
+
+    def get_metrics(
+        self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
+    ) -> dict[str, dict[str, Any]]:
+        """Trial's run id to its metrics."""
+        found: dict[str, dict[str, Any]] = {}
+        for run_id, metrics in self._call("sweeps.metrics").items():
+            series = [from_plain(MetricSeries, each) for each in metrics]
+            found[run_id] = {each.name: metric_value(each) for each in series if name in (None, each.name)}
+        return found
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """The labels last seen; one for each trial, with what was sampled for it, is among them."""
+        return {**super().tags, **self.get_hyperparameters()}
+
+    def get_tags(self) -> dict[str, Any]:
+        """The labels as they are now."""
+        return {**super().get_tags(), **self.get_hyperparameters()}
+
+    # What a sweep cannot do
+
+    def get_diagnostics(self) -> None:
+        """Not supported, as in v1."""
+        raise HyperDriveNotImplementedException("get_diagnostics is not supported for a sweep")
+
+    def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
+        """Not supported, as in v1: a sweep ends with its trials, or by `cancel`."""
+        raise HyperDriveNotImplementedException("fail is not supported for a sweep", hint="Use cancel().")
+
+
+class _Looking:
+    """Asks again and again, each time for what has changed only."""
+
+    def __init__(self, run: HyperDriveRun) -> None:
+        self._run = run
+        self._version = ""
+        self._view: SweepView | None = None
+
+    def now(self) -> SweepView:
+        answer = self._run._call("sweeps.changes", since=self._version)
+        view = from_plain(SweepView, answer["view"])
+        if not answer["whole"] and self._view is not None:
+            trials = {trial.number: trial for trial in (*self._view.trials, *view.trials)}
+            view = replace(view, trials=tuple(trials[number] for number in sorted(trials)))
+        self._version, self._view = answer["version"], view
+        return view
