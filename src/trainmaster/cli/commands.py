@@ -19,6 +19,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         "Run",
         (
             Command("submit", "submit", "submit", "run a script of a folder"),
+            Command("sweep submit", "sweep_submit", "submit", "tune parameters: run a script many times"),
             Command("cancel", "runs", "cancel", "end runs and all their processes"),
         ),
     ),
@@ -29,6 +30,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("show", "runs", "show", "one run: its state, error, settings"),
             Command("logs", "logs", "logs", "what a run printed; -f follows it"),
             Command("metrics", "metrics", "metrics", "what a run logged, with sparklines"),
+            Command("sweep list", "sweeps", "listing", "list sweeps, newest first"),
+            Command("sweep show", "sweeps", "show", "one sweep: its trials, the best first; -f follows it"),
             Command("files", "files", "files", "the files of a run"),
             Command("download", "files", "download", "copy files of a run to here"),
         ),

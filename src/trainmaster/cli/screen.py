@@ -24,6 +24,11 @@ def has_colours(stream: IO[str]) -> bool:
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def draws(stream: IO[str]) -> bool:
+    """Whether lines can be drawn over others there."""
+    return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def paint(text: str, styles: str, stream: IO[str] | None = None) -> str:
     """`text` in the styles (`bold red`), if `stream` (default: standard output) shows colours."""
     if not styles or not text or not has_colours(stream or sys.stdout):
@@ -86,3 +91,24 @@ def width_of_terminal() -> int | None:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except OSError:
         return 80
+
+
+def redrawn(lines: list[str], above: int) -> str:
+    """What draws `lines` over the `above` lines that were drawn before.
+
+    >>> redrawn(["a"], 2)
+    '\\x1b[2Aa\\x1b[K\\n\\x1b[J'
+    """
+    up = f"\x1b[{above}A" if above else ""
+    return up + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
+
+
+def write(output: IO[str], text: str) -> None:
+    """Shows `text` at once."""
+    try:
+        output.write(text)
+    except UnicodeEncodeError:
+        # A terminal that cannot show a letter must not end the looking.
+        encoding: str = getattr(output, "encoding", None) or "ascii"
+        output.write(text.encode(encoding, "replace").decode(encoding))
+    output.flush()

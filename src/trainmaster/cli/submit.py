@@ -16,6 +16,7 @@ from trainmaster.errors import UserErrorException
 
 if TYPE_CHECKING:
     from trainmaster.environments.definition import Environment
+    from trainmaster.estimators.script_run_config import ScriptRunConfig
     from trainmaster.job import JobSpec
     from trainmaster.records import RunRecord
     from trainmaster.workspace import Workspace
@@ -79,6 +80,11 @@ def submit(options: Options) -> int:
 
 def job(options: Options) -> JobSpec:
     """The job that the options describe, checked and compiled as the SDK does it."""
+    return script_run_config(options).compile({})
+
+
+def script_run_config(options: Options) -> ScriptRunConfig:
+    """What a person would have written in a program instead of the options."""
     from trainmaster.estimators.script_run_config import ScriptRunConfig
 
     if options.script is None:
@@ -106,7 +112,7 @@ def job(options: Options) -> JobSpec:
         **({} if options.max_seconds is None else {"max_run_duration_seconds": options.max_seconds}),
     )
     config.run_config.environment_variables = dict(pairs("--env", options.env))
-    return config.compile({})
+    return config
 
 
 def _environment(options: Options) -> Environment:

@@ -1,0 +1,112 @@
+"""YAML of which every value knows its line, so that an error can name it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.errors import UserErrorException
+
+_POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A value of a file: plain data, and where it stands."""
+
+    value: Any
+    """A scalar, a list of Marked, or a dict of text to Marked."""
+    line: int
+    key: str = ""
+    """How it is reached: `policy.slack_factor`."""
+    file: str = ""
+
+    @property
+    def place(self) -> str:
+        """For messages: `sweep.yaml, line 7, policy.slack_factor`."""
+        return f"{self.file}, line {self.line}" + (f", {self.key}" if self.key else "")
+
+    def plain(self) -> Any:
+        """The value without the marks."""
+        if isinstance(self.value, dict):
+            return {name: item.plain() for name, item in self.value.items()}
+        if isinstance(self.value, list):
+            return [item.plain() for item in self.value]
+        return self.value
+
+    def error(self, message: str, cause: str = "", hint: str = "") -> UserErrorException:
+        """An error that names the place."""
+        return UserErrorException(f"{self.place}: {message}", cause=cause, hint=hint)
+
+
+def read_marked(path: Path) -> Marked:
+    """The document in the file; one clear error if it cannot be read."""
+    import yaml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserErrorException(f"{path} is not text in UTF-8") from None
+    except OSError as error:
+        raise UserErrorException(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise UserErrorException(f"{place}: this is not YAML", cause=str(error.problem or error)) from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserErrorException(f"{path}: this is not YAML", cause=str(error).splitlines()[0]) from None
+    if node is None:
+        raise UserErrorException(f"{path} is empty")
+    return _Reader(str(path)).marked(node, "")
+
+
+class _Reader:
+    """From the nodes of a YAML document to marked values."""
+
+    def __init__(self, file: str) -> None:
+        import yaml
+
+        self._yaml = yaml
+        self._file = file
+        self._within: list[Any] = []
+
+    def marked(self, node: Any, key: str) -> Marked:
+        line = node.start_mark.line + 1
+        if any(node is outer for outer in self._within):
+            raise UserErrorException(f"{self._file}, line {line}: {key or 'the document'} contains itself")
+        self._within.append(node)
+        value = self._value(node, key, line)
+        self._within.pop()
+        return Marked(value, line, key, self._file)
+
+    def _value(self, node: Any, key: str, line: int) -> Any:
+        if isinstance(node, self._yaml.SequenceNode):
+            return [self.marked(item, f"{key}[{n}]") for n, item in enumerate(node.value)]
+        if not isinstance(node, self._yaml.MappingNode):
+            return self._scalar(node, key, line)
+        found: dict[str, Marked] = {}
+        for name_node, item in node.value:
+            name = str(name_node.value)
+            if name in found:
+                again = name_node.start_mark.line + 1
+                raise UserErrorException(
+                    f"{self._file}, line {again}: {name} is there twice, first in line {found[name].line}"
+                )
+            found[name] = self.marked(item, f"{key}.{name}" if key else name)
+        return found
+
+    def _scalar(self, node: Any, key: str, line: int) -> Any:
+        if node.style is None and _POWER.fullmatch(node.value):
+            # YAML 1.1 takes 1e-3 for text; nobody who writes it means that.
+            return float(node.value)
+        try:
+            return self._yaml.SafeLoader("").construct_object(node)
+        except (self._yaml.YAMLError, ValueError) as error:
+            what = f"{key}: " if key else ""
+            raise UserErrorException(
+                f"{self._file}, line {line}: {what}{node.value!r} cannot be read", cause=str(error).splitlines()[0]
+            ) from None

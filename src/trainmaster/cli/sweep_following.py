@@ -1,0 +1,123 @@
+"""Looking at a sweep while it goes: drawn in place on a terminal, a line for each piece of news elsewhere."""
+
+from __future__ import annotations
+
+import select
+import shutil
+import time
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+from trainmaster.cli.screen import draws, note, paint, redrawn, write
+from trainmaster.cli.sweep_frame import frame, news, whole
+from trainmaster.cli.table import Paint
+from trainmaster.client import Watch
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.plain import from_plain
+from trainmaster.records import Status
+from trainmaster.tuning.view import SweepView, TrialView
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+_LOOK_SECONDS = 1.0
+_LEAST_WIDTH, _LEAST_HEIGHT = 20, 5
+
+
+def look_at(workspace: Workspace, run_id: str) -> SweepView:
+    """The sweep as it is now."""
+    return from_plain(SweepView, workspace._call("sweeps.view", run_id=run_id))
+
+
+def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
+    """The sweep now, about once a second, and a last time when it has ended."""
+    with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
+        while True:
+            view = look_at(workspace, run_id)
+            yield view
+            if view.has_ended:
+                return
+            _await_news(watch)
+
+
+def follow(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView | None:
+    """Shows the sweep on `output` until it has ended; None if Ctrl-C ended the looking."""
+    try:
+        return _draw(workspace, run_id, output) if draws(output) else _tell(workspace, run_id, output)
+    except KeyboardInterrupt:
+        note(f"\nNot looking any more; sweep {run_id} goes on.", "yellow")
+        note(f"'trainmaster sweep show -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
+        return None
+
+
+def _await_news(watch: Watch) -> None:
+    """Returns when the state has changed, or a moment has passed."""
+    # Not select(): it fails in a program that has more than a thousand files open.
+    poll = select.poll()
+    poll.register(watch.fileno(), select.POLLIN)
+    if poll.poll(_LOOK_SECONDS * 1000):
+        watch.next()
+
+
+def _draw(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView:
+    # The cursor stays visible and no mode is changed: whatever ends this program, the terminal is as it was.
+    drawn = 0
+    for view in looks(workspace, run_id):
+        if view.has_ended:
+            # What stays on the screen is everything, not only what fits.
+            columns = shutil.get_terminal_size().columns - 1
+            lines = whole(view, time.time(), max(_LEAST_WIDTH, columns), _painter(output))
+        else:
+            lines = _fitting(view, output)
+        write(output, redrawn(lines, drawn))
+        drawn = len(lines)
+    return view
+
+
+def _fitting(view: SweepView, output: IO[str]) -> list[str]:
+    columns, rows = shutil.get_terminal_size()
+    width, height = max(_LEAST_WIDTH, columns - 1), max(_LEAST_HEIGHT, rows - 1)
+    return frame(view, time.time(), width, height, _painter(output))
+
+
+def _tell(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView:
+    teller = Teller(output)
+    for view in looks(workspace, run_id):
+        teller.tell(view)
+    for line in ["", *whole(view, time.time(), None, _painter(output))]:
+        write(output, line + "\n")
+    return view
+
+
+class Teller:
+    """Says each piece of news once: a trial that runs or has ended, a note, what the sweep waits for."""
+
+    def __init__(self, output: IO[str]) -> None:
+        self._output = output
+        self._told: set[str] = set()
+        self._ended = 0
+
+    def tell(self, view: SweepView) -> None:
+        """What is new in `view`."""
+        for text in view.warnings:
+            self._once(text, f"note: {text}")
+        if view.waiting_for:
+            self._once(view.waiting_for, view.waiting_for)
+        for trial in view.trials:
+            if _is_news(trial) and f"{trial.number} {trial.has_ended}" not in self._told:
+                self._ended += trial.has_ended
+                line = f"[{self._ended}/{view.total}] {news(view, trial)}"
+                self._once(f"{trial.number} {trial.has_ended}", line)
+
+    def _once(self, key: str, line: str) -> None:
+        if key not in self._told:
+            self._told.add(key)
+            write(self._output, line + "\n")
+
+
+def _is_news(trial: TrialView) -> bool:
+    return trial.has_ended or trial.status == Status.RUNNING
+
+
+def _painter(output: IO[str]) -> Paint:
+    return lambda text, styles: paint(text, styles, output)

@@ -1,0 +1,158 @@
+"""`trainmaster sweep show` and `sweep list`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.describing import style_of, took
+from trainmaster.cli.opening import find_run, list_runs, open_workspace
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.sweep_following import follow, look_at
+from trainmaster.cli.sweep_frame import number, sweep_as_json, whole
+from trainmaster.cli.table import Column, render
+from trainmaster.cli.text import duration, moment
+from trainmaster.errors import UserErrorException
+from trainmaster.records import RunQuery, RunRecord
+from trainmaster.tuning.view import SweepView, counts
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+SWEEP = "hyperdrive"
+"""The type of a sweep's run."""
+
+_COLUMNS = (
+    Column("SWEEP"),
+    Column("EXPERIMENT", flexible=True),
+    Column("STATUS", style=style_of),
+    Column("TRIALS", right=True),
+    Column("METRIC", flexible=True),
+    Column("BEST", right=True, style=lambda text: "bold"),
+    Column("TOOK", right=True),
+    Column("CREATED", right=True),
+)
+
+
+def add_sweep(parser: Parser) -> None:
+    """The argument SWEEP."""
+    parser.add_argument("run", metavar="SWEEP", help="a sweep's id, the beginning of one, 'last', or @N")
+
+
+def show_arguments(parser: Parser) -> None:
+    add_sweep(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="until it has ended, drawn in place")
+    parser.add_argument("-n", "--limit", metavar="N", type=int, help="only the best N trials")
+
+
+def show(options: Options) -> int:
+    """A sweep: how far it is, the best trial so far, and all trials, the best first.
+
+    With -f it is drawn again as it goes on (a line for each piece of news where there is no terminal), and the exit
+    code is that of the sweep: 0, 1 or 3. Ctrl-C ends only the looking. 'trainmaster show' tells more of one trial, and
+    'trainmaster cancel SWEEP' ends a sweep with all its trials.
+
+    JSON: {"id", "status", "metric", "goal", "sampling", "policy", "space", "total", "counts", "seconds_left", "ending",
+    "warnings", "best", "trials": [{"number", "id", "status", "parameters", "best", "last", "reports", "series",
+    "cut_interval", "cut_reason", "error", ...}], ...}; with -f at the end of the sweep.
+
+      trainmaster sweep show -f last
+      trainmaster sweep show last -n 3 --json
+    """
+    if options.limit is not None and options.limit < 1:
+        raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
+    workspace = open_workspace(options.workspace)
+    record = find_sweep(workspace, options.run)
+    if options.follow:
+        return followed(workspace, record.id, options)
+    view = look_at(workspace, record.id)
+    if options.json:
+        say_json(_limited(sweep_as_json(view, time.time()), options.limit))
+        return exits.OK
+    for line in whole(view, time.time(), width_of_terminal(), paint, options.limit):
+        say(line)
+    return exits.OK
+
+
+def followed(workspace: Workspace, run_id: str, options: Options) -> int:
+    """Follows a sweep to its end; the exit code says how that was."""
+    view = follow(workspace, run_id, sys.stderr if options.json else sys.stdout)
+    if view is None:
+        return exits.INTERRUPTED
+    if options.json:
+        say_json(_limited(sweep_as_json(view, time.time()), getattr(options, "limit", None)))
+    return exits.code_of_status(view.status)
+
+
+def find_sweep(workspace: Workspace, given: str) -> RunRecord:
+    """The sweep that is meant: `last` and `@N` count sweeps only, and a trial means its sweep."""
+    if given == "last" or given.startswith("@"):
+        place = 1 if given == "last" else _place(given)
+        found = list_runs(workspace, RunQuery(type=SWEEP, limit=place))
+        if len(found) < place:
+            raise UserErrorException(
+                f"workspace '{workspace.name}' has {len(found) or 'no'} sweeps",
+                hint="'trainmaster sweep list' lists them, 'trainmaster sweep submit FILE' makes one.",
+            )
+        return found[-1]
+    record = find_run(workspace, given)
+    if record.type == SWEEP:
+        return record
+    parent = None if record.parent_id is None else find_run(workspace, record.parent_id)
+    if parent is not None and parent.type == SWEEP:
+        return parent
+    raise UserErrorException(f"run {record.id} is no sweep", hint="'trainmaster sweep list' lists the sweeps.")
+
+
+def _place(given: str) -> int:
+    if not given[1:].isdecimal() or not 1 <= int(given[1:]) <= 1000:
+        raise UserErrorException(f"{given!r} is no sweep", hint="Write @1 for the newest, @2 for the one before, ...")
+    return int(given[1:])
+
+
+def _limited(data: dict[str, Any], limit: int | None) -> dict[str, Any]:
+    return {**data, "trials": data["trials"][:limit]}
+
+
+def listing_arguments(parser: Parser) -> None:
+    parser.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many (default: 20)")
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="only of this experiment")
+
+
+def listing(options: Options) -> int:
+    """List sweeps, newest first. JSON: a list of sweeps, with the keys of 'sweep show --json' but without trials."""
+    if options.limit < 1:
+        raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
+    workspace = open_workspace(options.workspace)
+    records = list_runs(workspace, RunQuery(type=SWEEP, experiment=options.experiment, limit=options.limit))
+    found = [(record, look_at(workspace, record.id)) for record in records]
+    if options.json:
+        say_json([_without_trials(sweep_as_json(view, time.time())) for _, view in found])
+    elif found:
+        now = time.time()
+        for line in render(_COLUMNS, [_row(record, view, now) for record, view in found], width_of_terminal(), paint):
+            say(line)
+    else:
+        note(f"Workspace '{workspace.name}' has no such sweeps. 'trainmaster sweep submit FILE' makes one.")
+    return exits.OK
+
+
+def _without_trials(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != "trials"}
+
+
+def _row(record: RunRecord, view: SweepView, now: float) -> tuple[str, ...]:
+    seconds = took(record, now)
+    return (
+        record.id,
+        record.experiment,
+        str(record.status),
+        f"{counts(view).ended}/{view.total}",
+        view.metric,
+        number(view.best.best) if view.best else "",
+        "" if seconds is None else duration(seconds),
+        moment(record.created_at, now),
+    )
