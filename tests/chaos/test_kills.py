@@ -23,7 +23,7 @@ import pytest
 
 from tests.chaos.wheels import make_wheel
 from trainmaster import ComputeTarget, LocalCompute, Workspace
-from trainmaster.engines.local import read_json
+from trainmaster.engines.plans import read_json
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node import process
 from trainmaster.node.tree import processes_of

@@ -27,7 +27,7 @@ from trainmaster import (
     Workspace,
 )
 from trainmaster.dispatch.attempts import current
-from trainmaster.engines.local import read_json
+from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.node.tree import processes_of
 from trainmaster.run import Run

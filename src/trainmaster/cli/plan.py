@@ -17,12 +17,13 @@ from trainmaster.dispatch.capacity import Request, check_fits, decide
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.dispatch.start import agent_plans
 from trainmaster.dispatch.throw_away import target_for
+from trainmaster.engines import Engine, Nodes, Surroundings, make_engine
 from trainmaster.environments import prefix
 from trainmaster.errors import ComputeTargetException
 from trainmaster.experiment import check_experiment_name, checked_tags
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import THROW_AWAY, JobSpec, load_spec
-from trainmaster.launch import Launch, plan_launch, port_count
+from trainmaster.launch import Launch, agent_count, most_processes, plan_launch, port_count
 from trainmaster.machine import local_target
 from trainmaster.plain import from_plain
 from trainmaster.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
@@ -45,7 +46,7 @@ def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
         "experiment": experiment,
         "tags": labels,
         "workspace": {"path": str(folder.path), "exists": workspace is not None},
-        "target": {"name": target.name, "nodes": target.nodes, **_room(workspace, spec, targets)},
+        "target": {"name": target.name, "nodes": target.nodes, **_room(workspace, spec, targets, folder)},
         "environment": _environment(spec, folder),
         "snapshot": source_as_json(spec.source_directory, folder.path),
         "processes": _processes(spec, experiment, folder, target),
@@ -78,12 +79,19 @@ def _target(targets: dict[str, TargetRecord], spec: JobSpec, folder: WorkspaceFo
     return targets[spec.target]
 
 
-def _room(workspace: Workspace | None, spec: JobSpec, targets: dict[str, TargetRecord]) -> dict[str, Any]:
+def _engine(target: TargetRecord, folder: WorkspaceFolder) -> Engine:
+    return make_engine(target.engine, Surroundings(folder, lambda run_id, event: None))
+
+
+def _room(
+    workspace: Workspace | None, spec: JobSpec, targets: dict[str, TargetRecord], folder: WorkspaceFolder
+) -> dict[str, Any]:
     """Whether the run would start now; if not, what it would wait for. The dispatcher decides by the same rule."""
     active = _active(workspace, spec.target) if workspace else []
     held = {spec.target: {run.id: run.nodes for run in active if run.nodes}}
+    queues = (spec.target,) if _engine(targets[spec.target], folder).queues else ()
     queue = [Request(run.id, spec.target, _node_count(run)) for run in active if not run.nodes]
-    decision = decide([*queue, Request(_RUN_ID, spec.target, spec.node_count)], held, targets)
+    decision = decide([*queue, Request(_RUN_ID, spec.target, spec.node_count)], held, targets, queues)
     reason = decision.reasons.get(_RUN_ID)
     return {"has_room": reason is None, "waiting_for": reason}
 
@@ -133,7 +141,8 @@ def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: 
             target=target.name,
             nodes=tuple(range(spec.node_count)),
         )
-        plans = agent_plans(record, spec, prepared, target, folder, _some_ports(spec))
+        nodes = Nodes(_RUN_ID, folder.run(_RUN_ID), agent_count(spec), target, record.nodes, most_processes(spec))
+        plans = agent_plans(record, spec, prepared, _engine(target, folder).place(nodes), folder, _some_ports(spec))
         processes = [
             (plan["node"], process) for plan in plans for process in (*plan["processes"], *plan.get("ranks", ()))
         ]

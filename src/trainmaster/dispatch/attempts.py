@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatch.outcome import Outcome
-from trainmaster.engines.local import read_json
+from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import RunError, Status
@@ -34,6 +34,8 @@ class FailedAttempt:
     error: RunError
     started_at: float | None
     ended_at: float
+    again: bool = False
+    """Whether it was no fault of the run: it does not count against `max_retries`."""
 
     @property
     def headline(self) -> str:
@@ -57,6 +59,11 @@ def failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
     """Those before the current one, the first of them first."""
     last = current(folder).attempt
     return [_read(replace(folder, attempt=number)) for number in range(1, last)]
+
+
+def counted(folder: RunFolder) -> int:
+    """How many of the earlier attempts count against `max_retries`."""
+    return sum(not failed.again for failed in failed_attempts(folder))
 
 
 def deserves_another(end: Outcome, survivors: bool) -> bool:

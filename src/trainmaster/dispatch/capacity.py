@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.errors import ComputeTargetException
@@ -103,10 +103,12 @@ def decide(
     queue: Sequence[Request],
     held: Mapping[str, Mapping[str, tuple[int, ...]]],
     targets: Mapping[str, TargetRecord],
+    queue_themselves: Collection[str] = (),
 ) -> Decision:
     """Walks the queue in order; the first that does not fit holds back those behind it on the same target.
 
-    `held` is, for each target, run id to the nodes it has.
+    `held` is, for each target, run id to the nodes it has. Targets that `queue_themselves` have a queue behind ours:
+    they get every run at once, up to the number of runs that they are to be given at a time (`max_jobs`).
     """
     starts: dict[str, tuple[int, ...]] = {}
     reasons: dict[str, str] = {}
@@ -118,6 +120,13 @@ def decide(
         target = targets.get(request.target)
         if target is None:
             reasons[request.run_id] = f"waiting for target '{request.target}', which is not there any more"
+            continue
+        if request.target in queue_themselves:
+            most = target.options.get("max_jobs")
+            if not most or len(here) < most:
+                starts[request.run_id] = here[request.run_id] = tuple(range(request.node_count))
+            else:
+                reasons[request.run_id] = f"waiting: '{target.name}' is given {most} runs at a time"
             continue
         free = _free(target.nodes, here.values())
         if request.target not in blocked and len(free) >= request.node_count:

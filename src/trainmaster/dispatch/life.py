@@ -20,11 +20,11 @@ from trainmaster.dispatch.outcome import Outcome, ended_well, outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
-from trainmaster.engines import Engine, Nodes
-from trainmaster.engines.local import read_claim, read_json
+from trainmaster.engines import Ending, Engine, Nodes
+from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, load_spec
-from trainmaster.launch import agent_count, port_count
+from trainmaster.launch import agent_count, most_processes, port_count
 from trainmaster.node import process
 from trainmaster.records import RunError, RunRecord, Status
 
@@ -56,8 +56,7 @@ class Life:
     def __init__(self, record: RunRecord, yard: Yard, sources: Mapping[str, str] | None = None) -> None:
         """`sources` are the submitter's variables for package sources, while they are known."""
         self.run_id = record.id
-        self.doing = ""
-        """A sentence for a run that is not waiting for nodes but not running either."""
+        self._doing = ""
         self._record = record
         self._yard = yard
         self._sources = sources
@@ -72,9 +71,11 @@ class Life:
         """The user wants it to end."""
         self._cancel.set()
 
-    def seen_running(self) -> None:
+    def seen_running(self, at: float | None = None) -> None:
         """The agent says that the script has started."""
-        self._move(Status.RUNNING, expect=(Status.STARTING,))
+        # It may have waited in the engine's own queue.
+        self._move(Status.STARTING, expect=(Status.QUEUED,))
+        self._move(Status.RUNNING, at=at, expect=(Status.STARTING,))
 
     def seen_done(self) -> None:
         """The agent of a node says that only services are left there."""
@@ -108,24 +109,26 @@ class Life:
         """Environment, data, nodes, agents."""
         prepared = await self._or_cancel(self._prepared(spec))
         request = Request(self.run_id, self._record.target, spec.node_count, self._record.seq)
-        self.doing = ""
+        self._doing = ""
         with self._yard.queued(request) as turn:
             if not turn.done():
                 self._move(Status.QUEUED, expect=(Status.NOT_STARTED, Status.PREPARING))
             nodes = await self._or_cancel(turn)
         lay_down(self._folder, self._record)
-        if not self._move(Status.STARTING, nodes=nodes, expect=tuple(_NOT_BEGUN)):
+        first = Status.QUEUED if self._engine.queues else Status.STARTING
+        if not self._move(first, nodes=nodes, expect=tuple(_NOT_BEGUN)):
             raise _Canceled
-        self._start(spec, prepared, self._new_ports(spec))
+        await self._start(spec, prepared, self._new_ports(spec))
 
     def _new_ports(self, spec: JobSpec) -> tuple[int, ...]:
         return self._yard.ports.take(self.run_id, port_count(spec))
 
-    def _start(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
-        target = self._yard.targets()[self._record.target]
+    async def _start(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
+        nodes = self._nodes(spec)
+        place = self._engine.place(nodes)
         used = sum(failed.seconds for failed in attempts.failed_attempts(self._folder))
-        plans = agent_plans(self._record, spec, prepared, target, self._yard.folder, ports, self._folder.attempt, used)
-        self._engine.start(self._nodes(spec), plans, prepared.kit)
+        plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, self._folder.attempt, used)
+        await self._engine.start(nodes, plans, prepared.kit)
 
     async def _take_up(self, spec: JobSpec) -> None:
         """Goes on with a run that an earlier dispatcher had given nodes."""
@@ -139,7 +142,7 @@ class Life:
         if self._cancel.is_set():
             self._claim_what_is_left(spec)
             return
-        was_starting = self._record.status is Status.STARTING
+        was_starting = self._record.status in (Status.QUEUED, Status.STARTING)
         if (self._folder.node(0) / "running.json").exists():
             self.seen_running()
         if None in claimed and was_starting:
@@ -150,12 +153,13 @@ class Life:
     async def _begin_again(self, spec: JobSpec) -> None:
         """The next attempt, on the same nodes and in the same working folder."""
         failed = attempts.failed_attempts(self._folder)[-1]
-        sentence = f"attempt {failed.number} of {spec.max_retries + 1} failed: {failed.headline}"
+        of = "" if failed.again else f" of {spec.max_retries + 1}"
+        sentence = f"attempt {failed.number}{of} failed: {failed.headline}"
         await self._patiently(lambda: self._set_logs_apart(f"{sentence}; starting attempt {self._folder.attempt}"))
         self._move(Status.STARTING, expect=(Status.RUNNING,))
-        self.doing = f"{sentence}; attempt {self._folder.attempt} starts in a moment"
+        self._doing = f"{sentence}; attempt {self._folder.attempt} starts in a moment"
         await self._start_again(spec, None, attempts.pause_seconds(failed, time.time(), _first_pause()))
-        self.doing = ""
+        self._doing = ""
 
     async def _start_again(self, spec: JobSpec, ports: tuple[int, ...] | None, pause: float = 0.0) -> None:
         try:
@@ -165,7 +169,7 @@ class Life:
             self._claim_what_is_left(spec)
             return
         lay_down(self._folder, self._record)
-        self._start(spec, prepared, self._new_ports(spec) if ports is None else ports)
+        await self._start(spec, prepared, self._new_ports(spec) if ports is None else ports)
 
     async def _set_logs_apart(self, sentence: str) -> None:
         failed = replace(self._folder, attempt=self._folder.attempt - 1)
@@ -210,21 +214,18 @@ class Life:
             await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
                 self._claim_what_is_left(spec)
-                self._engine.stop(nodes)
+                await self._engine.stop(nodes)
                 limit = GRACE_SECONDS + _AGENT_PATIENCE_SECONDS
                 await asyncio.wait({gone}, timeout=limit)
             if not gone.done():
                 log.warning("run %s: its agent does not end; killing it", self.run_id)
-                self._engine.kill(nodes)
+                await self._engine.kill(nodes)
             await gone
         finally:
             told.cancel()
             gone.cancel()
 
     async def _gone(self, nodes: Nodes) -> None:
-        claims = [read_claim(self._folder.node(number)) for number in range(nodes.count)]
-        if claims and all(claim and claim.get("cancelled") for claim in claims):
-            return
         waiting: dict[asyncio.Task[Any], int] = {
             asyncio.create_task(self._engine.ended(nodes, n)): n for n in range(nodes.count)
         }
@@ -240,7 +241,7 @@ class Life:
         while waiting:
             if not stopped and (failed or all(map(self._is_served, waiting.values()))):
                 stopped = True
-                self._engine.stop(nodes)
+                await self._engine.stop(nodes)
             self._news.clear()
             news: asyncio.Task[Any] = asyncio.create_task(self._news.wait())
             ended, _ = await asyncio.wait({*waiting, news}, return_when=asyncio.FIRST_COMPLETED)
@@ -261,19 +262,22 @@ class Life:
 
     async def _is_retried(self, spec: JobSpec) -> bool:
         """Whether the attempt that ended is followed by another; then why it failed is kept."""
-        last = self._folder.attempt > spec.max_retries
-        if last or self._cancel.is_set() or self._record.status is Status.FINALIZING:
+        if self._cancel.is_set() or self._record.status is Status.FINALIZING:
+            return False
+        ending = await self._engine.ending(self._nodes(spec))
+        if attempts.counted(self._folder) >= spec.max_retries and not (ending and ending.again):
             return False
         results = await self._results(spec)
-        end = self._outcome(spec, results)
+        end = self._outcome(spec, results, ending)
         survivors = any(result and result.get("survivors") for result in results)
-        if end.error is None or not attempts.deserves_another(end, survivors):
+        last = attempts.counted(self._folder) >= spec.max_retries and not end.again
+        if end.error is None or last or not attempts.deserves_another(end, survivors):
             return False
         await self._yard.bring_in(self.run_id)
         self._keep_processes(spec, results, end)
         self._yard.end_children(self.run_id, Status.FAILED)
         started = _earliest(results)
-        failed = attempts.FailedAttempt(self._folder.attempt, end.error, started, _latest_end(results))
+        failed = attempts.FailedAttempt(self._folder.attempt, end.error, started, _latest_end(results), end.again)
         attempts.note_failure(self._folder, failed)
         self._folder = attempts.current(self._folder)
         # The next attempt may find room again.
@@ -283,11 +287,15 @@ class Life:
     async def _end(self, spec: JobSpec) -> None:
         """Everything the run left is brought in; only then does it get its terminal state."""
         results = await self._results(spec)
+        nodes = self._nodes(spec)
+        ending, facts = await self._engine.ending(nodes), await self._engine.facts(nodes)
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
         upload_error = await after_job(self._record, spec, self._yard)
         files.collect(self._folder)
         await self._yard.bring_in(self.run_id)
-        end = self._outcome(spec, results, upload_error)
+        if facts:
+            self._yard.store.add_properties(self.run_id, facts)
+        end = self._outcome(spec, results, ending, upload_error)
         self._keep_processes(spec, results, end)
         if end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
@@ -302,15 +310,22 @@ class Life:
         folders = [self._folder.node(number) for number in range(nodes.count)]
         results = [with_ranks(read_json(node / "result.json"), node) for node in folders]
         if None in results:
-            await asyncio.to_thread(self._engine.sweep, nodes)
+            await self._engine.sweep(nodes)
         started = _earliest(results)
         if started is not None:
-            self._move(Status.RUNNING, at=started, expect=(Status.STARTING,))
+            self.seen_running(at=started)
         return results
 
-    def _outcome(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], upload_error: str = "") -> Outcome:
+    def _outcome(
+        self,
+        spec: JobSpec,
+        results: Sequence[Mapping[str, Any] | None],
+        ending: Ending | None,
+        upload_error: str = "",
+    ) -> Outcome:
         return outcome(
             results,
+            ending=ending,
             cancel_requested=self._cancel.is_set(),
             time_limit=spec.max_run_duration_seconds,
             disk_full=self._disk_full,
@@ -344,10 +359,32 @@ class Life:
         return self._yard.engine(self._record.target)
 
     def _nodes(self, spec: JobSpec) -> Nodes:
-        return Nodes(self.run_id, self._folder, agent_count(spec))
+        return Nodes(
+            run_id=self.run_id,
+            folder=self._folder,
+            count=agent_count(spec),
+            target=self._yard.target(self._record.target),
+            numbers=self._record.nodes,
+            processes_per_node=most_processes(spec),
+            seconds=spec.max_run_duration_seconds,
+        )
+
+    @property
+    def doing(self) -> str:
+        """A sentence for a run that is not waiting for nodes of ours but not running either."""
+        if self._doing or not self._record.nodes or self._record.status not in (Status.QUEUED, Status.STARTING):
+            return self._doing
+        return self._waits_in_engine()
+
+    def _waits_in_engine(self) -> str:
+        try:
+            spec = load_spec(self._record.spec)
+            return self._engine.waiting_for(self._nodes(spec))
+        except AzureMLException:
+            return ""
 
     def _say_preparing(self, sentence: str) -> None:
-        self.doing = sentence
+        self._doing = sentence
         self._move(Status.PREPARING, expect=(Status.NOT_STARTED,))
 
     def _move(self, to: Status, **changes: Any) -> bool:
@@ -385,7 +422,7 @@ class Life:
                 if isinstance(error, OSError) and error.errno in _HOPELESS:
                     raise
                 log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
-                self.doing = f"waiting to write the end of the run: {error}"
+                self._doing = f"waiting to write the end of the run: {error}"
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, 30.0)
 

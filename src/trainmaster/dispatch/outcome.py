@@ -10,10 +10,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.dispatch.hangs import early_ends, hang_error, is_early, named
+from trainmaster.engines import Ending
 from trainmaster.node import cause
 from trainmaster.records import RunError, Status
 
 _ALSO_NAMED = 4
+_STOPPED = frozenset({"NodeAgentLost", "NodeStopped", "ScriptKilled", "LauncherFailed"})
 _MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 
 
@@ -24,6 +26,8 @@ class Outcome:
     status: Status
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
+    again: bool = False
+    """Whether it is to be tried again however often it was: its nodes were taken away."""
 
 
 def outcome(
@@ -35,10 +39,12 @@ def outcome(
     upload_error: str = "",
     own_packages: bool = False,
     services: Collection[int] = (),
+    ending: Ending | None = None,
 ) -> Outcome:
     """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one).
 
-    `services` are the nodes that had only services, which are ended by us when the others are done.
+    `services` are the nodes that had only services, which are ended by us when the others are done. `ending` is what
+    the engine knows: where the processes were ended from outside, it counts more than what they could see of it.
     """
     warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
     numbers = sorted(range(len(results)), key=lambda number: _when_failed(results[number]))
@@ -46,12 +52,19 @@ def outcome(
         if number in services and _was_stopped(results[number]):
             continue
         found = _failure(number, results, cancel_requested, time_limit)
+        if found is not None and ending is not None and not cancel_requested and _from_outside(found.error):
+            return Outcome(ending.status, ending.error, warnings, again=ending.again)
         if found is not None:
             return Outcome(found.status, _explained(found.error, disk_full, own_packages), warnings)
     if upload_error:
         message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
         return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
     return Outcome(Status.COMPLETED, None, warnings)
+
+
+def _from_outside(error: RunError | None) -> bool:
+    """Whether nothing in the run itself need have been wrong: its processes were stopped, or just went."""
+    return error is not None and error.code in _STOPPED
 
 
 def ended_well(result: Mapping[str, Any] | None) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.local import read_json
+from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.node import cause
 from trainmaster.node.tail import tail

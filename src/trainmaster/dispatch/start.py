@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,14 +11,14 @@ from typing import Any
 from trainmaster.client import dispatcher_command
 from trainmaster.datastores.staging import DataPlan
 from trainmaster.dispatch.preparing import Preparation
+from trainmaster.engines import Place
 from trainmaster.environments.containers import Container, Mount, engine_variables, find_engine
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, agent_count, plan_launch
-from trainmaster.machine import cpus, node_gpus
 from trainmaster.plain import to_plain
-from trainmaster.records import RunRecord, TargetRecord
+from trainmaster.records import RunRecord
 
 GRACE_SECONDS = 10.0
 
@@ -35,7 +34,7 @@ def agent_plans(
     record: RunRecord,
     spec: JobSpec,
     prepared: Preparation,
-    target: TargetRecord,
+    place: Place,
     workspace: WorkspaceFolder,
     ports: tuple[int, ...],
     attempt: int = 1,
@@ -50,13 +49,15 @@ def agent_plans(
         python=prepared.prefix.python,
         environment_variables=prepared.prefix.variables,
         run_variables=run_variables(record, spec, prepared, workspace, attempt),
-        gpus=tuple(node_gpus(target, node) for node in record.nodes),
-        hosts=("127.0.0.1",) * spec.node_count,
-        cpus=cpus(),
+        gpus=place.gpus,
+        hosts=place.hosts,
+        cpus=place.cpus,
         ports=ports,
         node_folder=str(folder.node(0)),
         kit=prepared.kit,
-        rank_python=sys.executable,
+        rank_python=place.python,
+        mpi_options=place.mpi_options,
+        mpi_inherits=place.mpi_inherits,
         container=container_of(prepared, folder) if spec.environment.container else None,
     )
     layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
@@ -64,6 +65,9 @@ def agent_plans(
     lays_out = attempt == 1 or not folder.code.exists()
     limit = spec.max_run_duration_seconds
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
+    notify = None
+    if place.reaches_dispatcher:
+        notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
     plans = []
     agents = agent_count(spec)
     for plan in plan_launch(spec, launch):
@@ -82,10 +86,8 @@ def agent_plans(
                 "grace_seconds": GRACE_SECONDS,
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
-                "notify": {
-                    "socket": str(workspace.socket),
-                    "dispatcher": [*dispatcher_command(workspace), "--if-needed"],
-                },
+                "notify": notify,
+                **({"hosts": place.hosts_file} if place.hosts_file else {}),
             }
         )
     return plans

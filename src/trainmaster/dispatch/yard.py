@@ -18,8 +18,7 @@ from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.secrets import Secrets
 from trainmaster.dispatch.sweeps.life import SweepLife, is_sweep
 from trainmaster.dispatch.throw_away import target_again
-from trainmaster.engines import Engine
-from trainmaster.engines.local import LocalEngine
+from trainmaster.engines import Engine, Surroundings, make_engine
 from trainmaster.errors import AzureMLException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import THROW_AWAY, load_spec
@@ -43,7 +42,7 @@ class Yard:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
-        self._engine = LocalEngine()
+        self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}
         self._sweeps: dict[str, SweepLife] = {}
         self._working = 0
@@ -73,7 +72,18 @@ class Yard:
 
     def engine(self, target: str) -> Engine:
         """The engine of a target."""
-        return self._engine
+        return self.engine_named(self.target(target).engine)
+
+    def engine_named(self, name: str) -> Engine:
+        """One of each kind, made when it is first needed."""
+        if name not in self._engines:
+            self._engines[name] = make_engine(name, Surroundings(self.folder, self.heard_from_agent))
+        return self._engines[name]
+
+    def target(self, name: str) -> TargetRecord:
+        """A target; for one that is not there any more, this machine."""
+        local = local_target()
+        return local if name == local.name else self.targets().get(name) or local
 
     def targets(self) -> dict[str, TargetRecord]:
         """Name to target; `local` is always there, as large as this machine."""
@@ -204,13 +214,22 @@ class Yard:
             return
         # In the order they were submitted: a run whose environment took long to build keeps its place.
         waiting = sorted((request for request, _ in self._queue.values()), key=lambda each: each.seq)
-        decision = decide(waiting, self._held, self.targets())
+        targets = self.targets()
+        queue_themselves = {name for name in {each.target for each in waiting} & set(targets) if self._queues(name)}
+        decision = decide(waiting, self._held, targets, queue_themselves)
         self._reasons = dict(decision.reasons)
         for run_id, nodes in decision.starts.items():
             request, future = self._queue.pop(run_id)
             self._held.setdefault(request.target, {})[run_id] = nodes
             if not future.done():
                 future.set_result(nodes)
+
+    def _queues(self, target: str) -> bool:
+        try:
+            return self.engine(target).queues
+        except AzureMLException:
+            # An engine that is not installed any more: its runs will hear of it when they start.
+            return True
 
     def targets_changed(self) -> None:
         """A target was made larger, smaller or removed."""
@@ -285,6 +304,8 @@ class Yard:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for engine in self._engines.values():
+            await engine.close()
 
 
 def news(record: RunRecord) -> dict[str, Any]:

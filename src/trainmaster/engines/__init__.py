@@ -1,5 +1,6 @@
 """Engines: how nodes are had. Each offers the same small interface."""
 
-from trainmaster.engines.engine import Engine, Nodes
+from trainmaster.engines.engine import Ending, Engine, Nodes, Place, Surroundings
+from trainmaster.engines.known import make_engine
 
-__all__ = ["Engine", "Nodes"]
+__all__ = ["Ending", "Engine", "Nodes", "Place", "Surroundings", "make_engine"]

@@ -1,41 +1,108 @@
-"""What an engine does for the dispatcher."""
+"""What an engine does for the dispatcher (docs/engines.md)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainmaster.folders import RunFolder
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.records import RunError, Status, TargetRecord
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What an engine is made with."""
+
+    folder: WorkspaceFolder
+    heard: Callable[[str, str], None]
+    """`heard(run_id, "running")`, `heard(run_id, "done")`: what agents that cannot reach the dispatcher would tell."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """The nodes of one run: what an engine needs to start, find, stop and clean up after it."""
+    """The nodes of one attempt of a run: what an engine needs to start, find, stop and clean up after it."""
 
     run_id: str
     folder: RunFolder
     count: int
+    """How many of its nodes have an agent: all, or the first one only, where mpirun reaches the others."""
+    target: TargetRecord
+    numbers: tuple[int, ...]
+    """Which nodes of the target it has, in the order of its own nodes."""
+    processes_per_node: int = 1
+    seconds: int | None = None
+    """How long the run may take, where it says so."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a launch plan has to know of the nodes. Texts may be tokens (`node/fill.py`) that are filled in there."""
+
+    hosts: tuple[str, ...]
+    """For each node, the name or address under which the others reach it."""
+    gpus: tuple[tuple[str, ...], ...]
+    """For each node, its GPUs."""
+    cpus: int
+    """Of one node's machine; 0 if that is not known."""
+    python: str
+    """The Python for the agent and our small programs, on the nodes."""
+    mpi_options: tuple[str, ...] = ()
+    """By which mpirun reaches the other nodes."""
+    mpi_inherits: tuple[str, ...] = ()
+    """The variables of the agent that mpirun needs there: how their names begin."""
+    hosts_file: str = ""
+    """Where the names for the tokens are found, once there are nodes; empty if there are no tokens."""
+    reaches_dispatcher: bool = True
+    """Whether agents can tell the dispatcher themselves. If not, the engine looks at their files, and tells."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an engine says that its nodes ended, where the agents cannot know or can no longer say."""
+
+    status: Status
+    error: RunError | None = None
+    again: bool = False
+    """Whether it is no fault of the run, so that the next attempt follows whatever `max_retries` says."""
 
 
 class Engine(Protocol):
     """Starts the node agents of a run, all or none, and tells when they are gone.
 
     The agents' files (plan, claim, result) are the truth; an engine only brings agents to life and watches them. All
-    of it works for a run started by an earlier dispatcher.
+    of it works for a run started by an earlier dispatcher, and may be done twice.
     """
 
-    def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        """Starts an agent for every plan. Starting twice is harmless: the claim decides."""
+    queues: bool
+    """Whether runs wait for nodes in a queue of the engine's own. Then ours holds none back for lack of nodes."""
+
+    def place(self, nodes: Nodes) -> Place:
+        """What the plans of this run are made with. Nothing is started, and nobody asked."""
+
+    async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        """Starts an agent for every plan, or has it queued. Starting twice is harmless: the claim decides."""
 
     async def ended(self, nodes: Nodes, number: int) -> None:
-        """Returns when the agent of node `number` does not live."""
+        """Returns when the agent of node `number` does not live and all it wrote is in the run's folder."""
 
-    def stop(self, nodes: Nodes) -> None:
+    async def stop(self, nodes: Nodes) -> None:
         """Asks the agents to end their processes (they know the grace time). Those that have ended are no matter."""
 
-    def kill(self, nodes: Nodes) -> None:
+    async def kill(self, nodes: Nodes) -> None:
         """Ends agents that do not answer, at once; what they leave is for `sweep`."""
 
-    def sweep(self, nodes: Nodes) -> None:
+    async def sweep(self, nodes: Nodes) -> None:
         """Ends every process of the run that is still there, after its agents are gone."""
+
+    def waiting_for(self, nodes: Nodes) -> str:
+        """A sentence while its agents are not there yet; else empty."""
+
+    async def ending(self, nodes: Nodes) -> Ending | None:
+        """Why its nodes were taken away, if that is known; asked after the agents are gone."""
+
+    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+        """What is worth keeping with the run after its end, by names that begin with the engine's."""
+
+    async def close(self) -> None:
+        """The dispatcher ends; agents go on."""

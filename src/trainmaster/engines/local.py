@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import Nodes
+from trainmaster.engines.engine import Ending, Nodes, Place
+from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
+from trainmaster.machine import cpus, node_gpus
 from trainmaster.node import process, tree
 
 
 class LocalEngine:
     """Starts agents detached, so that they outlive the dispatcher, and watches them through pidfds."""
 
+    queues = False
+
     def __init__(self) -> None:
         self._spawned: dict[Path, int] = {}
 
-    def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        for plan in plans:
-            folder = nodes.folder.node(plan["node"])
-            folder.mkdir(parents=True, exist_ok=True)
-            if "ranks" in plan:
-                _write(folder / "ranks.json", {"version": 1, "ranks": plan["ranks"]})
-            _write(folder / "plan.json", plan)
+    def place(self, nodes: Nodes) -> Place:
+        """Parts of this machine."""
+        return Place(
+            hosts=("127.0.0.1",) * len(nodes.numbers),
+            gpus=tuple(node_gpus(nodes.target, number) for number in nodes.numbers),
+            cpus=cpus(),
+            python=sys.executable,
+        )
+
+    async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
             self._spawned[folder] = _spawn_agent(folder, kit)
@@ -45,10 +52,10 @@ class LocalEngine:
         if claim is not None and claim["pid"] != spawned and _lives(claim):
             await pid_ended(claim["pid"])
 
-    def stop(self, nodes: Nodes) -> None:
+    async def stop(self, nodes: Nodes) -> None:
         self._signal(nodes, signal.SIGTERM)
 
-    def kill(self, nodes: Nodes) -> None:
+    async def kill(self, nodes: Nodes) -> None:
         self._signal(nodes, signal.SIGKILL)
 
     def _signal(self, nodes: Nodes, number: signal.Signals) -> None:
@@ -61,24 +68,22 @@ class LocalEngine:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
 
-    def sweep(self, nodes: Nodes) -> None:
+    async def sweep(self, nodes: Nodes) -> None:
         for number in range(nodes.count):
             claim = read_claim(nodes.folder.node(number)) or {}
-            tree.sweep(nodes.run_id, claim.get("cgroup"), ())
+            await asyncio.to_thread(tree.sweep, nodes.run_id, claim.get("cgroup"), ())
 
+    def waiting_for(self, nodes: Nodes) -> str:
+        return ""
 
-def read_claim(folder: Path) -> dict[str, Any] | None:
-    """Who carries out the plan of this node, if anybody does yet."""
-    return read_json(folder / "agent.json")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in `path`; none if there is no such file or it is not one of ours."""
-    try:
-        data = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
+    async def ending(self, nodes: Nodes) -> Ending | None:
         return None
-    return data if isinstance(data, dict) else None
+
+    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+        return {}
+
+    async def close(self) -> None:
+        """Agents need nobody."""
 
 
 def _lives(claim: dict[str, Any]) -> bool:
@@ -123,9 +128,3 @@ async def pid_ended(pid: int) -> None:
         os.close(handle)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-
-
-def _write(path: Path, data: dict[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(data))
-    temporary.rename(path)

@@ -23,10 +23,11 @@ def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     ranks = tuple(_rank(spec, launch, rank) for rank in range(world_size(spec)))
     launcher = ProcessPlan(
         rank=0,
-        argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_OPTIONS, *_rank_command(launch)),
+        argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_OPTIONS, *launch.mpi_options, *_rank_command(launch)),
         env={**_launcher_variables(spec, launch), **_AS_ROOT},
         cwd=launch.code_folder,
         log=f"{launch.node_folder}/mpirun.log",
+        inherits=tuple(launch.mpi_inherits),
     )
     return (NodePlan(0, (launcher,), ranks),)
 

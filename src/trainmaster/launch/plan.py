@@ -38,6 +38,10 @@ class Launch:
     """Where the job side of Trainmaster lies."""
     rank_python: str = "python3"
     """The Python for our own small programs beside the script."""
+    mpi_options: Sequence[str] = ()
+    """By which mpirun reaches the other nodes."""
+    mpi_inherits: Sequence[str] = ()
+    """How the names of the variables begin that mpirun has to have from its agent."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class ProcessPlan:
     log: str
     service: bool = False
     """Whether it never ends by itself: it is ended when the others have ended well."""
+    inherits: tuple[str, ...] = ()
+    """It also gets those variables of its agent whose names begin so."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,17 @@ def port_count(spec: JobSpec) -> int:
     if spec.distribution.kind == "parameter_server":
         return spec.distribution.worker_count + spec.distribution.parameter_server_count
     return 0 if spec.distribution.kind == "single" else 1
+
+
+def most_processes(spec: JobSpec) -> int:
+    """The most processes of the script on one node."""
+    if spec.distribution.kind == "mpi":
+        return spec.distribution.process_count_per_node
+    if spec.distribution.kind == "torch":
+        return (spec.distribution.process_count or spec.node_count) // spec.node_count
+    if spec.distribution.kind == "parameter_server":
+        return -(-(spec.distribution.worker_count + spec.distribution.parameter_server_count) // spec.node_count)
+    return 1
 
 
 def agent_count(spec: JobSpec) -> int:

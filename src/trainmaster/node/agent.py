@@ -134,7 +134,8 @@ class Agent(object):
 
     def _environment(self, process):
         """The variables of the plan, and the two by which the process is found wherever it hides."""
-        environment = dict(process.env)
+        inherited = {name: value for name, value in os.environ.items() if name.startswith(process.inherits)}
+        environment = dict(inherited, **process.env)
         environment["TRAINMASTER_RUN_ID"] = self._plan.run_id
         environment["TRAINMASTER_AGENT"] = "{}/{}".format(self._plan.run_id, self._plan.node)
         return environment

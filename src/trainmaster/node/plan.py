@@ -2,7 +2,7 @@
 
 import os
 
-from trainmaster.node import jsonfile
+from trainmaster.node import fill, jsonfile
 
 VERSION = 1
 
@@ -21,6 +21,8 @@ class Process(object):
         self.cwd = _text(data, "cwd", place)
         self.log = _text(data, "log", place)
         self.service = bool(data.get("service"))
+        # It also gets those of the agent's own variables whose names begin so.
+        self.inherits = tuple(_texts(data, "inherits", place)) if "inherits" in data else ()
         if not self.argv or not self.argv[0]:
             raise PlanError("{}.argv names no program".format(place))
 
@@ -62,7 +64,7 @@ class Plan(object):
 def read(path):
     """The plan in the file `path`. Raises PlanError."""
     try:
-        return Plan(jsonfile.read(path))
+        return Plan(fill.filled(jsonfile.read(path)))
     except OSError as error:
         raise PlanError("it cannot be read: {}".format(error.strerror)) from None
     except ValueError as error:

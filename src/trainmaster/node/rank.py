@@ -20,11 +20,11 @@ _HOLD_SECONDS = 60.0
 
 def main(path):
     """Starts the process of this rank and returns its exit code, as a shell would tell it."""
-    from trainmaster.node import cgroup, jsonfile, ranks, spawn
+    from trainmaster.node import cgroup, fill, jsonfile, ranks, spawn
     from trainmaster.node.plan import Process
 
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
-    plan = Process(jsonfile.read(path)["ranks"][number], "ranks[{}]".format(number))
+    plan = Process(fill.filled(jsonfile.read(path))["ranks"][number], "ranks[{}]".format(number))
     environment = dict(plan.env)
     environment.update(_launcher_variables())
     group = cgroup.own()

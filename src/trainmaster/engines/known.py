@@ -1,0 +1,38 @@
+"""Which engines there are: ours, and those of other packages by their entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from trainmaster.engines.engine import Engine, Surroundings
+from trainmaster.errors import ComputeTargetException
+
+GROUP = "trainmaster.engines"
+
+Maker = Callable[[Surroundings], Engine]
+
+
+def make_engine(name: str, surroundings: Surroundings) -> Engine:
+    """The engine of this name, for one workspace."""
+    if name == "local":
+        from trainmaster.engines.local import LocalEngine
+
+        return LocalEngine()
+    return _maker_elsewhere(name)(surroundings)
+
+
+def _maker_elsewhere(name: str) -> Maker:
+    from importlib.metadata import entry_points
+
+    found = list(entry_points(group=GROUP, name=name))
+    if not found:
+        known = sorted({"local", *(point.name for point in entry_points(group=GROUP))})
+        raise ComputeTargetException(
+            f"there is no engine '{name}'",
+            hint=f"Known: {', '.join(known)}. Others come with a package that has an entry point in '{GROUP}'.",
+        )
+    try:
+        return cast(Maker, found[0].load())
+    except Exception as error:
+        raise ComputeTargetException(f"engine '{name}' cannot be loaded", cause=f"{found[0].value}: {error}") from error

@@ -1,0 +1,43 @@
+"""The files by which agents know what to do, and by which others know how it went."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Nodes
+
+
+def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
+    """`plan.json` for the agent of every node and, under a launcher, `ranks.json` for its ranks."""
+    for plan in plans:
+        folder = nodes.folder.node(plan["node"])
+        folder.mkdir(parents=True, exist_ok=True)
+        if "ranks" in plan:
+            hosts = {"hosts": plan["hosts"]} if "hosts" in plan else {}
+            write_json(folder / "ranks.json", {"version": 1, **hosts, "ranks": plan["ranks"]})
+        write_json(folder / "plan.json", plan)
+
+
+def read_claim(folder: Path) -> dict[str, Any] | None:
+    """Who carries out the plan of this node, if anybody does yet."""
+    return read_json(folder / "agent.json")
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in `path`; none if there is no such file or it is not one of ours."""
+    try:
+        data = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Writes an object; whoever reads finds the old one or the new one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(data))
+    temporary.rename(path)
