@@ -31,7 +31,7 @@ SSHD = "/usr/sbin/sshd"
 PACKAGE = "openssh-server"
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# Runs as the first process of a host. Its folder is covered by one of the mounts, so it is had under another name first.
+# Runs as the first process of a host. A mount covers its folder, so it is had under another name first.
 _INIT = """
 set -e
 mount --make-rprivate /
