@@ -43,6 +43,7 @@ _HOMES = {
     "Dataset": "trainmaster.datasets",
     "DatasetConsumptionConfig": "trainmaster.datasets",
     "OutputFileDatasetConfig": "trainmaster.datasets",
+    "Model": "trainmaster.models",
     "BanditPolicy": "trainmaster.tuning",
     "BayesianParameterSampling": "trainmaster.tuning",
     "GridParameterSampling": "trainmaster.tuning",
@@ -64,6 +65,13 @@ _HOMES = {
     "quniform": "trainmaster.tuning",
     "randint": "trainmaster.tuning",
     "uniform": "trainmaster.tuning",
+}
+
+# In a job these are had from its kit.
+_HOMES_IN_JOBS = {
+    "Run": "trainmaster.runtime",
+    "Dataset": "trainmaster.runtime.datasets",
+    "Model": "trainmaster.runtime.models",
 }
 
 __all__ = sorted(_HOMES)
@@ -98,6 +106,7 @@ if TYPE_CHECKING:
     from trainmaster.estimators import TensorflowConfiguration as TensorflowConfiguration
     from trainmaster.experiment import Experiment as Experiment
     from trainmaster.keyvault import Keyvault as Keyvault
+    from trainmaster.models import Model as Model
     from trainmaster.run import Run as Run
     from trainmaster.run import ScriptRun as ScriptRun
     from trainmaster.tuning import BanditPolicy as BanditPolicy
@@ -129,8 +138,8 @@ def _load(name):
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError("module 'trainmaster' has no attribute {!r}".format(name))
-    if name in ("Run", "Dataset") and "TRAINMASTER_RUN_ID" in os.environ:
-        home = "trainmaster.runtime" if name == "Run" else "trainmaster.runtime.datasets"
+    if name in _HOMES_IN_JOBS and "TRAINMASTER_RUN_ID" in os.environ:
+        home = _HOMES_IN_JOBS[name]
     else:
         _find_full_package()
     __import__(home)

@@ -1,6 +1,6 @@
 """What v1 could do and this release cannot yet.
 
-The classes and functions of sweeps, models and services can be imported from here; whoever uses one is told in which
+The classes of models and services can be imported from here; whoever uses one is told in which
 release it comes. Which ones is said in `runtime/later.py`, since jobs know them too.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from trainmaster.runtime.later import LATER, later, refusal
+from trainmaster.runtime.later import LATER, later
 
 
 def __getattr__(name: str) -> Any:
@@ -16,11 +16,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = globals()[name] = later(name)
     return value
-
-
-def register_model() -> NoReturn:
-    """Models have a release of their own."""
-    raise refusal("run.register_model", *LATER["Model"])
 
 
 def connections(method: str) -> NoReturn:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster import not_yet, run_files
+from trainmaster import run_files
 from trainmaster.details import run_details
 from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled, tag_names
@@ -27,6 +27,7 @@ from trainmaster.runtime.recorder import Recorder
 
 if TYPE_CHECKING:
     from trainmaster.environments.definition import Environment
+    from trainmaster.models import Model
     from trainmaster.workspace import Workspace
 
 _PAGE = 100
@@ -502,7 +503,7 @@ class Run(Recorder):
         environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
         return environment
 
-    # Secrets, and what later releases bring
+    # Models and secrets
 
     def register_model(
         self,
@@ -518,9 +519,27 @@ class Run(Recorder):
         sample_output_dataset: Any = None,
         resource_configuration: Any = None,
         **kwargs: Any,
-    ) -> Any:
-        """Not in this release."""
-        not_yet.register_model()
+    ) -> Model:
+        """Keeps files of the run as the next version of a model: a file, a folder, or all whose names begin so.
+
+        Without `model_path` the name of the model is the path.
+        """
+        from trainmaster.models.of_run import register_of_run
+
+        return register_of_run(
+            self,
+            model_name,
+            model_path,
+            tags=tags,
+            properties=properties,
+            description=description,
+            datasets=datasets,
+            framework=model_framework,
+            framework_version=model_framework_version,
+            sample_input=sample_input_dataset,
+            sample_output=sample_output_dataset,
+            resources=resource_configuration,
+        )
 
     def get_secret(self, name: str) -> str | None:
         """A secret of the workspace; None, with a warning, for a name that it does not have."""

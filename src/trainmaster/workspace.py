@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trainmaster.environments.definition import Environment
     from trainmaster.experiment import Experiment
     from trainmaster.keyvault import Keyvault
+    from trainmaster.models import Model
     from trainmaster.run import Run
 
 T = TypeVar("T")
@@ -365,9 +366,11 @@ class Workspace:
         return Named(Dataset.get_all(self))
 
     @property
-    def models(self) -> Named[Any]:
-        """Name to registered model: none before the release that brings models."""
-        return Named()
+    def models(self) -> Named[Model]:
+        """Name to registered model, each in its newest version."""
+        from trainmaster.models import Model
+
+        return Named({model.name: model for model in Model.list(self, latest=True)})
 
     @property
     def images(self) -> Named[Any]:

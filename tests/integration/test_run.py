@@ -211,13 +211,6 @@ def test_environment_of_a_run_serves_another(launch, shared, project):
     ended(run)
 
 
-def test_what_comes_later_says_so(launch):
-    run = launch("")
-    with pytest.raises(NotImplementedError, match="models arrive in Trainmaster"):
-        run.register_model("m", "outputs/model.pkl")
-    ended(run)
-
-
 def test_mlflow_gets_a_database_of_its_own(shared):
     import sqlite3
 

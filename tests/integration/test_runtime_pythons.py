@@ -88,6 +88,10 @@ from azureml.core.model import Model as SameModel
 from azureml.core.workspace import Workspace as SameWorkspace
 from azureml.data import FileDataset, OutputFileDatasetConfig, TabularDataset
 from azureml.telemetry import set_diagnostics_collection
+from azureml.train.dnn import PyTorch
+from azureml.train.hyperdrive import HyperDriveConfig, choice
+from azureml.train.hyperdrive.policy import BanditPolicy
+import azureml.train.hyperdrive.runconfig
 assert Dataset is SameDataset and Model is SameModel and Workspace is SameWorkspace
 assert not isinstance(run, Workspace) and azureml.core.model.Model is Model
 set_diagnostics_collection(send_diagnostics=True)
@@ -95,9 +99,14 @@ for use, kind, words in (
     (lambda: Workspace("a", "b", "c"), AzureMLException, "Workspace cannot be used in this job"),
     (lambda: Workspace.from_config(), AzureMLException, "Workspace.from_config cannot be used"),
     (lambda: MsiAuthentication(), AzureMLException, "trainmaster-azureml"),
-    (lambda: Model.get_model_path("m"), NotImplementedError, "models arrive in Trainmaster"),
-    (lambda: Model(None), NotImplementedError, "models arrive in Trainmaster"),
+    (lambda: Model.get_model_path("m"), AzureMLException, "there is no model 'm' here"),
+    (lambda: Model(None), AzureMLException, "by its name or its id"),
+    (lambda: Model(None, "m"), AzureMLException, "TRAINMASTER_SOCKET is not set"),
     (lambda: Webservice(None), NotImplementedError, "services arrive in Trainmaster"),
+    (lambda: choice(1, 2), AzureMLException, "azureml.train.hyperdrive.choice cannot be used in this job"),
+    (lambda: BanditPolicy(slack_factor=0.1), AzureMLException, "BanditPolicy cannot be used in this job"),
+    (lambda: azureml.train.hyperdrive.runconfig.HyperDriveConfig(), AzureMLException, "cannot be used in this job"),
+    (lambda: PyTorch("."), AzureMLException, "PyTorch cannot be used in this job"),
     (lambda: run.experiment.workspace.datastores, AttributeError, "only its names, not 'datastores'"),
     (lambda: run.experiment.submit, AttributeError, "only its names, not 'submit'"),
 ):

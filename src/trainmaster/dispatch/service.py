@@ -15,6 +15,7 @@ from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.credentials import opened, sealed
 from trainmaster.dispatch.datasets import Datasets, save_inputs
+from trainmaster.dispatch.models import Models
 from trainmaster.dispatch.sweeps import Sweeps
 from trainmaster.dispatch.throw_away import target_for
 from trainmaster.dispatch.yard import Yard
@@ -54,6 +55,7 @@ class Service:
         self._yard = yard
         self._store = yard.store
         self._datasets = Datasets(yard.store)
+        self._models = Models(yard)
         self._sweeps = Sweeps(yard, lambda record: self._accepted(_checked(record)))
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
@@ -104,6 +106,7 @@ class Service:
             "datasets.update": self._datasets.update,
             "datasets.delete": self._datasets.delete,
             "datasets.locate": self._datasets.locate,
+            **self._models.operations(),
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,
             "sweeps.view": self._sweeps.view,

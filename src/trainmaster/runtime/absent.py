@@ -8,6 +8,11 @@ import types
 
 from trainmaster.runtime.later import LATER, later
 
+_SWEEPS = "HyperDriveConfig HyperDriveRun HyperDriveRunConfig PrimaryMetricGoal"
+_SAMPLING = "BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling"
+_POLICIES = "BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy"
+_EXPRESSIONS = "choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform"
+
 # v1's modules that scripts import in jobs, and that are not files of the kit. Where trainmaster-azureml is installed in
 # the job's environment, its modules are found before these.
 STANDINS = {
@@ -24,8 +29,7 @@ STANDINS = {
     "azureml.core.experiment": "Experiment",
     "azureml.core.image": "ContainerImage Image",
     "azureml.core.keyvault": "Keyvault",
-    "azureml.core.model": "InferenceConfig Model",
-    "azureml.core.resource_configuration": "ResourceConfiguration",
+    "azureml.core.model": "InferenceConfig ModelPackage",
     "azureml.core.runconfig": "MpiConfiguration PyTorchConfiguration RunConfiguration TensorflowConfiguration",
     "azureml.core.script_run": "ScriptRun",
     "azureml.core.script_run_config": "ScriptRunConfig",
@@ -35,6 +39,16 @@ STANDINS = {
     "azureml.data.datapath": "DataPath",
     "azureml.data.dataset_consumption_config": "DatasetConsumptionConfig",
     "azureml.data.output_dataset_config": "OutputFileDatasetConfig",
+    "azureml.train": "",
+    "azureml.train.dnn": "Chainer Gloo Mpi Nccl ParameterServer PyTorch TensorFlow",
+    "azureml.train.estimator": "Estimator Gloo Mpi Nccl ParameterServer",
+    "azureml.train.hyperdrive": " ".join((_SWEEPS, _SAMPLING, _POLICIES, _EXPRESSIONS)),
+    "azureml.train.hyperdrive.parameter_expressions": _EXPRESSIONS,
+    "azureml.train.hyperdrive.policy": _POLICIES,
+    "azureml.train.hyperdrive.run": "HyperDriveRun PrimaryMetricGoal",
+    "azureml.train.hyperdrive.runconfig": "HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal",
+    "azureml.train.hyperdrive.sampling": _SAMPLING,
+    "azureml.train.sklearn": "SKLearn",
 }
 
 
@@ -59,7 +73,8 @@ class OthersFinder:
             _extend(".".join(parts[: length + 1]))
         spec = PathFinder.find_spec(name, sys.modules[parent].__path__)
         if spec is None and name in STANDINS:
-            return ModuleSpec(name, StandInLoader)  # type: ignore[arg-type]
+            is_package = any(other.startswith(name + ".") for other in STANDINS)
+            return ModuleSpec(name, StandInLoader, is_package=is_package)  # type: ignore[arg-type]
         if spec is None and name.startswith(("azureml.core.", "azureml.train.", "azureml.data.")):
             raise ModuleNotFoundError(_message(name), name=name)
         return spec

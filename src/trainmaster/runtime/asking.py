@@ -15,7 +15,7 @@ _ANSWER_SECONDS = 60.0
 _NOBODY = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE)
 
 
-def ask(op, args, what, hint):
+def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
     """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
     path = os.environ.get("TRAINMASTER_SOCKET", "")
     if not path:
@@ -28,7 +28,7 @@ def ask(op, args, what, hint):
     deadline = time.time() + _PATIENCE_SECONDS
     while True:
         try:
-            return _answer(path, request)
+            return _answer(path, request, seconds)
         except OSError as error:
             failure = error
         if failure.errno not in _NOBODY or time.time() > deadline:
@@ -40,10 +40,10 @@ def ask(op, args, what, hint):
         time.sleep(_PAUSE_SECONDS)
 
 
-def _answer(path, request):
+def _answer(path, request, seconds):
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.settimeout(_ANSWER_SECONDS)
+        connection.settimeout(seconds)
         connection.connect(path)
         connection.sendall(json.dumps(request).encode("ascii") + b"\n")
         with connection.makefile("rb") as reader:

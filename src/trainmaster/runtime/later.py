@@ -3,37 +3,10 @@
 They can be imported, named in annotations and asked for with isinstance; whoever uses one is told.
 """
 
-_SWEEPS = ("0.2", "sweeps", "Until then submit one run for each set of parameters.")
-_MODELS = ("0.3", "models", "Until then the files of a run can be had with run.download_file(name).")
 _SERVICES = ("0.3", "services", "Until then load the files of the run in a program of your own.")
 
 LATER = {
-    "HyperDriveConfig": _SWEEPS,
-    "HyperDriveRunConfig": _SWEEPS,
-    "HyperDriveRun": _SWEEPS,
-    "PrimaryMetricGoal": _SWEEPS,
-    "HyperParameterSampling": _SWEEPS,
-    "RandomParameterSampling": _SWEEPS,
-    "GridParameterSampling": _SWEEPS,
-    "BayesianParameterSampling": _SWEEPS,
-    "EarlyTerminationPolicy": _SWEEPS,
-    "BanditPolicy": _SWEEPS,
-    "MedianStoppingPolicy": _SWEEPS,
-    "TruncationSelectionPolicy": _SWEEPS,
-    "NoTerminationPolicy": _SWEEPS,
-    "choice": _SWEEPS,
-    "randint": _SWEEPS,
-    "uniform": _SWEEPS,
-    "quniform": _SWEEPS,
-    "loguniform": _SWEEPS,
-    "qloguniform": _SWEEPS,
-    "normal": _SWEEPS,
-    "qnormal": _SWEEPS,
-    "lognormal": _SWEEPS,
-    "qlognormal": _SWEEPS,
-    "Model": _MODELS,
-    "ModelPackage": _MODELS,
-    "ResourceConfiguration": _MODELS,
+    "ModelPackage": _SERVICES,
     "InferenceConfig": _SERVICES,
     "Image": _SERVICES,
     "ContainerImage": _SERVICES,

@@ -241,6 +241,31 @@ class JobRun(Run):
 
         return output_datasets()
 
+    def register_model(
+        self,
+        model_name,
+        model_path=None,
+        tags=None,
+        properties=None,
+        model_framework=None,
+        model_framework_version=None,
+        description=None,
+        datasets=None,
+        sample_input_dataset=None,
+        sample_output_dataset=None,
+        resource_configuration=None,
+        **kwargs,
+    ):
+        """Keeps files of the run (uploaded, or in outputs/) as the next version of a model, while the job goes on."""
+        from trainmaster.runtime.models import described, kept
+
+        said = described(
+            model_name, tags, properties, description, datasets, model_framework, model_framework_version,
+            sample_input_dataset, sample_output_dataset, resource_configuration,
+        )  # fmt: skip
+        path = os.fspath(model_name if model_path is None else model_path)
+        return kept(self.experiment.workspace, dict(said, run_id=self.id), path, of_run=True)
+
     def child_run(self, name=None, run_id=None, outputs=None):
         """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""
         from trainmaster.runtime.child import ChildRun
@@ -363,7 +388,6 @@ def _refusal(method, instead):
 
 
 _OUTSIDE = "Use it on the run that submit() returned, outside of the job."
-_NOT_YET = "This version of Trainmaster does not have it."
 
 for _method, _instead in (
     ("wait_for_completion", "A job cannot wait for itself. " + _OUTSIDE),
@@ -374,6 +398,5 @@ for _method, _instead in (
     ("restore_snapshot", "The snapshot is the working folder of the job. " + _OUTSIDE),
     ("take_snapshot", "Use run.upload_folder() to keep a folder with the run."),
     ("submit_child", "Submit it outside of the job, or use run.child_run() to log in groups."),
-    ("register_model", _NOT_YET + " Write the model to ./outputs: it is kept with the run."),
 ):
     setattr(JobRun, _method, _refusal(_method, _instead))

@@ -7,9 +7,9 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from blake3 import blake3
 
@@ -36,6 +36,15 @@ class Stored(NamedTuple):
     executable: bool
 
 
+class Hashing(NamedTuple):
+    """How contents are named, and when one that is there is taken for what its name says."""
+
+    new: Callable[..., Any]
+    """Makes a hash of bytes, as those of `hashlib` are."""
+    is_there: Callable[[str, str, int], bool]
+    """Of the folder of blobs, a digest and a size."""
+
+
 def blob_path(blobs: str, digest: str) -> str:
     """Where the content with this digest lies."""
     return f"{blobs}/{digest[:2]}/{digest}"
@@ -49,7 +58,7 @@ def has_blob(blobs: str, digest: str, size: int) -> bool:
         return False
 
 
-def store_file(blobs: str, path: bytes) -> Stored:
+def store_file(blobs: str, path: bytes, hashing: Hashing | None = None) -> Stored:
     """Hash the file and keep its content; what is hashed is what is kept, also while somebody writes to the file."""
     try:
         descriptor = os.open(path, _OPEN_FILE)
@@ -60,7 +69,7 @@ def store_file(blobs: str, path: bytes) -> Stored:
             raise SourceChangedError from None
         raise unreadable(path, error) from None
     try:
-        return _store_open(blobs, path, descriptor)
+        return _store_open(blobs, path, descriptor, hashing or _OF_SNAPSHOTS)
     except OSError as error:
         raise SnapshotException(
             f"Cannot copy {os.fsdecode(path)} into the workspace",
@@ -81,15 +90,18 @@ def unreadable(path: bytes, error: OSError) -> SnapshotException:
     )
 
 
-def _store_open(blobs: str, path: bytes, descriptor: int) -> Stored:
+_OF_SNAPSHOTS = Hashing(blake3, has_blob)
+
+
+def _store_open(blobs: str, path: bytes, descriptor: int, hashing: Hashing) -> Stored:
     for _ in range(_ATTEMPTS):
         before = os.fstat(descriptor)
         if not stat.S_ISREG(before.st_mode):
             raise SourceChangedError
         if before.st_size <= _WHOLE:
-            digest = _store_whole(blobs, descriptor, before.st_size)
+            digest = _store_whole(blobs, descriptor, before.st_size, hashing)
         else:
-            digest = _store_in_pieces(blobs, descriptor, before.st_size)
+            digest = _store_in_pieces(blobs, descriptor, before.st_size, hashing)
         if digest is not None and sign(os.fstat(descriptor)) == sign(before):
             return Stored(digest, sign(before), bool(before.st_mode & stat.S_IXUSR))
     raise SnapshotException(
@@ -99,26 +111,27 @@ def _store_open(blobs: str, path: bytes, descriptor: int) -> Stored:
     )
 
 
-def _store_whole(blobs: str, descriptor: int, size: int) -> str | None:
+def _store_whole(blobs: str, descriptor: int, size: int, hashing: Hashing) -> str | None:
     content = os.pread(descriptor, size + 1, 0)
     if len(content) != size:
         return None
-    digest = blake3(content).hexdigest()
-    if not has_blob(blobs, digest, size):
+    digest: str = hashing.new(content).hexdigest()
+    if not hashing.is_there(blobs, digest, size):
         with _new_file(blobs) as temporary:
             _write_all(temporary.descriptor, content)
             temporary.move_to(blob_path(blobs, digest))
     return digest
 
 
-def _store_in_pieces(blobs: str, descriptor: int, size: int) -> str | None:
+def _store_in_pieces(blobs: str, descriptor: int, size: int, hashing: Hashing) -> str | None:
     # A large file that was only touched is there already: reading it twice costs less than writing it once.
-    hasher = blake3()
+    hasher = hashing.new()
     for piece in _pieces(descriptor, size):
         hasher.update(piece)
-    if has_blob(blobs, hasher.hexdigest(), size):
-        return hasher.hexdigest()
-    hasher = blake3()
+    digest: str = hasher.hexdigest()
+    if hashing.is_there(blobs, digest, size):
+        return digest
+    hasher = hashing.new()
     copied = 0
     with _new_file(blobs) as temporary:
         for piece in _pieces(descriptor, size):
@@ -127,8 +140,9 @@ def _store_in_pieces(blobs: str, descriptor: int, size: int) -> str | None:
             copied += len(piece)
         if copied != size:
             return None
-        temporary.move_to(blob_path(blobs, hasher.hexdigest()))
-    return hasher.hexdigest()
+        digest = hasher.hexdigest()
+        temporary.move_to(blob_path(blobs, digest))
+    return digest
 
 
 def _pieces(descriptor: int, size: int) -> Iterator[bytes]:

@@ -112,8 +112,7 @@ metrics = run.get_metrics()
 assert metrics["lines"] == 3, metrics
 run.download_file(name="outputs/kept.txt", output_file_path="kept.txt")
 assert open("kept.txt").read() == "3"
-try:
-    model = run.register_model(model_name="numbers", model_path="outputs/kept.txt")
-except NotImplementedError as error:
-    print("not yet:", error)
+model = run.register_model(model_name="numbers", model_path="outputs/kept.txt")
+print(model.name, model.id, model.version, sep="\t")
+assert open(ws.models["numbers"].download("model")).read() == "3"
 print("DONE")

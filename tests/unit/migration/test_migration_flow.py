@@ -57,9 +57,9 @@ def test_names_are_followed(tmp_path: Path, line: str, names: list[str]) -> None
         ("from azureml.train.dnn import PyTorch\nPyTorch('.', framework_version='1.4')", (2, "PyTorch", "works")),
         ("from azureml.train.dnn import PyTorch\nPyTorch('.', **settings)", (2, "PyTorch", "works")),
         ("from azureml.train.dnn import PyTorch\nPyTorch('.', nothing=1)", (2, "PyTorch(nothing=)", "absent")),
-        ("from azureml.core import Run\nRun.get_context().register_model('a')", (2, "Run.register_model", "absent")),
+        ("from azureml.core import Run\nRun.get_context().register_model('a')", (2, "Run.register_model", "works")),
         ("from azureml.core import Run\nRun.get_context().log('a', 1)", (2, "Run.log", "works")),
-        ("from azureml.core import Model\nModel.register(ws)", (2, "Model.register", "absent")),
+        ("from azureml.core import Model\nModel.register(ws)", (2, "Model.register", "works")),
         ("from azureml.pipeline.core import Pipeline", (1, "azureml.pipeline.core.Pipeline", "absent")),
         (
             "from azureml.core import Environment\nEnvironment.from_dockerfile('a', 'b')",

@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = names(
         "trainmaster.datasets": "Dataset",
         "trainmaster.compute": "ComputeTarget",
         "trainmaster.keyvault": "Keyvault",
-        "trainmaster.not_yet": "Image Model Webservice",
+        "trainmaster.models": "Model",
+        "trainmaster.not_yet": "Image Webservice",
     },
 )

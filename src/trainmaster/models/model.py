@@ -1,0 +1,553 @@
+"""Model: one version of a registered model."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import ModelNotFoundException, WebserviceException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.models.contents import Contents, Manifest, copied
+from trainmaster.models.references import References
+from trainmaster.models.registering import draft, register
+from trainmaster.models.sources import files_at
+from trainmaster.plain import from_plain, to_plain
+from trainmaster.records import ModelQuery, ModelRecord
+from trainmaster.runtime.model_rules import (
+    Framework,
+    as_filter,
+    check_name,
+    checked_labels,
+    checked_version,
+    label_names,
+    split_id,
+)
+from trainmaster.runtime.resource_configuration import ResourceConfiguration, as_plain, of_plain
+
+if TYPE_CHECKING:
+    from trainmaster.run import Run
+    from trainmaster.workspace import Workspace
+
+
+class Model:
+    """A registered model: by its name (the newest version unless one is given), or by its id `name:version`.
+
+    >>> model = Model.register(ws, "outputs/model.pkl", "mnist")      # doctest: +SKIP
+    >>> Model(ws, "mnist").download("here")                           # doctest: +SKIP
+    'here/model.pkl'
+    """
+
+    Framework = Framework
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        name: str | None = None,
+        id: str | None = None,
+        tags: Any = None,
+        properties: Any = None,
+        version: int | str | None = None,
+        run_id: str | None = None,
+        model_framework: str | None = None,
+        expand: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        self.workspace = workspace
+        record = kwargs.get("_record")
+        if record is None:
+            record = _find(workspace, name, id, version, tags, properties, run_id, model_framework)
+        self._record: ModelRecord = record
+
+    @staticmethod
+    def register(
+        workspace: Workspace,
+        model_path: str | os.PathLike[str],
+        model_name: str,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        datasets: Sequence[tuple[str, Any]] | None = None,
+        model_framework: str | None = None,
+        model_framework_version: str | None = None,
+        child_paths: Sequence[str] | None = None,
+        sample_input_dataset: Any = None,
+        sample_output_dataset: Any = None,
+        resource_configuration: ResourceConfiguration | None = None,
+    ) -> Model:
+        """Keeps a file or a folder as the next version of `model_name`; with `child_paths` only parts of the folder."""
+        references = References()
+        said = draft(
+            references,
+            model_name,
+            tags=tags,
+            properties=properties,
+            description=description,
+            datasets=datasets,
+            framework=model_framework,
+            framework_version=model_framework_version,
+            sample_input=sample_input_dataset,
+            sample_output=sample_output_dataset,
+            resources=resource_configuration,
+        )
+        record = register(workspace, files_at(model_path, child_paths), said, references)
+        return Model(workspace, _record=record)
+
+    @staticmethod
+    def list(
+        workspace: Workspace,
+        name: str | None = None,
+        tags: Any = None,
+        properties: Any = None,
+        run_id: str | None = None,
+        latest: bool = False,
+        dataset_id: str | None = None,
+        expand: bool = True,
+        page_count: int = 255,
+        model_framework: str | None = None,
+    ) -> builtins.list[Model]:
+        """The models for which all of it is true, newest first; with `latest` only the newest of each name.
+
+        Tags and properties are asked for as `["key", ["key2", "value"]]`.
+        """
+        query = ModelQuery(
+            name=name,
+            run_id=run_id,
+            framework=model_framework,
+            dataset_id=dataset_id,
+            tags=as_filter(tags, "tags"),
+            properties=as_filter(properties, "properties"),
+            latest=bool(latest),
+        )
+        return [Model(workspace, _record=record) for record in _matching(workspace, query)]
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._record.name
+
+    @property
+    def version(self) -> int:
+        """The version of the name: 1, 2, 3, ..."""
+        return self._record.version
+
+    @property
+    def id(self) -> str:
+        """`name:version`."""
+        return f"{self.name}:{self.version}"
+
+    @property
+    def url(self) -> str:
+        """Its address, in v1's form."""
+        return f"aml://asset/{self.id}"
+
+    @property
+    def description(self) -> str:
+        """What was written about it."""
+        return self._record.description
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Its labels."""
+        return dict(self._record.tags)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Pairs that never change."""
+        return dict(self._record.properties)
+
+    @property
+    def created_time(self) -> datetime:
+        """When it was registered."""
+        return datetime.fromtimestamp(self._record.created_at, UTC)
+
+    @property
+    def modified_time(self) -> datetime:
+        """When its labels, description or facts were changed last."""
+        return datetime.fromtimestamp(self._record.modified_at, UTC)
+
+    @property
+    def created_by(self) -> str:
+        """Who registered it."""
+        return self._record.created_by
+
+    @property
+    def model_framework(self) -> str | None:
+        """What it was made with."""
+        return self._record.framework or None
+
+    @property
+    def model_framework_version(self) -> str | None:
+        """In which version."""
+        return self._record.framework_version or None
+
+    @property
+    def mime_type(self) -> str:
+        """v1's kind of contents."""
+        return "application/x-tar" if self.unpack else "application/octet-stream"
+
+    @property
+    def unpack(self) -> bool:
+        """Whether it is a folder."""
+        return any("/" in file.path for file in self.manifest().files)
+
+    @property
+    def resource_configuration(self) -> ResourceConfiguration | None:
+        """What a service of it needs."""
+        found: ResourceConfiguration | None = of_plain(self._record.resources)
+        return found
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What programs found out about it, by name: its inputs and outputs, how well a conversion agrees; ours."""
+        return dict(self._record.facts)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Keeps facts, each any JSON by a name; one that is there is replaced."""
+        self._relabel(facts=json.loads(json.dumps(dict(facts))))
+
+    # Where it comes from
+
+    @property
+    def run_id(self) -> str | None:
+        """The run whose files it is."""
+        return self._record.run_id or None
+
+    @property
+    def experiment_name(self) -> str | None:
+        """The experiment of that run."""
+        return self._record.experiment or None
+
+    @property
+    def run(self) -> Run | None:
+        """The run whose files it is."""
+        from trainmaster.run import Run
+
+        return Run.get(self.workspace, self._record.run_id) if self._record.run_id else None
+
+    @property
+    def lineage(self) -> dict[str, Any]:
+        """What the run was made of: `snapshot_id`, `environment` (its digest), `data`, `datasets`; ours."""
+        return dict(self._record.lineage)
+
+    @property
+    def datasets(self) -> dict[str, builtins.list[Any]]:
+        """Purpose to the datasets that were used for it."""
+        from trainmaster.datasets import Dataset
+
+        found: dict[str, builtins.list[Any]] = {}
+        for use in self._record.datasets:
+            found.setdefault(use.purpose, []).append(Dataset.get_by_id(self.workspace, use.dataset_id))
+        return found
+
+    @property
+    def sample_input_dataset(self) -> Any:
+        """A dataset that shows what goes in."""
+        return self._sample(self._record.sample_input)
+
+    @property
+    def sample_output_dataset(self) -> Any:
+        """A dataset that shows what comes out."""
+        return self._sample(self._record.sample_output)
+
+    def _sample(self, dataset_id: str) -> Any:
+        from trainmaster.datasets import Dataset
+
+        return Dataset.get_by_id(self.workspace, dataset_id) if dataset_id else None
+
+    # Its files
+
+    @property
+    def entry(self) -> str:
+        """The name of the file or folder that was registered."""
+        return self._record.entry
+
+    def manifest(self) -> Manifest:
+        """The list of its files with their digests (SHA-256)."""
+        return self._contents.manifest(self._record.manifest)
+
+    @property
+    def manifest_path(self) -> str:
+        """Where that list lies, as JSON: for a service, which checks its model with `runtime/model_files.py`."""
+        return str(self._contents.list_path(self._record.manifest))
+
+    def materialised_folder(self) -> Path:
+        """A folder with the entry and nothing else, in the workspace; its files are read-only."""
+        return self._contents.materialise(self.name, self.version, self._record.manifest)
+
+    @property
+    def path(self) -> str:
+        """The file or folder itself, in the workspace; read-only."""
+        return str(self.materialised_folder() / self.entry)
+
+    def download(
+        self, target_dir: str | os.PathLike[str] = ".", exist_ok: bool = False, exists_ok: bool | None = None
+    ) -> str:
+        """Copies it into a folder and returns the path of the copy."""
+        target = Path(target_dir) / self.entry
+        if target.exists() and not (exist_ok if exists_ok is None else exists_ok):
+            raise WebserviceException(
+                f"{target} is there already", hint="Give exist_ok=True to write over it, or another target_dir."
+            )
+        try:
+            self._contents.copy_to(Path(target_dir), self.manifest(), copied)
+        except OSError as error:
+            raise WebserviceException(f"model {self.id} cannot be copied to {target_dir}", cause=str(error)) from None
+        return str(target)
+
+    def verify(self) -> None:
+        """Reads all its files and raises WebserviceException if one is not what was registered."""
+        place = self._contents.place_of(self.name, self.version)
+        damages = self._contents.damages(self._record.manifest, place)
+        if damages:
+            raise WebserviceException(
+                f"model {self.id} is damaged",
+                cause="\n".join(damages[:20]),
+                hint="Register it again from where its files came from: that replaces damaged contents. "
+                f"If only files of {place} are, remove that folder; it is made again.",
+            )
+
+    def get_sas_urls(self) -> dict[str, str]:
+        """Name of each file to its address: files of this machine."""
+        folder = self.materialised_folder()
+        return {file.path: (folder / file.path).as_uri() for file in self.manifest().files}
+
+    @staticmethod
+    def get_model_path(model_name: str, version: int | None = None, _workspace: Workspace | None = None) -> str:
+        """Where a model's file or folder lies: in a service, a job, or `_workspace`; else `model_name` as a path."""
+        from trainmaster.runtime.models import find_path
+
+        def of_workspace(name: str, wanted: int | None) -> str:
+            assert _workspace is not None
+            return Model(_workspace, name, version=wanted).path
+
+        found: str = find_path(model_name, version, of_workspace if _workspace is not None else None)
+        return found
+
+    # Labels
+
+    def update(
+        self,
+        tags: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        sample_input_dataset: Any = None,
+        sample_output_dataset: Any = None,
+        resource_configuration: ResourceConfiguration | None = None,
+    ) -> None:
+        """Sets what is given; `tags` takes the place of all tags."""
+        references = References()
+        changes: dict[str, Any] = {
+            "tags": None if tags is None else checked_labels(tags, "tags"),
+            "description": None if description is None else str(description),
+            "sample_input": references.sample(sample_input_dataset) or None,
+            "sample_output": references.sample(sample_output_dataset) or None,
+            "resources": as_plain(resource_configuration) or None,
+        }
+        given = {key: value for key, value in changes.items() if value is not None}
+        self._change("models.update", changes=given, datasets=references.plain())
+
+    def update_tags_properties(
+        self,
+        add_tags: Mapping[str, Any] | None = None,
+        remove_tags: str | Sequence[str] | None = None,
+        add_properties: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Adds and drops tags and adds properties, all or nothing."""
+        self._relabel(
+            add_tags=checked_labels(add_tags, "tags"),
+            remove_tags=label_names(remove_tags),
+            add_properties=checked_labels(add_properties, "properties"),
+        )
+
+    def add_tags(self, tags: Mapping[str, Any]) -> None:
+        """Adds labels."""
+        self.update_tags_properties(add_tags=tags)
+
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
+        """Drops labels by their keys."""
+        self.update_tags_properties(remove_tags=tags)
+
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
+        """Adds pairs that never change."""
+        self.update_tags_properties(add_properties=properties)
+
+    def add_dataset_references(self, datasets: Sequence[tuple[str, Any]]) -> None:
+        """Adds datasets, each with what it was used for: `[("training", dataset)]`."""
+        references = References()
+        uses = [to_plain(use) for use in references.uses(datasets)]
+        self._change("models.refer", datasets=references.plain(), uses=uses)
+
+    def delete(self) -> None:
+        """Removes it with its contents; refused while a service has it. Its version is never given again."""
+        self.workspace._call("models.delete", name=self.name, version=self.version)
+
+    # As plain data
+
+    def serialize(self) -> dict[str, Any]:
+        """What it is, as a dict with v1's keys."""
+        resources = self.resource_configuration
+        return {
+            "createdTime": self.created_time.isoformat(),
+            "modifiedTime": self.modified_time.isoformat(),
+            "createdBy": self.created_by,
+            "description": self.description,
+            "experimentName": self.experiment_name,
+            "framework": self.model_framework,
+            "frameworkVersion": self.model_framework_version,
+            "id": self.id,
+            "name": self.name,
+            "properties": self.properties,
+            "resourceRequirements": resources.serialize() if resources else None,
+            "runId": self.run_id,
+            "sampleInputDatasetId": self._record.sample_input or None,
+            "sampleOutputDatasetId": self._record.sample_output or None,
+            "tags": self.tags,
+            "url": self.url,
+            "version": self.version,
+        }
+
+    @staticmethod
+    def deserialize(workspace: Workspace, model_payload: Mapping[str, Any]) -> Model:
+        """The model of the workspace that `serialize` described."""
+        return Model(workspace, id=str(model_payload["id"]))
+
+    # Services
+
+    @staticmethod
+    def deploy(
+        workspace: Workspace,
+        name: str,
+        models: builtins.list[Any],
+        inference_config: Any = None,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+        show_output: bool = False,
+    ) -> Any:
+        """Makes a scoring service of models."""
+        serving = import_module("trainmaster.serving.deploying")
+        return serving.deploy(
+            workspace,
+            name,
+            models,
+            inference_config,
+            deployment_config,
+            deployment_target,
+            overwrite=overwrite,
+            show_output=show_output,
+        )
+
+    @staticmethod
+    def package(
+        workspace: Workspace,
+        models: builtins.list[Any],
+        inference_config: Any = None,
+        generate_dockerfile: bool = False,
+        image_name: str | None = None,
+        image_label: str | None = None,
+    ) -> Any:
+        """Writes models and their scoring script as a folder that runs anywhere."""
+        serving = import_module("trainmaster.serving.packaging")
+        return serving.package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
+
+    @staticmethod
+    def profile(
+        workspace: Workspace,
+        profile_name: str,
+        models: builtins.list[Any],
+        inference_config: Any,
+        input_dataset: Any,
+        cpu: float | None = None,
+        memory_in_gb: float | None = None,
+        description: str | None = None,
+    ) -> Any:
+        """Measures what a service of models needs."""
+        serving = import_module("trainmaster.serving.profiling")
+        return serving.profile(
+            workspace, profile_name, models, inference_config, input_dataset, cpu, memory_in_gb, description
+        )
+
+    @staticmethod
+    def print_configuration(
+        models: builtins.list[Any], inference_config: Any, deployment_config: Any, deployment_target: Any
+    ) -> None:
+        """Prints what `deploy` would be given."""
+        shown = {
+            "models": [each.id if isinstance(each, Model) else str(each) for each in models],
+            "inference configuration": inference_config,
+            "deployment configuration": deployment_config,
+            "deployment target": getattr(deployment_target, "name", deployment_target),
+        }
+        for what, value in shown.items():
+            print(f"{what}: {_settings(value)}")
+
+    def _relabel(self, **changes: Any) -> None:
+        self._change("models.relabel", **changes)
+
+    def _change(self, op: str, **changes: Any) -> None:
+        answer = self.workspace._call(op, name=self.name, version=self.version, **changes)
+        self._record = from_plain(ModelRecord, answer)
+
+    @property
+    def _contents(self) -> Contents:
+        return Contents(WorkspaceFolder(self.workspace.path).models)
+
+    def __repr__(self) -> str:
+        return (
+            f"Model(workspace={self.workspace!r}, name={self.name}, id={self.id}, version={self.version}, "
+            f"tags={self.tags}, properties={self.properties})"
+        )
+
+
+def _find(
+    workspace: Workspace,
+    name: str | None,
+    id: str | None,
+    version: int | str | None,
+    tags: Any,
+    properties: Any,
+    run_id: str | None,
+    framework: str | None,
+) -> ModelRecord:
+    """The newest model for which all of it is true."""
+    wanted = checked_version(version)
+    if id is not None:
+        name, of_id = split_id(id)
+        if wanted not in (None, of_id):
+            raise ModelNotFoundException(f"ModelNotFound: model {id} is not version {wanted}")
+        wanted = of_id
+    if name is None:
+        raise WebserviceException("a model is found by its name or its id: neither was given")
+    narrowed = ModelQuery(
+        check_name(name),
+        wanted,
+        run_id,
+        framework,
+        tags=as_filter(tags, "tags"),
+        properties=as_filter(properties, "properties"),
+    )
+    found = _matching(workspace, narrowed)
+    if found:
+        return max(found, key=lambda record: record.version)
+    # Says what there is instead; where there is a model of that name and version, the rest was not true.
+    workspace._call("models.get", name=name, version=wanted)
+    raise ModelNotFoundException(f"ModelNotFound: no version of model '{name}' has all that was asked for")
+
+
+def _matching(workspace: Workspace, query: ModelQuery) -> builtins.list[ModelRecord]:
+    return [from_plain(ModelRecord, each) for each in workspace._call("models.list", query=to_plain(query))]
+
+
+def _settings(value: Any) -> str:
+    try:
+        known = {key: each for key, each in vars(value).items() if each is not None and not key.startswith("_")}
+    except TypeError:
+        return str(value)
+    return ", ".join(f"{key}={each}" for key, each in known.items()) or type(value).__name__

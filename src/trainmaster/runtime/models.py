@@ -1,0 +1,352 @@
+"""Models from inside a job or a service: where one lies, registering one, and what there is."""
+
+import os
+
+from trainmaster.errors import ModelNotFoundException, RunEnvironmentException, WebserviceException
+from trainmaster.runtime.asking import ask
+from trainmaster.runtime.identity import new_id
+from trainmaster.runtime.model_places import as_path, in_service
+from trainmaster.runtime.model_rules import (
+    Framework,
+    as_filter,
+    check_name,
+    checked_framework,
+    checked_labels,
+    checked_version,
+    label_names,
+    split_id,
+)
+from trainmaster.runtime.resource_configuration import as_plain
+
+# Gigabytes are copied and hashed before the answer.
+_REGISTER_SECONDS = 3600.0
+
+
+def find_path(name, version=None, of_workspace=None):
+    """Where a model lies: in a service, in the workspace of the job (or by `of_workspace`), else `name` as a path."""
+    if not isinstance(name, str) or not name:
+        raise WebserviceException("{!r} cannot be the name of a model".format(str(name)[:60]))
+    version = checked_version(version)
+    found = in_service(name, version)
+    if found is not None:
+        return found
+    if of_workspace is None and not os.environ.get("TRAINMASTER_SOCKET"):
+        return as_path(name)
+    try:
+        return (of_workspace or _located)(name, version)
+    except ModelNotFoundException as missing:
+        return as_path(name, missing)
+
+
+def _located(name, version):
+    return _ask("models.locate", name=name, version=version)["path"]
+
+
+class _ModelType(type):
+    """Lets `Model.deploy` and its like be had where the full Trainmaster is installed in the job's environment."""
+
+    def __getattr__(cls, name):
+        if name not in ("deploy", "package", "profile", "print_configuration", "deserialize"):
+            raise AttributeError(name)
+        from trainmaster.runtime.full import full_package
+
+        return getattr(full_package("Model.{}".format(name)).Model, name)
+
+
+class Model(metaclass=_ModelType):
+    """A registered model, as a job sees it.
+
+    >>> path = Model.get_model_path("mnist")  # doctest: +SKIP
+    """
+
+    Framework = Framework
+
+    def __init__(
+        self,
+        workspace,
+        name=None,
+        id=None,
+        tags=None,
+        properties=None,
+        version=None,
+        run_id=None,
+        model_framework=None,
+        expand=True,
+        **kwargs,
+    ):
+        self.workspace = workspace
+        self._record = kwargs.get("_record") or _find(name, id, version, tags, properties, run_id, model_framework)
+
+    @staticmethod
+    def get_model_path(model_name, version=None, _workspace=None):
+        """Where a model's file or folder lies, in a service or in a job; else `model_name` as a path."""
+        return find_path(model_name, version)
+
+    @staticmethod
+    def register(
+        workspace,
+        model_path,
+        model_name,
+        tags=None,
+        properties=None,
+        description=None,
+        datasets=None,
+        model_framework=None,
+        model_framework_version=None,
+        child_paths=None,
+        sample_input_dataset=None,
+        sample_output_dataset=None,
+        resource_configuration=None,
+    ):
+        """Keeps a file or a folder as the next version of `model_name`."""
+        said = described(
+            model_name, tags, properties, description, datasets, model_framework, model_framework_version,
+            sample_input_dataset, sample_output_dataset, resource_configuration,
+        )  # fmt: skip
+        path = os.path.abspath(os.fspath(model_path))
+        return kept(workspace, said, path, child_paths=child_paths)
+
+    @staticmethod
+    def list(
+        workspace,
+        name=None,
+        tags=None,
+        properties=None,
+        run_id=None,
+        latest=False,
+        dataset_id=None,
+        expand=True,
+        page_count=255,
+        model_framework=None,
+    ):
+        """The models for which all of it is true, newest first; with `latest` only the newest of each name."""
+        query = {
+            "name": name,
+            "run_id": run_id,
+            "framework": model_framework,
+            "dataset_id": dataset_id,
+            "tags": as_filter(tags, "tags"),
+            "properties": as_filter(properties, "properties"),
+            "latest": bool(latest),
+        }
+        return [Model(workspace, _record=record) for record in _ask("models.list", query=query)]
+
+    @property
+    def name(self):
+        """Its name."""
+        return self._record["name"]
+
+    @property
+    def version(self):
+        """The version of the name."""
+        return self._record["version"]
+
+    @property
+    def id(self):
+        """`name:version`."""
+        return "{}:{}".format(self.name, self.version)
+
+    @property
+    def url(self):
+        """Its address, in v1's form."""
+        return "aml://asset/" + self.id
+
+    @property
+    def description(self):
+        """What was written about it."""
+        return self._record["description"]
+
+    @property
+    def tags(self):
+        """Its labels."""
+        return dict(self._record["tags"])
+
+    @property
+    def properties(self):
+        """Pairs that never change."""
+        return dict(self._record["properties"])
+
+    @property
+    def facts(self):
+        """What programs found out about it."""
+        return dict(self._record["facts"])
+
+    @property
+    def run_id(self):
+        """The run whose files it is."""
+        return self._record["run_id"] or None
+
+    @property
+    def experiment_name(self):
+        """The experiment of that run."""
+        return self._record["experiment"] or None
+
+    @property
+    def model_framework(self):
+        """What it was made with."""
+        return self._record["framework"] or None
+
+    @property
+    def model_framework_version(self):
+        """In which version."""
+        return self._record["framework_version"] or None
+
+    @property
+    def path(self):
+        """The file or folder itself, in the workspace; read-only."""
+        return _located(self.name, self.version)
+
+    def download(self, target_dir=".", exist_ok=False, exists_ok=None):
+        """Copies it into a folder and returns the path of the copy."""
+        from trainmaster.runtime.files import copy_out, walk_files
+
+        source = self.path
+        target = os.path.join(os.fspath(target_dir), os.path.basename(source))
+        if os.path.exists(target) and not (exist_ok if exists_ok is None else exists_ok):
+            raise WebserviceException(
+                "{} is there already".format(target), hint="Give exist_ok=True to write over it, or another target_dir."
+            )
+        for each in walk_files(source) if os.path.isdir(source) else [source]:
+            copy_out(each, os.path.normpath(os.path.join(target, os.path.relpath(each, source))))
+        return target
+
+    def add_tags(self, tags):
+        """Adds labels."""
+        self.update_tags_properties(add_tags=tags)
+
+    def remove_tags(self, tags):
+        """Drops labels by their keys."""
+        self.update_tags_properties(remove_tags=tags)
+
+    def add_properties(self, properties):
+        """Adds pairs that never change."""
+        self.update_tags_properties(add_properties=properties)
+
+    def update_tags_properties(self, add_tags=None, remove_tags=None, add_properties=None):
+        """Adds and drops tags and adds properties, all or nothing."""
+        self._change(
+            "models.relabel",
+            add_tags=checked_labels(add_tags, "tags"),
+            remove_tags=label_names(remove_tags),
+            add_properties=checked_labels(add_properties, "properties"),
+        )
+
+    def add_facts(self, facts):
+        """Keeps facts, each any JSON by a name; one that is there is replaced."""
+        self._change("models.relabel", facts=dict(facts))
+
+    def update(
+        self,
+        tags=None,
+        description=None,
+        sample_input_dataset=None,
+        sample_output_dataset=None,
+        resource_configuration=None,
+    ):
+        """Sets what is given; `tags` takes the place of all tags."""
+        changes = {
+            "tags": None if tags is None else checked_labels(tags, "tags"),
+            "description": description,
+            "sample_input": _sample(sample_input_dataset) or None,
+            "sample_output": _sample(sample_output_dataset) or None,
+            "resources": as_plain(resource_configuration) or None,
+        }
+        self._change("models.update", changes={key: value for key, value in changes.items() if value is not None})
+
+    def add_dataset_references(self, datasets):
+        """Adds datasets, each with what it was used for."""
+        self._change("models.refer", datasets=[], uses=_uses(datasets))
+
+    def delete(self):
+        """Removes it; refused while a service has it."""
+        _ask("models.delete", name=self.name, version=self.version)
+
+    def _change(self, op, **changes):
+        self._record = _ask(op, name=self.name, version=self.version, **changes)
+
+    def __repr__(self):
+        return "Model(name={}, id={}, version={}, tags={}, properties={})".format(
+            self.name, self.id, self.version, self.tags, self.properties
+        )
+
+
+def described(
+    name, tags, properties, description, datasets, framework, framework_version, sample_input, sample_output, resources
+):
+    """All that is said of a model besides its files, as the workspace is told."""
+    framework, framework_version = checked_framework(framework, framework_version)
+    return {
+        "name": check_name(name),
+        "key": new_id(),
+        "tags": checked_labels(tags, "tags"),
+        "properties": checked_labels(properties, "properties"),
+        "description": str(description or ""),
+        "datasets": _uses(datasets),
+        "framework": framework,
+        "framework_version": framework_version,
+        "sample_input": _sample(sample_input),
+        "sample_output": _sample(sample_output),
+        "resources": as_plain(resources),
+        "created_by": _user(),
+    }
+
+
+def kept(workspace, said, path, of_run=False, child_paths=None):
+    """The model that the workspace makes of files of a run, or of any path."""
+    said = dict(said, lineage={"registered_in": os.environ.get("TRAINMASTER_RUN_ID", "")})
+    children = None if child_paths is None else [os.fspath(each) for each in child_paths]
+    args = {"model": said, "path": path, "of_run": of_run, "child_paths": children}
+    return Model(workspace, _record=ask("models.keep", args, "models", _HINT, _REGISTER_SECONDS))
+
+
+_HINT = "'trainmaster up' starts the dispatcher. In a container models cannot be had."
+
+
+def _ask(op, **args):
+    return ask(op, args, "models", _HINT)
+
+
+def _find(name, model_id, version, tags, properties, run_id, framework):
+    version = checked_version(version)
+    if model_id is not None:
+        name, version = split_id(model_id)
+    if name is None:
+        raise WebserviceException("a model is found by its name or its id: neither was given")
+    query = {
+        "name": check_name(name),
+        "version": version,
+        "run_id": run_id,
+        "framework": framework,
+        "tags": as_filter(tags, "tags"),
+        "properties": as_filter(properties, "properties"),
+        "latest": True,
+    }
+    found = _ask("models.list", query=query)
+    if found:
+        return found[0]
+    _ask("models.get", name=name, version=version)
+    raise ModelNotFoundException("ModelNotFound: no version of model {!r} has all that was asked for".format(name))
+
+
+def _uses(datasets):
+    return [{"purpose": str(purpose), "dataset_id": _sample(dataset)} for purpose, dataset in datasets or ()]
+
+
+def _sample(dataset):
+    if dataset is None:
+        return ""
+    if getattr(dataset, "id", None) is None:
+        raise RunEnvironmentException(
+            "{!r} has no id that the workspace would know".format(dataset),
+            hint="Inside a job a model can refer to inputs of the run and to registered datasets.",
+        )
+    return dataset.id
+
+
+def _user():
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return ""
