@@ -101,7 +101,7 @@ class Teller:
         """What is new in `view`."""
         for text in view.warnings:
             self._once(text, f"note: {text}")
-        if view.waiting_for:
+        if view.waiting_for and not view.trials:
             self._once(view.waiting_for, view.waiting_for)
         for trial in view.trials:
             if _is_news(trial) and f"{trial.number} {trial.has_ended}" not in self._told:

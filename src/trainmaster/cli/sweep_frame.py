@@ -209,7 +209,8 @@ def _head(view: SweepView, now: float) -> list[tuple[str, str]]:
         (progress(view, now), ""),
         (states(view), ""),
         (best_line(view), "bold green"),
-        (view.waiting_for, "yellow"),
+        # Later it only says how many trials have ended, which stands above.
+        ("" if view.trials else view.waiting_for, "yellow"),
         (_last_failure(view), "red"),
         (view.ending, "red" if view.status == Status.FAILED else "dim"),
         *((f"note: {text}", "yellow") for text in view.warnings),
