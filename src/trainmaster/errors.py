@@ -21,6 +21,7 @@ AzureMLException                      what (headline), why (cause), what to do n
 ├── WebserviceException               a model or service that cannot be used as asked
 │   ├── ModelNotFoundException
 │   └── ModelPathNotFoundException
+├── OnnxException                     a model that cannot be converted to ONNX, or answers otherwise afterwards
 ├── DatasetTimestampMissingError      a dataset that is asked for times without having a time column
 └── HyperDriveException               a sweep that cannot be run as written
     ├── HyperDriveConfigException
@@ -140,6 +141,10 @@ class ModelNotFoundException(WebserviceException):
 
 class ModelPathNotFoundException(WebserviceException):
     """A model's file or folder is not there."""
+
+
+class OnnxException(AzureMLException):
+    """A model cannot be converted to ONNX, or answers otherwise afterwards."""
 
 
 class DatasetTimestampMissingError(AzureMLException):

@@ -44,7 +44,7 @@ def _job_side() -> tuple[str, dict[str, bytes]]:
         "trainmaster/errors.py": _PACKAGE / "errors.py",
     }
     names = _PACKAGE / _NAMES
-    for folder in (_PACKAGE / "runtime", _PACKAGE / "node"):
+    for folder in (_PACKAGE / "runtime", _PACKAGE / "node", _PACKAGE / "onnx"):
         for path in folder.rglob("*.py"):
             if path.is_relative_to(names):
                 contents[path.relative_to(names).as_posix()] = path
