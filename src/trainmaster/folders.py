@@ -76,6 +76,23 @@ class RunFolder:
 
 
 @dataclass(frozen=True)
+class ServiceFolder:
+    """The folder of one service; what its supervisor keeps there is named in `serving/plan.py`."""
+
+    path: Path
+
+    @property
+    def keys(self) -> Path:
+        return self.path / "keys.json"
+
+    def generation(self, number: int) -> Path:
+        return self.path / str(number)
+
+    def deploy_log(self, number: int) -> Path:
+        return self.generation(number) / "deploy.log"
+
+
+@dataclass(frozen=True)
 class WorkspaceFolder:
     """The folder of one workspace."""
 
@@ -134,6 +151,10 @@ class WorkspaceFolder:
         return self.path / "models"
 
     @property
+    def services(self) -> Path:
+        return self.path / "services"
+
+    @property
     def datastore(self) -> Path:
         return self.path / "datastore"
 
@@ -143,3 +164,9 @@ class WorkspaceFolder:
 
     def run(self, run_id: str) -> RunFolder:
         return RunFolder(self.runs / run_id)
+
+    def service(self, name: str) -> ServiceFolder:
+        return ServiceFolder(self.services / name)
+
+    def image(self, name: str, version: int) -> Path:
+        return self.path / "images" / name / str(version)

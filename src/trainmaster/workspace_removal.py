@@ -14,7 +14,7 @@ from trainmaster.errors import WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.workspace_files import read_identity
 
-_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models")
+_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images")
 # The user's own.
 _DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
@@ -28,6 +28,12 @@ def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -
         raise WorkspaceException(
             f"workspace '{identity['name']}' has {len(active)} runs that have not ended, such as {active[0]['id']}",
             hint="Cancel them, or wait for them.",
+        )
+    services = client.call("services.list")
+    if services:
+        raise WorkspaceException(
+            f"workspace '{identity['name']}' has {len(services)} services, such as {services[0]['name']}",
+            hint="Delete them first: 'trainmaster services delete NAME'.",
         )
     client.close()
     _end_dispatcher(folder)

@@ -70,7 +70,7 @@ def used_by(run: RunFolder) -> str:
 
 
 def in_use(yard: Yard) -> dict[str, list[str]]:
-    """Folder to the runs that need it: the one a run began with, and the newest of what it asks for."""
+    """Folder to the runs (and services) that need it: the one a run began with, and the newest of what it asks for."""
     found: dict[str, list[str]] = {}
     for record in yard.store.active_runs():
         if not record.spec:
@@ -79,6 +79,8 @@ def in_use(yard: Yard) -> dict[str, list[str]]:
         newest = None if spec.user_managed else prefix.target(yard.folder.environments, prefix.digest(spec))
         for folder in {used_by(yard.folder.run(record.id)), str(newest or "")} - {""}:
             found.setdefault(folder, []).append(record.id)
+    for folder, users in yard.services.environments_in_use().items():
+        found.setdefault(folder, []).extend(users)
     return found
 
 

@@ -56,6 +56,7 @@ class Service:
         self._store = yard.store
         self._datasets = Datasets(yard.store)
         self._models = Models(yard)
+        self._models.users.append(yard.services.users_of_model)
         self._sweeps = Sweeps(yard, lambda record: self._accepted(_checked(record)))
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
@@ -106,6 +107,7 @@ class Service:
             "datasets.update": self._datasets.update,
             "datasets.delete": self._datasets.delete,
             "datasets.locate": self._datasets.locate,
+            **yard.services.operations,
             **self._models.operations(),
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,
@@ -316,6 +318,7 @@ class Service:
                 f"target '{name}' is in use by {users[0]}", hint="Cancel its runs first, or wait for them."
             )
         self._store.delete_target(name)
+        self._yard.targets_changed()
 
     def _target(self, name: str) -> TargetRecord:
         targets = self._yard.targets()

@@ -16,6 +16,7 @@ from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.secrets import Secrets
+from trainmaster.dispatch.services import Services
 from trainmaster.dispatch.sweeps.life import SweepLife, is_sweep
 from trainmaster.dispatch.throw_away import target_again
 from trainmaster.engines import Engine, Surroundings, make_engine
@@ -42,6 +43,7 @@ class Yard:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
+        self.services = Services(self)
         self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}
         self._sweeps: dict[str, SweepLife] = {}
@@ -50,6 +52,8 @@ class Yard:
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
         self._held: dict[str, dict[str, tuple[int, ...]]] = {}
         self._reasons: dict[str, str] = {}
+        self._targets: dict[str, TargetRecord] | None = None
+        """Those of the store, which every step of a run asks for."""
         self._own_targets: dict[str, TargetRecord] = {}
         """Run id to the cluster that was made for it."""
         self._owners: set[Owner] = set()
@@ -58,8 +62,8 @@ class Yard:
 
     @property
     def busy(self) -> bool:
-        """Whether any run is on its way, or work is done that a client asked for."""
-        return bool(self._lives or self._sweeps or self._working)
+        """Whether any run is on its way, work is done that a client asked for, or services have to be kept."""
+        return bool(self._lives or self._sweeps or self._working or self.services.busy)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -87,9 +91,10 @@ class Yard:
 
     def targets(self) -> dict[str, TargetRecord]:
         """Name to target; `local` is always there, as large as this machine."""
-        local = local_target()
-        known = {local.name: local, **{target.name: target for target in self.store.list_targets()}}
-        return {**known, **{target.name: target for target in self._own_targets.values()}}
+        if self._targets is None:
+            local = local_target()
+            self._targets = {local.name: local, **{target.name: target for target in self.store.list_targets()}}
+        return {**self._targets, **{target.name: target for target in self._own_targets.values()}}
 
     def take(self, record: RunRecord, sources: Mapping[str, str] | None = None) -> None:
         """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
@@ -233,6 +238,7 @@ class Yard:
 
     def targets_changed(self) -> None:
         """A target was made larger, smaller or removed."""
+        self._targets = None
         self._assign()
 
     def described(self, record: RunRecord) -> RunRecord:
@@ -304,6 +310,7 @@ class Yard:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.services.close()
         for engine in self._engines.values():
             await engine.close()
 

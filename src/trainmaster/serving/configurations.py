@@ -36,7 +36,7 @@ class WebserviceDeploymentConfiguration:
     host: str | None = None
     replicas: int | None = None
     scoring_timeout_ms: int | None = None
-    cors_origins: list[str] | None = None
+    cors_origins: Any = None
     max_batch_size: int | None = None
     max_batch_wait_ms: float | None = None
     max_body_mb: float | None = None

@@ -1,0 +1,146 @@
+"""v1's images: a description of code, packages and models, and the packages installed ahead. No container is built."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatch.services.making import environment
+from trainmaster.errors import AzureMLException, WebserviceException
+from trainmaster.folders import RunFolder
+from trainmaster.plain import from_plain
+from trainmaster.serving.spec import ImageRecord
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_LONGEST_WAIT = 60.0
+
+
+class Images:
+    """All images of the workspace."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._changed = asyncio.Event()
+        self._building: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def operations(self) -> dict[str, Any]:
+        """By their names."""
+        return {
+            "images.create": self.create,
+            "images.get": self.get,
+            "images.list": self.list,
+            "images.wait": self.wait,
+            "images.label": self.label,
+            "images.delete": self.delete,
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether packages of one are being installed."""
+        return bool(self._building)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What is being done."""
+        return [*self._building.values()]
+
+    def resume(self) -> None:
+        """Goes on with those an earlier dispatcher left."""
+        for record in self._store.find_images():
+            if record.state == "Running":
+                self._take(record, None)
+
+    def create(self, image: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> ImageRecord:
+        """The next version of its name; its packages are installed meanwhile."""
+        record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
+        kept = self._store.add_image(record)
+        if kept.state == "Running":
+            self._take(kept, sources)
+        return kept
+
+    def get(self, name: str, version: int | None = None) -> ImageRecord:
+        found = [each for each in self._store.find_images(name) if version in (None, each.version)]
+        if not found:
+            wanted = f" of version {version}" if version is not None else ""
+            raise WebserviceException(f"ImageNotFound: there is no image '{name[:300]}'{wanted} in this workspace")
+        return found[0]
+
+    def list(self, name: str | None = None) -> list[ImageRecord]:
+        return self._store.find_images(name)
+
+    async def wait(self, name: str, version: int, seconds: float = 30.0) -> ImageRecord:
+        """The image when it is there or failed, or after so long at most."""
+        end = time.monotonic() + min(seconds, _LONGEST_WAIT)
+        while True:
+            changed = self._changed
+            record = self.get(name, version)
+            rest = end - time.monotonic()
+            if record.state != "Running" or rest <= 0:
+                return record
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), rest)
+
+    def label(
+        self,
+        name: str,
+        version: int,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> ImageRecord:
+        """Sets tags (all of them) and adds properties, which cannot be changed later."""
+        known = self.get(name, version)
+        for key, value in (properties or {}).items():
+            if known.properties.get(key, value) != value:
+                raise WebserviceException(
+                    f"property '{key}' of image {known.id} is '{known.properties[key]}' already",
+                    cause="Properties cannot be changed once they are there.",
+                )
+        after = {
+            "tags": dict(known.tags if tags is None else tags),
+            "properties": {**known.properties, **(properties or {})},
+        }
+        self._store.change_image(name, version, **after)
+        return self.get(name, version)
+
+    def delete(self, name: str, version: int) -> bool:
+        """Forgets one; whether there was one."""
+        return self._store.forget_image(name, version)
+
+    def _take(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
+        if record.id not in self._building:
+            self._building[record.id] = asyncio.ensure_future(self._build(record, sources))
+
+    async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
+        place = self._yard.folder.image(record.name, record.version)
+        place.mkdir(parents=True, exist_ok=True)
+
+        def say(sentence: str) -> None:
+            with open(place / "deploy.log", "a", encoding="utf-8") as file:
+                file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
+
+        spec = record.spec
+        try:
+            say(f"image {record.id}: the packages of its environment")
+            await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._yard, sources, say)
+            say("the packages are there")
+            changes: dict[str, Any] = {"state": "Succeeded"}
+        except (AzureMLException, OSError) as error:
+            told = error if isinstance(error, AzureMLException) else WebserviceException(str(error))
+            say(f"failed: {told.message}")
+            changes = {"state": "Failed", "error": told.to_wire()}
+        finally:
+            self._building.pop(record.id, None)
+        self._store.change_image(record.name, record.version, **changes)
+        self._changed.set()
+        self._changed = asyncio.Event()

@@ -1,0 +1,256 @@
+"""One service's life: what was asked for last is brought up, then watched, and brought back when it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatch.services.making import make_plan
+from trainmaster.engines.local import pid_ended
+from trainmaster.errors import AzureMLException, ServiceException, WebserviceException, from_wire
+from trainmaster.folders import ServiceFolder
+from trainmaster.node import jsonfile, process
+from trainmaster.serving import control
+from trainmaster.serving.plan import ServiceFiles, ServicePlan, State
+from trainmaster.serving.spec import ServiceRecord, ServiceSpec, ServiceState
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_STARTS = 5
+# Between attempts to bring back what was killed or does not start any more.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+_DRAIN_SECONDS = 35.0
+_LOOK_SECONDS = 0.05
+
+
+class Keeper:
+    """Keeps one service as its record says, until there is nothing left to keep."""
+
+    def __init__(self, name: str, yard: Yard, tell: Callable[[], None], sources: Mapping[str, str] | None) -> None:
+        self.name = name
+        self.sources = sources
+        self.finished = False
+        self._yard = yard
+        self._store = yard.store
+        self._folder: ServiceFolder = yard.folder.service(name)
+        self._tell = tell
+        self._woken = asyncio.Event()
+        self._pause = _FIRST_PAUSE
+
+    def wake(self) -> None:
+        """The record has changed."""
+        self._woken.set()
+
+    async def keep(self) -> None:
+        """Goes on until the service is deleted, or failed with nothing that serves."""
+        try:
+            while await self._step():
+                pass
+        finally:
+            self.finished = True
+            self._tell()
+
+    async def _step(self) -> bool:
+        """Does the next thing the record asks for; false when there is none."""
+        self._woken.clear()
+        record = self._store.get_service(self.name)
+        if record is None:
+            return False
+        if record.state is ServiceState.DELETING:
+            await self._take_down()
+            return False
+        if record.state is ServiceState.TRANSITIONING:
+            await self._unless_woken(self._deploy(record))
+            return True
+        if record.serving and record.served is not None:
+            await self._unless_woken(self._watch(record, record.served))
+            return True
+        return False
+
+    async def _unless_woken(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does the work, unless another thing is asked for first: then it is let go."""
+        task = asyncio.ensure_future(work)
+        woken = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({task, woken}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+        finally:
+            woken.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    # Up
+
+    async def _deploy(self, record: ServiceRecord) -> None:
+        generation = record.generation
+        try:
+            self._say(generation, f"generation {generation} of service {self.name}")
+            plan = await self._make(record, record.spec, generation)
+            self._say(generation, f"starting {plan.replicas} replica(s)")
+            state = await self._bring_up(plan)
+        except (AzureMLException, OSError) as error:
+            self._fail(record, _told(error))
+        except Exception as error:
+            # The service says it; a keeper that died in silence would leave it on its way for ever.
+            log.exception("service %s", self.name)
+            self._fail(record, ServiceException(f"the deployment failed: {error!r}", hint="See dispatcher.log."))
+        else:
+            self._say(generation, f"ready on port {state.port}")
+            self._change(
+                generation,
+                state=ServiceState.HEALTHY,
+                serving=generation,
+                served=record.spec,
+                port=state.port,
+                warnings=state.warnings,
+                error={},
+            )
+            await asyncio.to_thread(self._drop_old, {record.serving, generation})
+
+    def _fail(self, record: ServiceRecord, error: AzureMLException) -> None:
+        self._say(record.generation, f"failed: {error.message}")
+        self._change(record.generation, state=ServiceState.FAILED, error=error.to_wire())
+
+    async def _make(self, record: ServiceRecord, spec: ServiceSpec, generation: int) -> ServicePlan:
+        def say(sentence: str) -> None:
+            self._say(generation, sentence)
+
+        return await make_plan(record, spec, generation, self._yard, self.sources, say)
+
+    async def _bring_up(self, plan: ServicePlan) -> State:
+        """The state of the service when the generation answers; its own error if it never will."""
+        for _ in range(_STARTS):
+            await _to_its_end(control.start, plan)
+            alive = True
+            while alive:
+                seen = control.look(self._folder.path)
+                state = _settled(seen.state, plan.generation)
+                if state is not None:
+                    return state
+                alive = seen.alive
+                await asyncio.sleep(_LOOK_SECONDS)
+            # Its supervisor was killed: another one.
+        raise WebserviceException(
+            f"the supervisor of service {self.name} was killed again and again",
+            hint=f"See {ServiceFiles(self._folder.path).log}.",
+        )
+
+    # Watched
+
+    async def _watch(self, record: ServiceRecord, spec: ServiceSpec) -> None:
+        """Returns when there is something to do again; a supervisor that is gone is replaced."""
+        pid = _supervisor(self._folder.path)
+        if pid is not None:
+            began = time.monotonic()
+            await pid_ended(pid)
+            log.warning("service %s: its supervisor %d is gone", self.name, pid)
+            if time.monotonic() - began > _LONGEST_PAUSE:
+                self._pause = _FIRST_PAUSE
+            return
+        try:
+            plan = await self._make(record, spec, record.serving)
+            state = await self._bring_up(plan)
+        except (AzureMLException, OSError) as error:
+            await self._still_down(record, _told(error))
+            return
+        log.info("service %s is back on port %d", self.name, state.port)
+        if record.state is ServiceState.UNHEALTHY:
+            self._change(record.generation, state=ServiceState.HEALTHY, error={})
+        self._tell()
+        await self._wait_a_moment()
+
+    async def _still_down(self, record: ServiceRecord, error: AzureMLException) -> None:
+        log.warning("service %s cannot be brought back yet: %s", self.name, error.message)
+        if record.state is not ServiceState.FAILED:
+            self._change(record.generation, state=ServiceState.UNHEALTHY, error=error.to_wire())
+        await self._wait_a_moment()
+
+    async def _wait_a_moment(self) -> None:
+        """Something that dies as often as it is started does not get all of the machine."""
+        await asyncio.sleep(self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    # Down
+
+    async def _take_down(self) -> None:
+        """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
+        await end_processes(self._folder.path)
+        self._store.forget_service(self.name)
+        await asyncio.to_thread(shutil.rmtree, self._folder.path, ignore_errors=True)
+        log.info("service %s is deleted", self.name)
+
+    # Words
+
+    def _change(self, generation: int, **changes: Any) -> None:
+        if self._store.change_service(self.name, generation, **changes, updated_at=time.time()) is not None:
+            log.info("service %s: generation %d is %s", self.name, generation, changes.get("state"))
+        self._tell()
+
+    def _say(self, generation: int, sentence: str) -> None:
+        place = self._folder.generation(generation)
+        place.mkdir(parents=True, exist_ok=True)
+        with open(self._folder.deploy_log(generation), "a", encoding="utf-8", errors="replace") as file:
+            file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
+
+    def _drop_old(self, kept: set[int]) -> None:
+        """Generations that nobody needs any more; the one before this may still have requests to answer."""
+        for place in self._folder.path.iterdir():
+            if place.name.isdigit() and int(place.name) not in kept and int(place.name) < max(kept):
+                shutil.rmtree(place, ignore_errors=True)
+
+
+async def end_processes(folder: Path) -> None:
+    """Ends the processes of a service: what they have begun is answered, within a time."""
+    if control.stop(folder) and not await asyncio.to_thread(control.wait_stopped, folder, _DRAIN_SECONDS):
+        control.kill(folder)
+        await asyncio.to_thread(control.wait_stopped, folder, _DRAIN_SECONDS)
+
+
+async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
+    """Calls it in a thread. Who lets go meanwhile waits for it: two starts must not overtake each other."""
+    work = asyncio.ensure_future(asyncio.to_thread(function, *args))
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise
+
+
+def _answers(state: State, generation: int) -> bool:
+    return state.serving >= generation and state.state == "ready"
+
+
+def _settled(state: State | None, generation: int) -> State | None:
+    """The state when the generation answers, none while it is on its way; its own error if it never will answer."""
+    if state is None or _answers(state, generation):
+        return state
+    if state.failed >= generation:
+        raise from_wire(dict(state.error))
+    return None
+
+
+def _supervisor(folder: Path) -> int | None:
+    """The process id of the living supervisor."""
+    try:
+        claim = jsonfile.read(str(ServiceFiles(folder).claim))
+        alive = process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
+        return int(claim["pid"]) if alive else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _told(error: AzureMLException | OSError) -> AzureMLException:
+    if isinstance(error, AzureMLException):
+        return error
+    place = f"{error.filename}: " if error.filename else ""
+    return WebserviceException("the service cannot be put in place", cause=f"{place}{error.strerror or error}")

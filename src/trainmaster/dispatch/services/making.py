@@ -1,0 +1,179 @@
+"""From a service's record to the plan of its supervisor: environment, code, models. All of it may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatch import environments
+from trainmaster.environments import prefix
+from trainmaster.environments.kit import ensure_kit
+from trainmaster.environments.prefix import Prefix
+from trainmaster.errors import EnvironmentException, ModelNotFoundException, WebserviceException
+from trainmaster.folders import RunFolder, ServiceFolder, WorkspaceFolder
+from trainmaster.job import EnvironmentSpec
+from trainmaster.models.contents import Contents
+from trainmaster.node.layout import lay_out
+from trainmaster.serving.plan import SERVER, Batching, Limits, Scoring, ServicePlan
+from trainmaster.serving.spec import ServiceRecord, ServiceSpec
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+MODELS = "azureml-models"
+_ATTEMPTS = 4
+
+
+async def make_plan(
+    record: ServiceRecord,
+    spec: ServiceSpec,
+    generation: int,
+    yard: Yard,
+    sources: Mapping[str, str] | None,
+    say: Callable[[str], None],
+) -> ServicePlan:
+    """Makes what a generation of a service needs, as far as it is not there, and says how it is to be served."""
+    folder = yard.folder.service(record.name)
+    here = folder.generation(generation)
+    await asyncio.to_thread(here.mkdir, parents=True, exist_ok=True)
+    found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), yard, sources, say)
+    await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
+    places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
+    await asyncio.to_thread(_link_models, places, here / MODELS)
+    await asyncio.to_thread(_copy_server, here / "server")
+    identity = json.loads(yard.folder.identity.read_text())
+    return plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
+
+
+def plan_of(
+    record: ServiceRecord,
+    spec: ServiceSpec,
+    generation: int,
+    folder: ServiceFolder,
+    found: Prefix,
+    kit: str,
+    identity: Mapping[str, Any],
+) -> ServicePlan:
+    """The plan of a generation whose environment is `found`. Pure."""
+    here = folder.generation(generation)
+    return ServicePlan(
+        name=record.name,
+        folder=str(folder.path),
+        generation=generation,
+        scoring=Scoring(
+            name=record.name,
+            code=str(here / "code"),
+            entry_script=spec.code.entry_script,
+            model_dir=model_dir(spec.models, here / MODELS),
+            keys_file=str(folder.keys) if spec.auth_enabled else "",
+            cors_origins=spec.cors_origins,
+            batching=Batching(spec.max_batch_size, spec.max_batch_wait_ms),
+            limits=Limits(body_bytes=int(spec.max_body_mb * 1024 * 1024), seconds=spec.timeout_ms / 1000),
+            description=record.description,
+            version=str(generation),
+        ),
+        python=found.python,
+        variables=variables(spec, found, kit, identity),
+        models_root=str(here / MODELS),
+        host=record.host,
+        port=record.port,
+        replicas=spec.replicas,
+        server=str(here / "server"),
+    )
+
+
+def model_dir(models: tuple[str, ...], root: Path) -> str:
+    """v1's rule for AZUREML_MODEL_DIR: the folder of the one model, or that of all.
+
+    >>> model_dir(("mnist:3",), Path("/m")), model_dir(("a:1", "b:1"), Path("/m"))
+    ('/m/mnist/3', '/m')
+    """
+    if len(models) != 1:
+        return str(root)
+    name, _, version = models[0].rpartition(":")
+    return str(root / name / version)
+
+
+def variables(spec: ServiceSpec, found: Prefix, kit: str, identity: Mapping[str, Any]) -> dict[str, str]:
+    """What the scoring script sees: of the machine, of its environment, of its workspace, and what was asked for."""
+    own = dict(spec.environment_variables)
+    path = os.pathsep.join(each for each in (kit, own.pop("PYTHONPATH", "")) if each)
+    return {
+        **spec.inherited_variables,
+        "TRAINMASTER_WORKSPACE": str(identity["name"]),
+        "AZUREML_ARM_WORKSPACE_NAME": str(identity["name"]),
+        "AZUREML_ARM_SUBSCRIPTION": str(identity.get("subscription_id", "")),
+        "AZUREML_ARM_RESOURCEGROUP": str(identity.get("resource_group", "")),
+        **own,
+        **found.variables,
+        "PYTHONPATH": path,
+    }
+
+
+async def environment(
+    spec: EnvironmentSpec,
+    inherited: Mapping[str, str],
+    place: RunFolder,
+    yard: Yard,
+    sources: Mapping[str, str] | None,
+    say: Callable[[str], None],
+) -> Prefix:
+    """The environment that is there, or a new one; its build is told in `place`/deploy.log."""
+    path = inherited.get("PATH", "")
+    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
+    for _ in range(_ATTEMPTS):
+        found = await environments.find(spec, yard.folder, path, shared)
+        if found is None:
+            say(f"building environment {prefix.digest(spec)}")
+            wanted = environments.variables(sources, inherited)
+            await environments.build(spec, yard.folder.environments, place.path / "deploy.log", wanted)
+        elif environments.note_use(place, found):
+            return found
+    raise EnvironmentException(
+        f"environment {prefix.digest(spec)} was built, but is not whole",
+        hint="Something removes files of it at the same time: look at who cleans that folder up.",
+    )
+
+
+def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> None:
+    if not (here / "code").is_dir():
+        lay_out(workspace.snapshots / f"{spec.code.snapshot_id}.json", workspace.blobs, here / "code")
+
+
+def _model_place(model: str, yard: Yard) -> Path:
+    name, _, version = model.rpartition(":")
+    record = yard.store.get_model(name, int(version))
+    if record is None:
+        raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
+    return Contents(yard.folder.models).materialise(name, record.version, record.manifest)
+
+
+def _link_models(places: Mapping[str, Path], root: Path) -> None:
+    """`<root>/<name>/<version>` leads to the files of each model."""
+    root.mkdir(exist_ok=True)
+    for model, place in places.items():
+        name, _, version = model.rpartition(":")
+        link = root / name / version
+        link.parent.mkdir(exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(place)
+
+
+def _copy_server(place: Path) -> None:
+    """The scoring server as it is today: an upgrade does not change a service that runs."""
+    if place.is_dir():
+        return
+    making = place.with_name(f"server.partial-{os.getpid()}")
+    shutil.rmtree(making, ignore_errors=True)
+    try:
+        shutil.copytree(SERVER, making, ignore=shutil.ignore_patterns("__pycache__"))
+        making.rename(place)
+    except OSError as error:
+        shutil.rmtree(making, ignore_errors=True)
+        raise WebserviceException("the scoring server cannot be put in place", cause=str(error)) from None

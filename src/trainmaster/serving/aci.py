@@ -1,0 +1,137 @@
+"""AciWebservice: v1's service in a container instance; here on this machine, without keys unless they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainmaster.notices import warn
+from trainmaster.serving.configurations import AciServiceDeploymentConfiguration, check_tls
+from trainmaster.serving.webservice import Webservice
+
+
+class AciWebservice(Webservice):
+    """A service as v1 had it in Azure Container Instances."""
+
+    _compute_type = "ACI"
+
+    @staticmethod
+    def deploy_configuration(
+        cpu_cores: float | None = None,
+        memory_gb: float | None = None,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        location: str | None = None,
+        auth_enabled: bool | None = None,
+        ssl_enabled: bool | None = None,
+        enable_app_insights: bool | None = None,
+        ssl_cert_pem_file: str | None = None,
+        ssl_key_pem_file: str | None = None,
+        ssl_cname: str | None = None,
+        dns_name_label: str | None = None,
+        primary_key: str | None = None,
+        secondary_key: str | None = None,
+        collect_model_data: bool | None = None,
+        cmk_vault_base_url: str | None = None,
+        cmk_key_name: str | None = None,
+        cmk_key_version: str | None = None,
+        vnet_name: str | None = None,
+        subnet_name: str | None = None,
+        *,
+        port: int | None = None,
+        host: str | None = None,
+        replicas: int | None = None,
+        scoring_timeout_ms: int | None = None,
+        cors_origins: Sequence[str] | None = None,
+        max_batch_size: int | None = None,
+        max_batch_wait_ms: float | None = None,
+        max_body_mb: float | None = None,
+    ) -> AciServiceDeploymentConfiguration:
+        """v1's parameters; those of Azure (location, network, vault keys) are only noted, and so are CPU and memory.
+
+        Ours: `port` and `host` (default: a free port, this machine alone), `replicas`, `scoring_timeout_ms`,
+        `cors_origins`, `max_batch_size` with `max_batch_wait_ms`, `max_body_mb`.
+        """
+        tell_of_collection(collect_model_data)
+        noted = {
+            "location": location,
+            "ssl_enabled": ssl_enabled,
+            "enable_app_insights": enable_app_insights,
+            "ssl_cert_pem_file": ssl_cert_pem_file,
+            "ssl_key_pem_file": ssl_key_pem_file,
+            "ssl_cname": ssl_cname,
+            "dns_name_label": dns_name_label,
+            "collect_model_data": collect_model_data,
+            "cmk_vault_base_url": cmk_vault_base_url,
+            "cmk_key_name": cmk_key_name,
+            "cmk_key_version": cmk_key_version,
+            "vnet_name": vnet_name,
+            "subnet_name": subnet_name,
+        }
+        return AciServiceDeploymentConfiguration(
+            cpu_cores=cpu_cores,
+            memory_gb=memory_gb,
+            tags=None if tags is None else dict(tags),
+            properties=None if properties is None else dict(properties),
+            description=description,
+            auth_enabled=auth_enabled,
+            primary_key=primary_key,
+            secondary_key=secondary_key,
+            port=port,
+            host=host,
+            replicas=replicas,
+            scoring_timeout_ms=scoring_timeout_ms,
+            cors_origins=cors_origins,
+            max_batch_size=max_batch_size,
+            max_batch_wait_ms=max_batch_wait_ms,
+            max_body_mb=max_body_mb,
+            noted=noted,
+        )
+
+    def run(self, input_data: Any) -> Any:
+        """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
+        return self._ask(input_data)
+
+    def update(  # type: ignore[override]
+        self,
+        image: Any = None,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        description: str | None = None,
+        auth_enabled: bool | None = None,
+        ssl_enabled: bool | None = None,
+        ssl_cert_pem_file: str | None = None,
+        ssl_key_pem_file: str | None = None,
+        ssl_cname: str | None = None,
+        enable_app_insights: bool | None = None,
+        models: Sequence[Any] | None = None,
+        inference_config: Any = None,
+        *,
+        replicas: int | None = None,
+    ) -> None:
+        """Other models, another script or other settings, at the same address and without a pause."""
+        tls = {
+            "ssl_enabled": ssl_enabled,
+            "ssl_cert_pem_file": ssl_cert_pem_file,
+            "ssl_key_pem_file": ssl_key_pem_file,
+            "ssl_cname": ssl_cname,
+        }
+        check_tls(tls)
+        config = AciServiceDeploymentConfiguration(replicas=replicas)
+        self._change(
+            image=image,
+            tags=tags,
+            properties=properties,
+            description=description,
+            models=models,
+            inference_config=inference_config,
+            spec={"auth_enabled": auth_enabled, **config.for_spec()},
+            settings={"enable_app_insights": enable_app_insights},
+        )
+
+
+def tell_of_collection(collect: bool | None) -> None:
+    """Data of requests is not kept here."""
+    if collect:
+        warn("collect_model_data: what is asked and answered is not kept; write it in the scoring script")

@@ -1,0 +1,575 @@
+"""Webservice: a scoring service, by its name. Of whichever kind it is, it runs on this machine."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from trainmaster.errors import WebserviceException, from_wire
+from trainmaster.experiment import checked_tags
+from trainmaster.folders import ServiceFolder, WorkspaceFolder
+from trainmaster.plain import from_plain
+from trainmaster.runtime.model_rules import as_filter
+from trainmaster.serving import calling, deploying
+from trainmaster.serving.following import follow
+from trainmaster.serving.plan import ServiceFiles
+from trainmaster.serving.spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
+
+if TYPE_CHECKING:
+    from trainmaster.models import Model
+    from trainmaster.serving.image import Image
+    from trainmaster.workspace import Workspace
+
+_LABELS = ("tags", "properties", "description")
+
+
+class Webservice(ABC):
+    """A service of a workspace; an object of the class of its kind.
+
+    >>> service = Webservice(ws, "mnist")                       # doctest: +SKIP
+    >>> service.run('{"data": [[0.1, 0.2]]}')                   # doctest: +SKIP
+    [1]
+    """
+
+    _compute_type: ClassVar[ComputeType | None] = None
+    _record: ServiceRecord
+
+    def __new__(cls, workspace: Workspace, name: str, *args: Any, **kwargs: Any) -> Webservice:
+        record = kwargs.get("_record") or _find(workspace, name, kwargs.get("must_exist", args[0] if args else True))
+        kind = class_of(record.compute_type) if record is not None else cls
+        if not issubclass(kind, cls):
+            raise WebserviceException(
+                f"service '{name}' is of the class {kind.__name__}, not {cls.__name__}",
+                hint="Webservice(workspace, name) gives it whatever its class.",
+            )
+        service = super().__new__(kind)
+        if record is not None:
+            service._record = record
+        return service
+
+    def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
+        self.workspace = workspace
+        self.name = name
+
+    # Made
+
+    @staticmethod
+    def deploy(
+        workspace: Workspace,
+        name: str,
+        model_paths: Sequence[str],
+        image_config: Any,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Registers model files and deploys them; v1's first way."""
+        return Webservice.deploy_from_model(
+            workspace, name, list(model_paths), image_config, deployment_config, deployment_target, overwrite
+        )
+
+    @staticmethod
+    def deploy_from_model(
+        workspace: Workspace,
+        name: str,
+        models: Sequence[Any],
+        image_config: Any,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Deploys registered models with what `ContainerImage.image_configuration` gave; v1's second way."""
+        from trainmaster.serving.image import checked_image_configuration
+
+        check_service_name(name)
+        config = deploying.checked_configuration(deployment_config, deployment_target)
+        image = checked_image_configuration(image_config)
+        spec = deploying.make_spec(workspace, deploying.registered(workspace, models), image)
+        return deploying.send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
+
+    @staticmethod
+    def deploy_from_image(
+        workspace: Workspace,
+        name: str,
+        image: Image,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Deploys what an image was made of; v1's third way."""
+        from trainmaster.serving.image import checked_image
+
+        check_service_name(name)
+        config = deploying.checked_configuration(deployment_config, deployment_target)
+        record = checked_image(image)
+        return deploying.send(
+            workspace, name, record.spec, config, target=deployment_target, overwrite=overwrite, image_id=record.id
+        )
+
+    @staticmethod
+    def deploy_local_from_model(
+        workspace: Workspace,
+        name: str,
+        models: Sequence[Any],
+        image_config: Any,
+        deployment_config: Any = None,
+        wait: bool = False,
+    ) -> Webservice:
+        """The same as a LocalWebservice."""
+        from trainmaster.serving.local import LocalWebservice
+
+        config = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
+        service = Webservice.deploy_from_model(workspace, name, models, image_config, config, overwrite=True)
+        if wait:
+            service.wait_for_deployment()
+        return service
+
+    @staticmethod
+    def check_for_existing_webservice(
+        workspace: Workspace, name: str, overwrite: bool = False, request_func: Any = None, check_func: Any = None
+    ) -> None:
+        """Refuses a name that is taken, or cannot be one."""
+        check_service_name(name)
+        taken = any(each["name"] == name for each in workspace._call("services.list"))
+        if taken and not overwrite:
+            raise WebserviceException(
+                f"there is a service '{name}' already", hint="Use overwrite=True, or another name."
+            )
+
+    @staticmethod
+    def list(
+        workspace: Workspace,
+        compute_type: Any = None,
+        image_name: str | None = None,
+        image_id: str | None = None,
+        model_name: str | None = None,
+        model_id: str | None = None,
+        tags: Any = None,
+        properties: Any = None,
+        image_digest: str | None = None,
+    ) -> builtins.list[Webservice]:
+        """The services for which all of it is true. Tags and properties: `["key", ["key2", "value"]]`."""
+        records = [from_plain(ServiceRecord, each) for each in workspace._call("services.list")]
+        wanted_tags, wanted_properties = as_filter(tags, "tags"), as_filter(properties, "properties")
+        found = [
+            record
+            for record in records
+            if _is_of_kind(record, compute_type)
+            and (image_name is None or record.image_id.rpartition(":")[0] == image_name)
+            and (image_id is None or record.image_id == image_id)
+            and (model_name is None or model_name in {each.rpartition(":")[0] for each in record.spec.models})
+            and (model_id is None or model_id in record.spec.models)
+            and _has(record.tags, wanted_tags)
+            and _has(record.properties, wanted_properties)
+        ]
+        return [of_record(workspace, record) for record in found]
+
+    # What it is
+
+    @property
+    def state(self) -> str:
+        """Transitioning, Healthy, Unhealthy or Failed: as it was when this object last heard of it."""
+        return str(self._record.state)
+
+    @property
+    def compute_type(self) -> str:
+        """ACI, AKS or Local, as it was asked for."""
+        return self._record.compute_type
+
+    @property
+    def error(self) -> Any:
+        """Why its last deployment failed, as a dict with `code` and `message`; None if it did not."""
+        if not self._record.error:
+            return None
+        told = from_wire(dict(self._record.error))
+        return {"code": type(told).__name__, "message": told.message, "statusCode": 400}
+
+    @property
+    def scoring_uri(self) -> str | None:
+        """Where requests go; None as long as it has no address."""
+        return f"{self._address}/score" if self._address else None
+
+    @property
+    def swagger_uri(self) -> str | None:
+        """Its OpenAPI description."""
+        return f"{self._address}/swagger.json" if self._address else None
+
+    @property
+    def _address(self) -> str:
+        record = self._record
+        return f"http://{host_name(record.host)}:{record.port}" if record.port else ""
+
+    @property
+    def auth_enabled(self) -> bool:
+        """Whether requests need a key."""
+        return self._spec.auth_enabled
+
+    @property
+    def token_auth_enabled(self) -> bool:
+        """Never: there are keys."""
+        return False
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """Its labels."""
+        return dict(self._record.tags)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Pairs that never change."""
+        return dict(self._record.properties)
+
+    @property
+    def description(self) -> str:
+        """What was written about it."""
+        return self._record.description
+
+    @property
+    def created_time(self) -> datetime:
+        """When it was deployed first."""
+        return datetime.fromtimestamp(self._record.created_at, UTC)
+
+    @property
+    def updated_time(self) -> datetime:
+        """When it changed last."""
+        return datetime.fromtimestamp(self._record.updated_at, UTC)
+
+    @property
+    def models(self) -> builtins.list[Model]:
+        """The models it has."""
+        from trainmaster.models import Model
+
+        return [Model(self.workspace, id=each) for each in self._spec.models]
+
+    @property
+    def image_id(self) -> str | None:
+        """The image it was made of, in v1's older way."""
+        return self._record.image_id or None
+
+    @property
+    def image(self) -> Any:
+        """The image it was made of, in v1's older way."""
+        from trainmaster.serving.image import Image
+
+        return Image(self.workspace, id=self._record.image_id) if self._record.image_id else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known about it, such as a model file that changed on disk."""
+        return self._record.warnings
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self._folder.path
+
+    def serialize(self) -> dict[str, Any]:
+        """What it is, as a dict with v1's keys."""
+        spec = self._spec
+        return {
+            "name": self.name,
+            "computeType": self.compute_type,
+            "state": self.state,
+            "scoringUri": self.scoring_uri,
+            "swaggerUri": self.swagger_uri,
+            "authEnabled": self.auth_enabled,
+            "createdTime": self.created_time.isoformat(),
+            "updatedTime": self.updated_time.isoformat(),
+            "description": self.description,
+            "tags": self.tags,
+            "properties": self.properties,
+            "error": self.error,
+            "imageId": self.image_id,
+            "modelIds": [*spec.models],
+            "numReplicas": spec.replicas,
+            "scoringTimeoutMs": spec.timeout_ms,
+            "settings": dict(self._record.settings),
+            "warnings": [*self.warnings],
+        }
+
+    @staticmethod
+    def deserialize(workspace: Workspace, webservice_payload: Mapping[str, Any]) -> Webservice:
+        """The service of the workspace that `serialize` described."""
+        return Webservice(workspace, str(webservice_payload["name"]))
+
+    # Waiting and looking
+
+    def wait_for_deployment(self, show_output: bool = False, timeout_sec: float | None = None) -> None:
+        """Returns when it answers requests; raises WebserviceException with the cause if it never will.
+
+        With `show_output` what is done for it is shown: packages being installed, the script's own words.
+        """
+        generation = self._record.generation
+        show = show_text if show_output else None
+        answer = follow(
+            WorkspaceFolder(self.workspace.path),
+            ("services.wait", {"name": self.name, "generation": generation}),
+            lambda each: each["state"] != ServiceState.TRANSITIONING or each["generation"] > generation,
+            self._folder.deploy_log(generation),
+            show,
+            timeout_sec,
+        )
+        self._record = from_plain(ServiceRecord, answer)
+        succeeded = self._record.state is ServiceState.HEALTHY
+        if show is not None:
+            result = "Succeeded" if succeeded else "Failed"
+            show(f'{self.compute_type} service creation operation finished, operation "{result}"\n')
+        if not succeeded:
+            raise self._failure()
+
+    def _failure(self) -> WebserviceException:
+        told = from_wire(dict(self._record.error))
+        goes_on = "What it served before goes on serving. " if self._record.serving else ""
+        return WebserviceException(
+            f"service '{self.name}' is {self.state}: {told.headline}",
+            cause=told.cause,
+            hint=f"{goes_on}{told.hint or 'service.get_logs() tells more.'}",
+        )
+
+    def update_deployment_state(self) -> None:
+        """Reads it anew."""
+        self._record = from_plain(ServiceRecord, self.workspace._call("services.get", name=self.name))
+
+    def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
+        """The last lines of what the service and its script said; with `init` of what was done to deploy it."""
+        self.update_deployment_state()
+        texts = [_text(self._folder.deploy_log(self._record.generation))]
+        if not init:
+            texts.append(_text(ServiceFiles(self._folder.path).log))
+        lines = "".join(texts).splitlines(keepends=True)
+        return "".join(lines[-num_lines:] if num_lines > 0 else [])
+
+    # Asked
+
+    def run(self, input: Any) -> Any:
+        """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
+        return self._ask(input)
+
+    def _ask(self, data: Any) -> Any:
+        if not self._record.port or self._record.state is ServiceState.TRANSITIONING:
+            self.update_deployment_state()
+        if not self._record.port or not self._record.serving:
+            raise WebserviceException(
+                f"service '{self.name}' does not serve: it is {self.state}",
+                hint="service.wait_for_deployment(show_output=True) waits for it.",
+            )
+        address = str(self.scoring_uri)
+        key = self._primary_key() if self.auth_enabled else ""
+        status, body = calling.post(address, data, key)
+        if status == calling.UNAUTHORIZED:
+            status, body = calling.post(address, data, self._primary_key())
+        return calling.result_of(self.name, status, body)
+
+    # Keys
+
+    def _primary_key(self) -> str:
+        return str(self.workspace._call("services.keys", name=self.name)["primary"])
+
+    def get_keys(self) -> tuple[str, str]:
+        """The primary and the secondary key; each opens."""
+        keys = self.workspace._call("services.keys", name=self.name)
+        return str(keys["primary"]), str(keys["secondary"])
+
+    def regen_key(self, key: str, set_key: str | None = None) -> None:
+        """Another key in the place of the Primary or Secondary one, at once; `set_key` says which."""
+        import secrets
+
+        from trainmaster.serving.configurations import check_key
+
+        if not isinstance(key, str) or key.lower() not in ("primary", "secondary"):
+            raise WebserviceException(f"key must be 'Primary' or 'Secondary', not {key!r}")
+        check_key("set_key", set_key)
+        fresh = set_key or secrets.token_urlsafe(24)
+        self.workspace._call("services.set_key", name=self.name, which=key.lower(), key=fresh)
+
+    def get_token(self) -> NoReturn:
+        """Tokens were handed out by Azure; there are keys."""
+        raise NotImplementedError("get_token: there are no tokens here. Use the keys of service.get_keys().")
+
+    get_access_token = get_token
+
+    # Changed
+
+    def update(self, *args: Any) -> None:
+        """Changes it; what can be changed says the class of its kind."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be updated")
+
+    def add_tags(self, tags: Mapping[str, Any]) -> None:
+        """Adds labels."""
+        self._label(tags={**self._fresh().tags, **checked_tags(tags)})
+
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
+        """Drops labels by their keys."""
+        gone = {tags} if isinstance(tags, str) else set(tags)
+        self._label(tags={key: value for key, value in self._fresh().tags.items() if key not in gone})
+
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
+        """Adds pairs that never change."""
+        self._label(properties=deploying.as_properties(properties))
+
+    def delete(self) -> None:
+        """Takes it down, what it has begun is answered first; returns when it is gone."""
+        self.workspace._call("services.delete", name=self.name)
+
+    def _change(
+        self,
+        *,
+        models: Any = None,
+        inference_config: Any = None,
+        image: Any = None,
+        spec: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **labels: Any,
+    ) -> None:
+        """Another generation where that is needed; new labels alone change nothing that runs."""
+        given = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+        changed = self._changed_spec(models, inference_config, image, spec or {})
+        if not given and changed is None:
+            raise WebserviceException("update was given nothing to change")
+        checked: dict[str, Any] = dict(given)
+        if "tags" in given:
+            checked["tags"] = checked_tags(given["tags"])
+        if "properties" in given:
+            checked["properties"] = deploying.as_properties(given["properties"])
+        if changed is None:
+            self._label(**checked)
+            return
+        if image is not None:
+            from trainmaster.serving.image import checked_image
+
+            checked["image_id"] = checked_image(image).id
+        noted = {key: value for key, value in (settings or {}).items() if value is not None}
+        checked["settings"] = {**self._record.settings, **noted}
+        self._record = deploying.send_update(self.workspace, self._record, changed, checked)
+
+    def _changed_spec(
+        self, models: Any, inference_config: Any, image: Any, changes: Mapping[str, Any]
+    ) -> ServiceSpec | None:
+        """What is to be served from now on; None if that stays as it is."""
+        given = {key: value for key, value in changes.items() if value is not None}
+        if models is None and inference_config is None and image is None and not given:
+            return None
+        base = self._base()
+        spec = base
+        if image is not None:
+            from trainmaster.serving.image import checked_image
+
+            spec = _with_settings(checked_image(image).spec, base)
+        if inference_config is not None:
+            used = self.models if models is None else deploying.registered(self.workspace, models)
+            spec = _with_settings(deploying.make_spec(self.workspace, used, inference_config), base)
+        elif models is not None:
+            ids = tuple(model.id for model in deploying.registered(self.workspace, models))
+            spec = replace(spec, models=ids)
+        return replace(spec, **given)
+
+    def _base(self) -> ServiceSpec:
+        """What an update builds upon: what serves, if the last try failed."""
+        record = self._fresh()
+        return record.served if record.state is ServiceState.FAILED and record.served is not None else record.spec
+
+    @property
+    def _spec(self) -> ServiceSpec:
+        """What serves; before anything does, what will."""
+        return self._record.served or self._record.spec
+
+    @property
+    def _folder(self) -> ServiceFolder:
+        return WorkspaceFolder(self.workspace.path).service(self.name)
+
+    def _fresh(self) -> ServiceRecord:
+        self.update_deployment_state()
+        return self._record
+
+    def _label(self, **changes: Any) -> None:
+        answer = self.workspace._call("services.label", name=self.name, **changes)
+        self._record = from_plain(ServiceRecord, answer)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(workspace={self.workspace!r}, name={self.name}, image_id={self.image_id}, "
+            f"compute_type={self.compute_type}, state={self.state}, scoring_uri={self.scoring_uri}, "
+            f"tags={self.tags}, properties={self.properties})"
+        )
+
+
+def of_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
+    """The object of a record."""
+    return Webservice(workspace, record.name, _record=record)
+
+
+def class_of(compute_type: str) -> type[Webservice]:
+    """The class of a kind of service."""
+    from trainmaster.serving.aci import AciWebservice
+    from trainmaster.serving.aks import AksWebservice
+    from trainmaster.serving.local import LocalWebservice
+
+    kinds: dict[str, type[Webservice]] = {"ACI": AciWebservice, "AKS": AksWebservice, "Local": LocalWebservice}
+    return kinds[compute_type]
+
+
+def host_name(host: str) -> str:
+    """The name by which an address is asked from elsewhere.
+
+    >>> host_name("127.0.0.1"), host_name("10.0.0.7")
+    ('localhost', '10.0.0.7')
+    """
+    if host in ("127.0.0.1", "localhost"):
+        return "localhost"
+    if host in ("0.0.0.0", "::"):
+        import socket
+
+        return socket.getfqdn()
+    return host
+
+
+def _find(workspace: Workspace, name: str, must_exist: bool) -> ServiceRecord | None:
+    if not hasattr(workspace, "_call"):
+        raise WebserviceException(f"workspace must be a Workspace, not {workspace!r:.60}")
+    if not must_exist and all(each["name"] != name for each in workspace._call("services.list")):
+        return None
+    return from_plain(ServiceRecord, workspace._call("services.get", name=name))
+
+
+def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
+    """Other code, models or packages, with the settings it had."""
+    return replace(
+        base,
+        code=spec.code,
+        models=spec.models,
+        environment=spec.environment,
+        environment_name=spec.environment_name,
+        environment_variables=spec.environment_variables,
+        inherited_variables=spec.inherited_variables,
+    )
+
+
+def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:
+    if wanted is None:
+        return True
+    if isinstance(wanted, type):
+        return issubclass(class_of(record.compute_type), wanted)
+    return str(wanted).lower() == record.compute_type.lower()
+
+
+def _has(labels: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(key in labels and value in (None, labels[key]) for key, value in wanted.items())
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""
+
+
+def show_text(text: str) -> None:
+    """Prints at once."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
