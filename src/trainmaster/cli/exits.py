@@ -7,6 +7,7 @@ from trainmaster.errors import (
     ActivityFailedException,
     AzureMLException,
     ComputeTargetException,
+    ModelNotFoundException,
     RunNotFoundException,
     ServiceException,
     WorkspaceException,
@@ -27,6 +28,7 @@ _CODES: tuple[tuple[type[AzureMLException], int], ...] = (
     (ActivityFailedException, RUN_FAILED),
     (ActivityCanceledException, RUN_CANCELED),
     (RunNotFoundException, NOT_FOUND),
+    (ModelNotFoundException, NOT_FOUND),
     (ServiceException, UNUSABLE),
     (WorkspaceException, UNUSABLE),
 )

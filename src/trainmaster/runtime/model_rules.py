@@ -95,7 +95,7 @@ def as_filter(wanted, what):
         return {}
     if hasattr(wanted, "items"):
         return {str(key): None if value is None else str(value) for key, value in wanted.items()}
-    found = {}
+    found: "dict[str, object]" = {}
     for each in [wanted] if isinstance(wanted, str) else wanted:
         if isinstance(each, str):
             found[each] = None
