@@ -388,6 +388,10 @@ class Life:
         self._move(Status.PREPARING, expect=(Status.NOT_STARTED,))
 
     def _move(self, to: Status, **changes: Any) -> bool:
+        expect = changes.get("expect")
+        if expect is not None and self._record.status not in expect:
+            # Nobody else moves it, but for a request to cancel, which leads to no state that is expected anywhere.
+            return False
         record = self._yard.move(self.run_id, to, **changes)
         if record is not None:
             self._record = record

@@ -17,13 +17,14 @@ class Ports:
 
     def take(self, run_id: str, count: int) -> tuple[int, ...]:
         """As many ports as asked for; the same run gets others each time, since it never listens twice."""
-        taken = {port for ports in self._taken.values() for port in ports}
+        taken = {port for ports in self._taken.values() for port in ports} if count else set()
         found: list[int] = []
-        for port in random.sample(range(_FIRST, _LAST), _LAST - _FIRST):
-            if len(found) == count:
-                break
-            if port not in taken and _is_free(port):
+        tried = set(taken)
+        while len(found) < count and len(tried) < _LAST - _FIRST:
+            port = random.randrange(_FIRST, _LAST)
+            if port not in tried and _is_free(port):
                 found.append(port)
+            tried.add(port)
         self._taken[run_id] = tuple(found)
         return self._taken[run_id]
 
