@@ -19,6 +19,8 @@ from trainmaster.errors import WebserviceException, from_wire
 from trainmaster.node import jsonfile, process
 from trainmaster.serving.plan import ServiceFiles, ServicePlan, State, read_state, write_plan
 
+TAKEN = 2
+"""What the supervisor's program ends with where another supervisor lives already."""
 _START_SECONDS = 60.0
 _LOOK_EVERY_SECONDS = 0.05
 
@@ -38,10 +40,17 @@ def start(plan: ServicePlan) -> None:
     Returns when the supervisor has the plan and the address is bound; `wait` tells what came of it. Raises
     WebserviceException if the address cannot be had.
     """
-    Path(plan.folder).mkdir(parents=True, exist_ok=True)
+    folder = Path(plan.folder)
+    folder.mkdir(parents=True, exist_ok=True)
     write_plan(plan)
-    if not _signal(Path(plan.folder), signal.SIGHUP):
-        _start_supervisor(Path(plan.folder))
+    end = time.monotonic() + _START_SECONDS
+    # Two may do this at once, or one while the supervisor is about to end: then it is tried again.
+    while not _signal(folder, signal.SIGHUP) and _start_supervisor(folder) == TAKEN:
+        if time.monotonic() > end:
+            raise WebserviceException(
+                "the service has a supervisor that does not answer", hint=f"See {ServiceFiles(folder).log}"
+            )
+        time.sleep(_LOOK_EVERY_SECONDS)
 
 
 def look(folder: Path) -> Seen:
@@ -100,15 +109,15 @@ def write_keys(file: Path, primary: str, secondary: str) -> None:
     temporary.replace(file)
 
 
-def _start_supervisor(folder: Path) -> None:
-    """The program detaches itself; what it says before that is whether it could."""
+def _start_supervisor(folder: Path) -> int:
+    """The program detaches itself; what it says before that is whether it could. 0 or TAKEN."""
     command = [sys.executable, "-m", "trainmaster.serving.supervisor", str(folder)]
     with open(ServiceFiles(folder).log, "ab") as log:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd="/", timeout=_START_SECONDS
         )
-    if done.returncode == 0:
-        return
+    if done.returncode in (0, TAKEN):
+        return done.returncode
     try:
         error = from_wire(json.loads(done.stdout))
     except ValueError:

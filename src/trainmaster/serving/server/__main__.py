@@ -1,0 +1,34 @@
+"""`python <this folder> serve|check server.json ...`, in the model's environment, whatever this folder is called."""
+
+import importlib.util
+import os
+import sys
+
+_NAME = "scoring_server"
+
+
+def main(arguments: "list[str]") -> int:
+    """`check FILE` tells in JSON what is wrong with the script; `serve FILE LISTENING CHANNEL NUMBERS SLOT SECONDS`."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    # Python puts the folder of a program first on its path: the modules here are not for the script to import.
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
+    spec = importlib.util.spec_from_file_location(
+        _NAME, os.path.join(here, "__init__.py"), submodule_search_locations=[here]
+    )
+    assert spec is not None and spec.loader is not None
+    package = importlib.util.module_from_spec(spec)
+    sys.modules[_NAME] = package
+    spec.loader.exec_module(package)
+    replica = importlib.import_module(_NAME + ".replica")
+    if arguments[0] == "check":
+        import json
+
+        said = replica.check(arguments[1])
+        print(json.dumps(said))
+        return 0 if "ready" in said else int(replica.BROKEN)
+    path, listening, channel, numbers, slot, seconds = arguments[1:]
+    return int(replica.serve(path, int(listening), int(channel), numbers, int(slot), float(seconds)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,354 @@
+"""The ASGI app: which path does what, who may ask, how much, how long. Small, because every request goes through it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import os
+import sys
+from time import monotonic, perf_counter, time
+from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+from . import numbers as places
+from . import openapi
+from .answering import JSON, Answer, Answering, Header, Request, refusal
+from .calling import Batches, MainThread, Threads
+from .keys import Keys
+from .log import Log, Printed
+from .numbers import Numbers
+from .script import Script, ScriptError, load
+from .settings import Settings, read
+
+Scope = Dict[str, Any]
+Receive = Callable[[], Awaitable[Dict[str, Any]]]
+Send = Callable[[Dict[str, Any]], Awaitable[None]]
+
+TEXT: Header = (b"content-type", b"text/plain; charset=utf-8")
+CLOSE: Header = (b"connection", b"close")
+_METRICS: Header = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
+_METHODS = ("GET", "POST")
+_RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+# So much more of a body that is too large is read and thrown away, so that its sender comes to read the answer.
+_DISCARDED_BYTES = 64 * 1024 * 1024
+
+
+class _TimeOver(Exception):
+    """The time of a request is over."""
+
+
+class _Gone(Exception):
+    """Who asked does not listen any more."""
+
+
+class _TooLarge(Exception):
+    """The body is larger than the service takes."""
+
+
+def from_file(path: str) -> "Application":
+    """The app that `server.json` describes, for any ASGI server; its script is loaded when that starts."""
+    return Application(read(path), Numbers(), Log(2))
+
+
+class Application:
+    """One service. `use` gives it its script; an ASGI server that starts it lets it do that itself."""
+
+    def __init__(self, settings: Settings, numbers: Numbers, log: Log) -> None:
+        self.settings = settings
+        self.numbers = numbers
+        self.log = log
+        self.draining = False
+        self._mine = numbers.mine
+        self._keys = Keys(settings.keys_file) if settings.keys_file else None
+        self._prefix = os.urandom(4).hex()
+        self._count = itertools.count(1)
+        self._pages: Dict[str, Callable[[Scope], Answer]] = {
+            "/": lambda scope: Answer(200, b"Healthy", (TEXT,)),
+            "/healthz": lambda scope: Answer(200, b"alive", (TEXT,)),
+            "/readyz": self._readiness,
+            "/metrics": lambda scope: Answer(200, self.numbers.text().encode("ascii"), (_METRICS,)),
+            "/swagger.json": self._description,
+        }
+        # In the order of their deadlines, since all have the same time.
+        self._reading: "Dict[asyncio.Task[Any], float]" = {}
+        self._pending: "Dict[asyncio.Future[Any], float]" = {}
+        self._overdue: "set[asyncio.Task[Any]]" = set()
+        self._batches: Optional[Batches] = None
+        self._methods: Tuple[str, ...] = _METHODS
+
+    def use(self, script: Script, caller: Union[MainThread, Threads], loop: asyncio.AbstractEventLoop) -> None:
+        """From now on requests are answered with this script, called by `caller`."""
+        self._caller = caller
+        self._loop = loop
+        self._asynchronous = script.asynchronous
+        self._answering = Answering(script, self.log)
+        self._methods = _RAW_METHODS if script.raw else _METHODS
+        self._documents = {
+            name: json.dumps(make(self.settings, script)).encode("ascii")
+            for name, make in (("3", openapi.describe), ("2", openapi.describe_v2))
+        }
+        if self.settings.max_batch_size > 1:
+            wait = self.settings.max_latency_ms / 1000.0
+            self._batches = Batches(self.settings.max_batch_size, wait, self._answer_batch, loop)
+        loop.call_soon_threadsafe(self._look_at_the_clock)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+
+    # One request
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        began = perf_counter()
+        authorization = origin = length = None
+        number = ""
+        for name, value in scope["headers"]:
+            if name == b"authorization":
+                authorization = value
+            elif name == b"content-length":
+                length = value
+            elif name == b"origin":
+                origin = value
+            elif name == b"x-request-id" and 0 < len(value) <= 64 and _ID_LETTERS.issuperset(value):
+                number = value.decode("ascii")
+        number = number or "{}{:06x}".format(self._prefix, next(self._count))
+        received = 0
+        scored = scope["path"] == "/score"
+        try:
+            refused = self._refused(scope, authorization, origin, number)
+            if refused is not None:
+                answer = refused
+            elif scored:
+                body = await self._body(receive, length)
+                received = len(body)
+                answer = await self._score(
+                    Request(number, scope["method"], scope["query_string"], scope["headers"], body)
+                )
+            else:
+                answer = self._pages[scope["path"]](scope)
+        except _Gone:
+            self._note(scope, number, 499, began, received, 0)
+            return
+        except _TimeOver:
+            answer = refusal(408, "The body of the request did not arrive in time.", number, (CLOSE,))
+        except _TooLarge:
+            text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
+            answer = refusal(413, text, number, (CLOSE,))
+        await self._send(send, answer, number, origin)
+        self._note(scope, number, answer.status, began, received, len(answer.body))
+
+    def _refused(
+        self, scope: Scope, authorization: Optional[bytes], origin: Optional[bytes], number: str
+    ) -> Optional[Answer]:
+        """The answer to a request that gets no other, or None."""
+        path, method = scope["path"], scope["method"]
+        if path == "/score":
+            if method == "OPTIONS" and self.settings.cors_origins:
+                return self._preflight(scope)
+            allowed = self._methods
+        elif path in self._pages:
+            allowed = ("GET", "HEAD")
+        else:
+            return refusal(404, "There is nothing at this path. Requests go to /score.", number)
+        if method not in allowed:
+            text = "This path takes {}.".format(" and ".join(allowed))
+            return refusal(405, text, number, ((b"allow", ", ".join(allowed).encode("ascii")),))
+        if self._keys is not None and path not in openapi._OPEN and not self._keys.allow(authorization):
+            text = "A key of the service is needed, as the header Authorization: Bearer KEY."
+            return refusal(401, text, number, ((b"www-authenticate", b"Bearer"),))
+        return None
+
+    async def _body(self, receive: Receive, length: Optional[bytes]) -> bytes:
+        """The body, whole. Raises _TooLarge, _TimeOver or _Gone."""
+        limit = self.settings.body_bytes
+        task = asyncio.current_task()
+        assert task is not None
+        self._reading[task] = monotonic() + self.settings.seconds
+        try:
+            if length is not None and int(length) > limit:
+                await _discard(receive, int(length))
+                raise _TooLarge
+            message = await receive()
+            body: bytes = message.get("body", b"")
+            if message.get("more_body"):
+                body = await _rest(receive, body, limit)
+            elif message["type"] == "http.disconnect":
+                raise _Gone
+            if len(body) > limit:
+                raise _TooLarge
+            return body
+        except asyncio.CancelledError:
+            if task not in self._overdue:
+                raise
+            self._overdue.discard(task)
+            raise _TimeOver from None
+        finally:
+            del self._reading[task]
+
+    async def _score(self, request: Request) -> Answer:
+        mine = self._mine
+        if mine[places.IN_FLIGHT] >= self.settings.in_flight:
+            return refusal(503, "Too many requests at once. Try again soon.", request.id, ((b"retry-after", b"1"),))
+        mine[places.IN_FLIGHT] += 1.0
+        try:
+            if self._batches is not None:
+                return await self._in_time(self._batches.add(request))
+            if self._asynchronous:
+                return await self._in_time(self._loop.create_task(self._answering.answer_later(request)))
+            if self._caller.direct:
+                answer: Answer = self._caller.call(self._answering.answer, request)
+                return answer
+            return await self._in_time(self._caller.submit(self._answering.answer, request))
+        except _TimeOver:
+            text = "The scoring script did not answer within {:g} seconds.".format(self.settings.seconds)
+            return refusal(504, text, request.id)
+        finally:
+            mine[places.IN_FLIGHT] -= 1.0
+
+    async def _in_time(self, future: "asyncio.Future[Answer]") -> Answer:
+        self._pending[future] = monotonic() + self.settings.seconds
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.cancelled():
+                raise _TimeOver from None
+            raise
+        finally:
+            self._pending.pop(future, None)
+
+    async def _answer_batch(self, batch: List[Request]) -> List[Answer]:
+        self._mine[places.BATCHES] += 1.0
+        self._mine[places.BATCHED] += len(batch)
+        answers: List[Answer]
+        if self._caller.direct:
+            answers = self._caller.call(self._answering.answer_all, batch)
+        else:
+            answers = await self._caller.submit(self._answering.answer_all, batch)
+        return answers
+
+    async def _send(self, send: Send, answer: Answer, number: str, origin: Optional[bytes]) -> None:
+        headers = [
+            *answer.headers,
+            (b"content-length", b"%d" % len(answer.body)),
+            (b"x-request-id", number.encode("ascii")),
+        ]
+        if self.draining:
+            headers.append(CLOSE)
+        if origin is not None and self.settings.cors_origins:
+            headers += self._cors(origin)
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        await send({"type": "http.response.body", "body": answer.body})
+
+    def _note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
+        seconds = perf_counter() - began
+        path = scope["path"]
+        known = path == "/score" or path in self._pages
+        self.numbers.answered(places.SCORED if path == "/score" else places.OTHERS, status, seconds, received, sent)
+        self.log.note(
+            "{} {} {} {} {} {:.1f}ms {}B {}B\n".format(
+                self.log.stamp(time()),
+                number,
+                scope["method"],
+                path if known else ascii(path)[1:200],
+                status,
+                seconds * 1000,
+                received,
+                sent,
+            )
+        )
+
+    # Pages
+
+    def _readiness(self, scope: Scope) -> Answer:
+        if self.draining:
+            return refusal(503, "The service is about to end.", "-", (CLOSE,))
+        return Answer(200, b"ready", (TEXT,))
+
+    def _description(self, scope: Scope) -> Answer:
+        wanted = b"version=2" in scope["query_string"]
+        return Answer(200, self._documents["2" if wanted else "3"], (JSON,))
+
+    def _preflight(self, scope: Scope) -> Answer:
+        wanted = dict(scope["headers"]).get(b"access-control-request-headers", b"authorization, content-type")
+        return Answer(
+            200,
+            b"",
+            (
+                (b"access-control-allow-methods", ", ".join(self._methods).encode("ascii")),
+                (b"access-control-allow-headers", wanted[:1000]),
+                (b"access-control-max-age", b"600"),
+            ),
+        )
+
+    def _cors(self, origin: bytes) -> Sequence[Header]:
+        if "*" in self.settings.cors_origins:
+            return ((b"access-control-allow-origin", b"*"),)
+        if origin.decode("latin-1") in self.settings.cors_origins:
+            return ((b"access-control-allow-origin", origin), (b"vary", b"origin"))
+        return ((b"vary", b"origin"),)
+
+    # Time
+
+    def _look_at_the_clock(self) -> None:
+        """Now and then: ends what is overdue, writes the log, shows that the event loop lives."""
+        now = monotonic()
+        for task, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._reading.items())):
+            self._overdue.add(task)
+            task.cancel()
+        for future, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._pending.items())):
+            del self._pending[future]
+            future.cancel()
+        self._mine[places.HEARTBEAT] = now
+        self.log.flush()
+        self._loop.call_later(min(0.1, self.settings.seconds / 4), self._look_at_the_clock)
+
+    # Under an ASGI server that knows nothing of replicas
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        loop = asyncio.get_running_loop()
+        caller = Threads(self.settings.threads)
+        sys.stdout = Printed(self.log, sys.stdout)
+        try:
+            script = await caller.submit(load, self.settings)
+        except ScriptError as error:
+            self.log.message("{}\n{}{}".format(error.headline, error.details, error.hint))
+            await send({"type": "lifespan.startup.failed", "message": error.headline})
+            return
+        self.use(script, caller, loop)
+        self._mine[places.READY] = 1.0
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self.log.flush()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
+    parts, size = [first], len(first)
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        part = message.get("body", b"")
+        size += len(part)
+        if size > limit:
+            await _discard(receive, _DISCARDED_BYTES)
+            raise _TooLarge
+        parts.append(part)
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+async def _discard(receive: Receive, length: int) -> None:
+    """Reads on, so that the sender gets to the answer; within reason."""
+    left = _DISCARDED_BYTES if length < _DISCARDED_BYTES else 0
+    while left > 0:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        left -= len(message.get("body", b""))
+        if not message.get("more_body"):
+            return

@@ -1,0 +1,182 @@
+"""In which thread `run` is called, and when a batch is full.
+
+v1 called `init` and `run` in one thread, one request after the other, and scripts rely on it. So does this: while `run`
+is slow, the main thread is the script's and the event loop has a thread of its own; while it is quick, both share the
+main thread, because handing each request over would cost more than the model does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from queue import SimpleQueue
+from time import perf_counter
+from typing import Any, Awaitable, Callable, List, Optional, Tuple
+
+from .answering import Answer, Request
+from .pace import Pace
+
+_Task = Tuple["asyncio.Future[Any]", Callable[[Any], Any], Any]
+
+
+class Threads:
+    """Calls functions in threads of their own, `count` at a time."""
+
+    direct = False
+
+    def __init__(self, count: int) -> None:
+        self._queue: "SimpleQueue[Optional[_Task]]" = SimpleQueue()
+        for number in range(count):
+            threading.Thread(target=self._work, name="run-{}".format(number), daemon=True).start()
+
+    def submit(self, function: Callable[[Any], Any], argument: Any) -> "asyncio.Future[Any]":
+        """The result to be, of the event loop that asks."""
+        future: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
+        self._queue.put((future, function, argument))
+        return future
+
+    def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """For the event loop's own thread, which is never one of these."""
+        raise AssertionError("direct is False")
+
+    def _work(self) -> None:
+        while True:
+            task = self._queue.get()
+            if task is not None:
+                _do(task)
+
+
+class MainThread:
+    """Calls functions in the main thread, always. `serve` is what that thread does from now on."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._queue: "SimpleQueue[Optional[_Task]]" = SimpleQueue()
+        self._pace = Pace()
+        self._ended = False
+        self.direct = False
+        """Whether the event loop runs in the main thread right now: then `call` may be used instead of `submit`."""
+
+    def serve(self) -> None:
+        """Runs the event loop, beside the calls or between them, until `end`."""
+        while not self._ended:
+            if self._pace.direct:
+                self._loop_between_calls()
+            else:
+                self._loop_beside_calls()
+
+    def end(self) -> None:
+        """Lets `serve` return. Called in the event loop."""
+        self._ended = True
+        self._queue.put(None)
+        if self.direct:
+            self._loop.stop()
+
+    def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        """Calls here and now; only while `direct`."""
+        began = perf_counter()
+        result = function(argument)
+        self._pace.note(perf_counter() - began)
+        if not self._pace.direct:
+            self.direct = False
+            self._loop.stop()
+        return result
+
+    def submit(self, function: Callable[[Any], Any], argument: Any) -> "asyncio.Future[Any]":
+        """The result to be."""
+        future: "asyncio.Future[Any]" = self._loop.create_future()
+        self._queue.put((future, function, argument))
+        return future
+
+    def _loop_between_calls(self) -> None:
+        self.direct = True
+        try:
+            self._loop.run_forever()
+        finally:
+            self.direct = False
+
+    def _loop_beside_calls(self) -> None:
+        beside = threading.Thread(target=self._loop.run_forever, name="event loop")
+        beside.start()
+        while not self._ended and not self._pace.direct:
+            task = self._queue.get()
+            if task is not None:
+                self._pace.note(_do(task))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        beside.join()
+        # What was handed over meanwhile: nobody would look at it while the loop has this thread.
+        while not self._queue.empty():
+            task = self._queue.get()
+            if task is not None:
+                _do(task)
+
+
+def _do(task: _Task) -> float:
+    """Carries out one task; how long that took."""
+    future, function, argument = task
+    if future.done():
+        return 0.0  # its time was over before its turn came
+    began = perf_counter()
+    try:
+        result = function(argument)
+    except BaseException as error:  # noqa: BLE001 (it is raised where the result is awaited)
+        future.get_loop().call_soon_threadsafe(_fail, future, error)
+    else:
+        future.get_loop().call_soon_threadsafe(_resolve, future, result)
+    return perf_counter() - began
+
+
+def _resolve(future: "asyncio.Future[Any]", result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+class Batches:
+    """Gathers requests: a batch is sent off when it is full, or when its first request has waited long enough."""
+
+    def __init__(
+        self,
+        size: int,
+        seconds: float,
+        send: Callable[[List[Request]], Awaitable[List[Answer]]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._size = size
+        self._seconds = seconds
+        self._send = send
+        self._loop = loop
+        self._waiting: List[Tuple[Request, "asyncio.Future[Answer]"]] = []
+        self._timer: Optional[asyncio.TimerHandle] = None
+        self._under_way: "set[asyncio.Task[None]]" = set()
+
+    def add(self, request: Request) -> "asyncio.Future[Answer]":
+        """The answer to be."""
+        future: "asyncio.Future[Answer]" = self._loop.create_future()
+        self._waiting.append((request, future))
+        if len(self._waiting) >= self._size:
+            self._off()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(self._seconds, self._off)
+        return future
+
+    def _off(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        # Who was told meanwhile that the time is over needs no answer.
+        batch = [pair for pair in self._waiting if not pair[1].done()]
+        self._waiting = []
+        if batch:
+            task = self._loop.create_task(self._answer(batch))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _answer(self, batch: List[Tuple[Request, "asyncio.Future[Answer]"]]) -> None:
+        answers = await self._send([request for request, _ in batch])
+        for (_, future), answer in zip(batch, answers):
+            _resolve(future, answer)

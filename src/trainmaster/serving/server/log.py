@@ -1,0 +1,105 @@
+"""The log: one line for each request, and what the script prints, with the id of the request it belongs to."""
+
+from __future__ import annotations
+
+import contextvars
+import io
+import os
+import threading
+import time
+from typing import List, TextIO
+
+request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="-")
+
+_FLUSH_BYTES = 65536
+
+
+class Log:
+    """Appends lines to a file. Lines of requests may wait a moment; `write` brings them along."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._waiting: List[str] = []
+        self._size = 0
+        self._lock = threading.Lock()
+        self._second = -1
+        self._prefix = ""
+
+    def stamp(self, now: float) -> str:
+        """The time as it begins a line; the calendar is asked once a second."""
+        second = int(now)
+        if second != self._second:
+            self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+            self._second = second
+        return "{}.{:03d}Z".format(self._prefix, int((now - second) * 1000))
+
+    def note(self, line: str) -> None:
+        """A line that may wait until `flush`."""
+        self._waiting.append(line)
+        self._size += len(line)
+        if self._size > _FLUSH_BYTES:
+            self.flush()
+
+    def write(self, text: str) -> None:
+        """Lines that are in the file when this returns."""
+        self._waiting.append(text)
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what waits, in one piece: replicas append to the same file."""
+        with self._lock:
+            # Another thread may append meanwhile: only what is taken out here is written here.
+            count = len(self._waiting)
+            if not count:
+                return
+            text = "".join(self._waiting[:count])
+            del self._waiting[:count]
+            self._size = 0
+            rest = text.encode("utf-8", "backslashreplace")
+            try:
+                while rest:
+                    rest = rest[os.write(self._handle, rest) :]
+            except OSError:
+                # A full disk must not end the service; the lines are lost.
+                return
+
+    def message(self, text: str) -> None:
+        """Lines of the server or the script, each with the time and the id of the request it belongs to."""
+        start = "{} {} | ".format(self.stamp(time.time()), request_id.get())
+        self.write("".join(start + line + "\n" for line in text.rstrip("\n").split("\n")))
+
+
+class Printed(io.TextIOBase):
+    """What the script prints: whole lines go to the log at once, the rest waits for its end."""
+
+    def __init__(self, log: Log, original: TextIO) -> None:
+        self._log = log
+        self._original = original
+        self._rest = threading.local()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    @property
+    def errors(self) -> str:  # type: ignore[override]
+        return "backslashreplace"
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return self._original.fileno()
+
+    def write(self, text: str) -> int:
+        whole, end, rest = (getattr(self._rest, "text", "") + text).rpartition("\n")
+        self._rest.text = rest
+        if end:
+            self._log.message(whole)
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing: what is a whole line has been written."""

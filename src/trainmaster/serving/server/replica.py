@@ -1,0 +1,153 @@
+"""One process that answers requests, below a supervisor: it shares its listening socket and hears its words.
+
+The channel is one end of a socket pair. The replica says `{"ready": true}` or `{"error": {...}}`, one line; the
+supervisor says `o` (open the doors), `d` (drain: accept no more, answer what comes on open connections and close them)
+or `s` (the same, and close what is idle at once). When the supervisor is gone, so is the replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import os
+import socket
+import sys
+from time import monotonic
+from typing import Any, Dict, Union
+
+from .application import Application
+from .calling import MainThread, Threads
+from .log import Log, Printed
+from .numbers import Numbers
+from .script import Script, ScriptError, load
+from .settings import Settings, read
+
+BROKEN = 3
+"""The exit code of a replica whose script cannot be used."""
+_LOOK_SECONDS = 0.05
+
+
+def check(path: str) -> Dict[str, Any]:
+    """Whether the script of `server.json` can be imported and its `init` called; what is wrong, if not."""
+    try:
+        load(read(path))
+    except ScriptError as error:
+        return {"error": _described(error)}
+    return {"ready": True}
+
+
+def serve(path: str, listening: int, channel: int, counters: str, slot: int, drain_seconds: float) -> int:
+    """Serves until told to end; the exit code."""
+    log = Log(1)
+    sys.stdout = Printed(log, sys.stdout)
+    sys.stderr = Printed(log, sys.stderr)
+    words = socket.socket(fileno=channel)
+    settings = read(path)
+    try:
+        script = load(settings)
+        loop = _new_loop()
+        replica = _Replica(settings, script, loop, Numbers(counters, slot), log, drain_seconds)
+        replica.start(socket.socket(fileno=listening), words)
+    except ScriptError as error:
+        log.message(error.headline + "\n" + error.details)
+        words.sendall(_line({"error": _described(error)}))
+        return BROKEN
+    words.sendall(_line({"ready": True}))
+    replica.serve()
+    log.message("this replica has ended")
+    return 0
+
+
+class _Replica:
+    def __init__(
+        self,
+        settings: Settings,
+        script: Script,
+        loop: asyncio.AbstractEventLoop,
+        numbers: Numbers,
+        log: Log,
+        drain_seconds: float,
+    ) -> None:
+        self._loop = loop
+        self._drain_seconds = drain_seconds
+        self._main = MainThread(loop)
+        self._application = Application(settings, numbers, log)
+        # Several at once: then the script has said that it bears other threads.
+        caller: Union[MainThread, Threads] = self._main if settings.threads == 1 else Threads(settings.threads)
+        self._application.use(script, caller, loop)
+
+    def start(self, listening: socket.socket, words: socket.socket) -> None:
+        doors = _doors()
+        self._doors = doors.Doors(self._application, listening, self._loop)
+        listening.setblocking(False)
+        words.setblocking(False)
+        self._words = words
+        self._loop.add_reader(words, self._hear)
+        # What is there now stays: the collector need not look at it ever again.
+        gc.collect()
+        gc.freeze()
+
+    def serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        # The event loop must not wait 5 ms for its turn when `run` is at work in the other thread.
+        sys.setswitchinterval(0.001)
+        self._main.serve()
+
+    def _hear(self) -> None:
+        try:
+            said = self._words.recv(16)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            os._exit(0)
+        if b"o" in said:
+            self._doors.open()
+        if said == b"o":
+            return
+        if not self._application.draining:
+            self._drain()
+        if b"s" in said:
+            self._doors.dismiss()
+
+    def _drain(self) -> None:
+        self._application.draining = True
+        self._doors.close()
+        self._end = monotonic() + self._drain_seconds
+        self._look()
+
+    def _look(self) -> None:
+        if self._doors.empty or monotonic() > self._end:
+            self._main.end()
+        else:
+            self._loop.call_later(_LOOK_SECONDS, self._look)
+
+
+def _doors() -> Any:
+    """uvicorn is asked for only here: a broken script is told of even where it is missing."""
+    try:
+        from . import doors
+    except ModuleNotFoundError as error:
+        raise ScriptError(
+            "{} is missing in the environment of the service".format(error.name),
+            hint="Add uvicorn (best with httptools, uvloop and orjson) to the environment.",
+        ) from None
+    return doors
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+def _line(data: Dict[str, Any]) -> bytes:
+    return json.dumps(data).encode("ascii") + b"\n"
+
+
+def _described(error: ScriptError) -> Dict[str, str]:
+    return {"headline": error.headline, "cause": error.details, "hint": error.hint}

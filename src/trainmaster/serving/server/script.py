@@ -1,0 +1,143 @@
+"""The scoring script: found, imported, its `init` called. What is wrong with it is told in its own words."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from types import ModuleType, TracebackType
+from typing import Any, Callable, Dict, Optional
+
+from . import raw
+from .settings import Settings
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_NAMES = ("azureml.contrib.services.aml_request", "azureml.contrib.services.aml_response")
+
+
+class ScriptError(Exception):
+    """The script cannot be used: a headline for a person, and its traceback where there is one."""
+
+    def __init__(self, headline: str, details: str = "", hint: str = "") -> None:
+        super().__init__(headline)
+        self.headline = headline
+        self.details = details
+        self.hint = hint
+
+
+class Script:
+    """A script whose `init` has been called. How its `run` wants its data is known from how it is written."""
+
+    def __init__(self, run: Callable[..., Any], batched: bool) -> None:
+        self.run = run
+        self.raw = raw.is_raw(run)
+        self.schema = _Schema.of(run)
+        self.asynchronous = inspect.iscoroutinefunction(_innermost(run))
+        self.code = getattr(_innermost(run), "__code__", None)
+        if batched and (self.raw or self.schema or self.asynchronous):
+            way = "is asynchronous" if self.asynchronous else "has a decorator that takes single requests"
+            raise ScriptError(
+                "run cannot be given batches: it {}".format(way),
+                hint="With batching, a plain run(data) gets a list of bodies. Change it, or switch batching off.",
+            )
+
+    def fault_of_the_request(self, trace: Optional[TracebackType]) -> bool:
+        """Whether an error came from the schema's reading of the request, before the script's own `run` began."""
+        return self.schema is not None and not any(frame.f_code is self.code for frame, _ in traceback.walk_tb(trace))
+
+
+class _Schema:
+    """What the decorators of inference-schema say of `run`."""
+
+    def __init__(self, given: Dict[str, Any], returned: Dict[str, Any]) -> None:
+        self.given = given
+        self.returned = returned
+        self.names = set(given.get("properties", {}))
+
+    @classmethod
+    def of(cls, run: Callable[..., Any]) -> "Optional[_Schema]":
+        # Who decorates with it has imported it.
+        known = sys.modules.get("inference_schema.schema_util")
+        if known is None or not known.is_schema_decorated(run):
+            return None
+        given = _asked(known.get_input_schema, run)
+        return cls(given, _asked(known.get_output_schema, run)) if given else None
+
+
+def _asked(question: Callable[..., Dict[str, Any]], run: Callable[..., Any]) -> Dict[str, Any]:
+    try:
+        return question(run) or {}
+    except (AttributeError, KeyError, ValueError):
+        # Only one half of it is decorated.
+        return {}
+
+
+def load(settings: Settings) -> Script:
+    """Imports the script and calls its `init`, in its own folder. Raises ScriptError."""
+    for name in _NAMES:
+        sys.modules[name] = raw
+    if settings.model_dir:
+        os.environ["AZUREML_MODEL_DIR"] = settings.model_dir
+    module = _import(settings)
+    run = getattr(module, "run", None)
+    if not callable(run):
+        raise ScriptError(
+            "{} has no function run".format(settings.entry_script),
+            hint="Define run(data): it is called for every request, and what it returns is the answer.",
+        )
+    init = getattr(module, "init", None)
+    if init is not None:
+        _guarded("init() of {} failed".format(settings.entry_script), init)
+    return Script(run, batched=settings.max_batch_size > 1)
+
+
+def _import(settings: Settings) -> ModuleType:
+    path = os.path.join(settings.code, settings.entry_script)
+    if not os.path.isfile(path):
+        raise ScriptError(
+            "{} is not there".format(settings.entry_script), hint="Check entry_script and source_directory."
+        )
+    os.chdir(settings.code)
+    for folder in (settings.code, os.path.dirname(path)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    loader = spec.loader
+    _guarded("{} cannot be imported".format(settings.entry_script), lambda: loader.exec_module(module))
+    return module
+
+
+def _guarded(headline: str, function: Callable[[], Any]) -> None:
+    try:
+        function()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (any script may fail in any way)
+        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error)) from None
+
+
+def in_one_line(error: BaseException) -> str:
+    """The error as the last line of a traceback has it."""
+    lines = str(error).strip().splitlines()
+    return "{}: {}".format(type(error).__name__, lines[0]) if lines else type(error).__name__
+
+
+def own_traceback(error: BaseException) -> str:
+    """The traceback from where the script's own code begins."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and _is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace))
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith((_HERE, "<frozen importlib"))
+
+
+def _innermost(function: Callable[..., Any]) -> Callable[..., Any]:
+    innermost: Callable[..., Any] = inspect.unwrap(function)
+    return innermost

@@ -1,0 +1,63 @@
+"""Takes the service's folder and its address, detaches itself, and supervises. What goes wrong before that is said."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from pathlib import Path
+
+from trainmaster.errors import AzureMLException
+from trainmaster.node import jsonfile, process
+from trainmaster.serving.control import TAKEN
+from trainmaster.serving.plan import ServiceFiles, read_plan
+from trainmaster.serving.supervisor.address import listen
+from trainmaster.serving.supervisor.signals import Signals
+from trainmaster.serving.supervisor.supervisor import Supervisor
+
+
+def main(folder: Path) -> int:
+    """In the program that was called: 0 once a supervisor lives, TAKEN if one did already, else 1 and an error."""
+    files = ServiceFiles(folder)
+    lock = os.open(files.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return TAKEN
+    try:
+        plan = read_plan(folder)
+        listening = listen(files.address, plan.host, plan.port)
+    except AzureMLException as error:
+        print(json.dumps(error.to_wire()))
+        return 1
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        # Nothing comes: it is the end that says that the supervisor can be signalled, or is gone.
+        os.read(reading, 1)
+        return 0
+    os.close(reading)
+    _detach(files)
+    signals = Signals()
+    _claim(files)
+    os.close(writing)
+    os._exit(Supervisor(plan, listening, signals).run())
+
+
+def _detach(files: ServiceFiles) -> None:
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+
+
+def _claim(files: ServiceFiles) -> None:
+    own = os.getpid()
+    claim = {"version": 1, "pid": own, "start_time": process.start_time(own), "boot_id": process.boot_id()}
+    jsonfile.write(str(files.claim), claim)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
