@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.plans import read_json
+from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.folders import RunFolder
 from trainmaster.node import cause
 from trainmaster.node.tail import tail
@@ -63,11 +63,12 @@ def write_process_table(folder: RunFolder, results: Sequence[Mapping[str, Any] |
     table = []
     for number, result in enumerate(results):
         running = read_json(folder.node(number) / "running.json") or {}
+        claim = read_claim(folder.node(number)) or {}
         pids = {each["rank"]: each.get("pid") for each in running.get("processes", [])}
         for record in (result or {}).get("processes", []):
             row = {
                 "node": number,
-                "host": os.uname().nodename,
+                "host": claim.get("host") or os.uname().nodename,
                 "pid": pids.get(record["rank"]),
                 "started_at": running.get("started_at"),
                 **record,

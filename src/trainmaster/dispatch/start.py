@@ -87,6 +87,7 @@ def agent_plans(
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
                 "notify": notify,
+                **({} if place.reaches_dispatcher else {"watched_nodes": agents}),
                 **({"hosts": place.hosts_file} if place.hosts_file else {}),
             }
         )

@@ -13,7 +13,8 @@ from trainmaster.launch.variables import process_variables, share_of_gpus
 # Open MPI refuses root unless it is told twice.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 # More ranks than cores are fine, no rank is tied to a core, and messages take the plain way, which starts faster.
-_OPTIONS = ("--map-by", "slot:OVERSUBSCRIBE", "--bind-to", "none", "--mca", "pml", "ob1")
+_MAPPING = ("--map-by", "slot:OVERSUBSCRIBE")
+_OPTIONS = ("--bind-to", "none", "--mca", "pml", "ob1")
 # A rank that crashes says so itself; Open MPI and UCX would write C stacks of their own into its log.
 _QUIET = {"OMPI_MCA_opal_signal": "", "UCX_HANDLE_ERRORS": "none"}
 
@@ -23,7 +24,7 @@ def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     ranks = tuple(_rank(spec, launch, rank) for rank in range(world_size(spec)))
     launcher = ProcessPlan(
         rank=0,
-        argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_OPTIONS, *launch.mpi_options, *_rank_command(launch)),
+        argv=(_mpirun(launch.python), "-np", str(len(ranks)), *_reaching(launch), *_OPTIONS, *_rank_command(launch)),
         env={**_launcher_variables(spec, launch), **_AS_ROOT},
         cwd=launch.code_folder,
         log=f"{launch.node_folder}/mpirun.log",
@@ -32,9 +33,17 @@ def plan_mpi(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
     return (NodePlan(0, (launcher,), ranks),)
 
 
+def _reaching(launch: Launch) -> tuple[str, ...]:
+    """How ranks are dealt out to the nodes: as the engine says, or all to this machine."""
+    own = tuple(launch.mpi_options)
+    return own if "--map-by" in own else (*_MAPPING, *own)
+
+
 def _launcher_variables(spec: JobSpec, launch: Launch) -> dict[str, str]:
     """As a rank has them, but mpirun is none: by that variable the processes of a rank are found."""
-    variables = process_variables(spec, launch, rank=0, node=0, gpus=())
+    # Where mpirun passes on what its node was given, it must have all of it.
+    gpus = launch.gpus[0] if launch.mpi_inherits else ()
+    variables = process_variables(spec, launch, rank=0, node=0, gpus=gpus)
     return {name: value for name, value in variables.items() if name != "TRAINMASTER_RANK"}
 
 

@@ -86,6 +86,7 @@ class Agent(object):
         self._first_failure = None
         self._done = False
         self._memory_kills = 0
+        self._watch = None  # what to see of the other nodes, where no dispatcher may be in reach
         self._silence = None  # how long the run may be silent, if it may not be silent for ever
         self._started_at = None
         self._limit_at = None  # monotonic time at which the run has taken too long
@@ -129,6 +130,10 @@ class Agent(object):
             from trainmaster.node.silence import Silence
 
             self._silence = Silence(self._plan.folder, self._folder, self._plan.hang_seconds)
+        if self._plan.watched_nodes:
+            from trainmaster.node.watch import Watch
+
+            self._watch = Watch(self._folder, self._plan.watched_nodes)
         for one in started:
             one.confirm()
 
@@ -174,6 +179,7 @@ class Agent(object):
         """Returns when all ranks have ended, or when those that were told to have had their time."""
         while True:
             self._reap()
+            self._look_around()
             if all(rank.ended for rank in self._ranks) or self._is_served():
                 return
             self._decide()
@@ -182,11 +188,16 @@ class Agent(object):
             at = self._next_moment()
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
 
+    def _look_around(self):
+        if self._watch is not None and not self._interrupts.asked and self._watch.says_stop():
+            say("the files of the run say that it is over")
+            self._interrupts.asked = 1
+
     def _next_moment(self):
         """The monotonic time of the next decision, if no event comes first; None if there is none."""
         if self._kill_at is not None:
             return self._kill_at
-        moments = [self._limit_at, None if self._silence is None else self._silence.look_at]
+        moments = [self._limit_at] + [each.look_at for each in (self._silence, self._watch) if each is not None]
         return min((at for at in moments if at is not None), default=None)
 
     def _is_served(self):

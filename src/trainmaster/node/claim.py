@@ -11,20 +11,26 @@ NAME = "agent.json"
 def make(folder, cgroup):
     """Claims the plan in `folder` for this process; False if another agent has it. Raises OSError."""
     own = os.getpid()
-    text = jsonfile.dumps(
+    return take(
+        os.path.join(folder, NAME),
         {
             "version": 1,
             "pid": own,
             "start_time": process.start_time(own),
             "boot_id": process.boot_id(),
+            "host": os.uname().nodename,
             "cgroup": cgroup,
-        }
+        },
     )
-    place = os.path.join(folder, NAME)
+
+
+def take(place, data):
+    """Makes the file `place`, which whoever makes it has; False if another has it. Raises OSError."""
     if os.path.lexists(place):
         return False
+    text = jsonfile.dumps(data)
     # The host is in the name because the folder may be shared by machines with the same process ids.
-    temporary = "{}.{}.{}.part".format(place, os.uname().nodename, own)
+    temporary = "{}.{}.{}.part".format(place, os.uname().nodename, os.getpid())
     try:
         jsonfile.write_new(temporary, text)
         os.link(temporary, place)

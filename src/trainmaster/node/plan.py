@@ -52,6 +52,8 @@ class Plan(object):
         self.time_limit_seconds = None if limit is None else _number(data, "time_limit_seconds")
         silence = data.get("hang_seconds")
         self.hang_seconds = None if silence is None else _number(data, "hang_seconds")
+        # How many agents have to look after each other; none where the dispatcher is sure to.
+        self.watched_nodes = _number(data, "watched_nodes", whole=True) if "watched_nodes" in data else 0
         # Under a launcher: how many ranks it starts.
         self.rank_count = len(data["ranks"]) if isinstance(data.get("ranks"), list) else 0
         self.socket, self.dispatcher = _notify(data.get("notify"))

@@ -1,0 +1,261 @@
+"""A real Slurm on this one machine: a controller and several nodes, each a slurmd with a name and a port of its own.
+
+    with MiniSlurm(folder, nodes=2) as slurm:
+        subprocess.run(["sinfo"], env=slurm.environment)
+        slurm.kill_controller()         # kill -9
+        slurm.start_controller()
+        slurm.kill_node("node1")        # its slurmd; what it started goes on
+        slurm.start_node("node1")
+
+It needs no root, no other user and no network but loopback. The daemons are our children and die with us: whatever happens
+to the tests, nothing stays behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGES = ("slurm-wlm", "slurmctld", "slurmd", "slurm-client", "munge")
+_PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scontrol", "setpriv")
+_WHERE = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
+
+# Quick to see things here, where a site has minutes: a lost node, a job whose time is over, the next job to start.
+_SETTINGS = """
+ClusterName=mini
+SlurmctldHost=localhost(127.0.0.1)
+SlurmctldPort={port}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+CredType=cred/munge
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SlurmdParameters=config_overrides
+SchedulerParameters=sched_min_interval=100000,sched_interval=1,bf_interval=1,batch_sched_delay=0
+ReturnToService=2
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+TmpFS=/tmp
+SlurmctldLogFile={folder}/log/slurmctld.log
+SlurmdLogFile={folder}/log/%n.log
+SwitchType=switch/none
+InactiveLimit=0
+KillWait=15
+OverTimeLimit=0
+MinJobAge={keeps}
+SlurmctldTimeout=30
+SlurmdTimeout=10
+MessageTimeout=10
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
+AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/none
+JobRequeue=1
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PropagateResourceLimits=NONE
+MailProg=/bin/true
+{gres}
+"""
+_NODE = (
+    "NodeName={name} NodeHostname=localhost NodeAddr=127.0.0.1 Port={port} CPUs={cpus} Boards=1 SocketsPerBoard=1 "
+    "CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 {gres} State=UNKNOWN"
+)
+_PARTITIONS = """
+PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=10 PreemptMode=REQUEUE
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=100 PreemptMode=OFF
+PartitionName=short Nodes=ALL MaxTime=00:01:00 DefaultTime=00:01:00 State=UP OverSubscribe=NO PriorityTier=10
+"""
+
+
+def install() -> None:
+    """Sees to it that Slurm is on this machine; says what to do where that cannot be."""
+    missing = [name for name in _PROGRAMS if shutil.which(name, path=_WHERE) is None]
+    if not missing:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise AssertionError(f"these tests need {', '.join(missing)}: install {' '.join(PACKAGES)} (Debian's names)")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        # A machine that has never asked what packages there are.
+        subprocess.run(["apt-get", "update"], env=environment, capture_output=True)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}"
+
+
+class MiniSlurm:
+    """A cluster that lives as long as its `with` block."""
+
+    def __init__(self, folder: Path, nodes: int, cpus: int = 4, gpus: int = 0, keeps: int = 3600) -> None:
+        self.folder = folder
+        self.nodes = [f"node{number + 1}" for number in range(nodes)]
+        self._cpus, self._gpus, self._keeps = cpus, gpus, keeps
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables by which its commands are found and find it."""
+        return {**os.environ, "PATH": _WHERE, "SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def __enter__(self) -> MiniSlurm:
+        install()
+        for attempt in range(3):
+            try:
+                self._start()
+                return self
+            except AssertionError:
+                self._end_daemons()
+                # Somebody may have taken one of the ports in between.
+                if attempt == 2:
+                    raise
+        raise AssertionError("unreachable")
+
+    def __exit__(self, *exception: object) -> None:
+        with contextlib.suppress(subprocess.SubprocessError):
+            for job in self.run("squeue", "-h", "-o", "%i").split():
+                self.run("scancel", "--full", "--signal=KILL", job, check=False)
+            _until(lambda: not self.run("squeue", "-h", "-o", "%i", check=False).split(), 30, "the end of all jobs")
+        self._end_daemons()
+
+    def run(self, *command: str, check: bool = True) -> str:
+        """What a command of Slurm says."""
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
+        assert not check or done.returncode == 0, f"{' '.join(command)}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    def jobs(self, *states: str) -> list[str]:
+        """The ids of the jobs that are there: queued, running or ending, unless other states are asked for."""
+        return self.run("squeue", "-h", "-o", "%i", *([f"--states={','.join(states)}"] if states else [])).split()
+
+    def start_controller(self) -> None:
+        """Starts slurmctld; returns when it answers."""
+        self._spawn("slurmctld", "slurmctld", "-D", "-i")
+        _until(lambda: "is UP" in self.run("scontrol", "ping", check=False), 30, "slurmctld", self._log("slurmctld"))
+
+    def kill_controller(self) -> None:
+        """kill -9 of slurmctld."""
+        self._kill("slurmctld")
+
+    def start_node(self, name: str) -> None:
+        """Starts the slurmd of a node."""
+        self._spawn(name, "slurmd", "-D", "-N", name)
+
+    def kill_node(self, name: str) -> None:
+        """kill -9 of a slurmd. What it had started goes on, as on a machine of which only slurmd crashed."""
+        self._kill(name)
+
+    def _start(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for name in ("state", "log", "munge"):
+            (self.folder / name).mkdir(parents=True)
+        (self.folder / "munge").chmod(0o711)
+        self._write_settings()
+        key = self.folder / "munge/key"
+        key.touch(mode=0o600)
+        key.write_bytes(os.urandom(128))
+        self._spawn(
+            "munged", "munged", "--foreground", "--force", f"--key-file={key}", f"--socket={key.with_name('socket')}",
+            f"--pid-file={key.with_name('pid')}", f"--seed-file={key.with_name('seed')}",
+            f"--log-file={self.folder}/log/munged.log", "--num-threads=2",
+        )  # fmt: skip
+        _until(lambda: key.with_name("socket").exists(), 30, "munged")
+        self.start_controller()
+        for name in self.nodes:
+            self.start_node(name)
+        _until(self.all_idle, 30, "nodes that are idle", self._log("slurmctld"))
+
+    def all_idle(self) -> bool:
+        """Whether every node is free and answers."""
+        return len(set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).split())) == len(self.nodes)
+
+    def _write_settings(self) -> None:
+        ports = _free_ports(len(self.nodes) + 1)
+        gres = "GresTypes=gpu" if self._gpus else ""
+        of_node = f"Gres=gpu:{self._gpus}" if self._gpus else ""
+        text = _SETTINGS.format(
+            port=ports[0], user=getpass.getuser(), folder=self.folder, keeps=self._keeps, gres=gres
+        )
+        for name, port in zip(self.nodes, ports[1:], strict=True):
+            text += _NODE.format(name=name, port=port, cpus=self._cpus, gres=of_node) + "\n"
+        (self.folder / "slurm.conf").write_text(text + _PARTITIONS)
+        (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        if self._gpus:
+            # Any device will do for what is handed out.
+            lines = [f"Name=gpu File=/dev/{name}\n" for name in ("null", "zero", "full", "random")[: self._gpus]]
+            (self.folder / "gres.conf").write_text("".join(lines))
+
+    def _spawn(self, name: str, *command: str) -> None:
+        log = open(self.folder / "log" / f"{name}.out", "ab")
+        program = [shutil.which(command[0], path=_WHERE) or command[0], *command[1:]]
+        with log:
+            self._daemons[name] = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *program], env=self.environment, stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
+            )  # fmt: skip
+
+    def _kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        daemon = self._daemons.pop(name)
+        daemon.send_signal(number)
+        daemon.wait(30)
+
+    def _end_daemons(self) -> None:
+        for name in [*self.nodes, "slurmctld", "munged"]:
+            if name in self._daemons:
+                self._kill(name)
+
+    def _log(self, name: str) -> Path:
+        return self.folder / "log" / f"{name}.log"
+
+
+def _free_ports(count: int) -> list[int]:
+    """Below the range from which systems take ports for outgoing connections."""
+    found: list[int] = []
+    for port in random.sample(range(10000, 20000), 10000):
+        with socket.socket() as attempt:
+            with contextlib.suppress(OSError):
+                attempt.bind(("127.0.0.1", port))
+                found.append(port)
+        if len(found) == count:
+            break
+    return found
+
+
+def _until(condition, seconds: float, what: str, log: Path | None = None) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        told = log.read_text()[-3000:] if log is not None and log.exists() else ""
+        assert time.monotonic() < deadline, f"{what} did not come within {seconds} s\n{told}"
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def variables(slurm: MiniSlurm) -> Iterator[None]:
+    """While the block lasts, programs of this process find the cluster."""
+    kept = {name: os.environ.get(name) for name in ("PATH", "SLURM_CONF")}
+    os.environ.update({name: slurm.environment[name] for name in kept})
+    try:
+        yield
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
