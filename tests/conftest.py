@@ -58,6 +58,8 @@ def end_workspace(path: Path) -> None:
                 with ws._client.watch(run["id"]) as watch:
                     while not watch.next()["ended"]:
                         pass
+        for service in ws._call("services.list"):
+            ws._call("services.delete", name=service["name"])
         ws._client.close()
     stop_dispatcher(folder)
 

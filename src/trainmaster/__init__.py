@@ -44,6 +44,13 @@ _HOMES = {
     "DatasetConsumptionConfig": "trainmaster.datasets",
     "OutputFileDatasetConfig": "trainmaster.datasets",
     "Model": "trainmaster.models",
+    "InferenceConfig": "trainmaster.serving.inference_config",
+    "Image": "trainmaster.serving.image",
+    "ContainerImage": "trainmaster.serving.image",
+    "Webservice": "trainmaster.serving.webservice",
+    "AciWebservice": "trainmaster.serving.aci",
+    "AksWebservice": "trainmaster.serving.aks",
+    "LocalWebservice": "trainmaster.serving.local",
     "BanditPolicy": "trainmaster.tuning",
     "BayesianParameterSampling": "trainmaster.tuning",
     "GridParameterSampling": "trainmaster.tuning",
@@ -109,6 +116,13 @@ if TYPE_CHECKING:
     from trainmaster.models import Model as Model
     from trainmaster.run import Run as Run
     from trainmaster.run import ScriptRun as ScriptRun
+    from trainmaster.serving.aci import AciWebservice as AciWebservice
+    from trainmaster.serving.aks import AksWebservice as AksWebservice
+    from trainmaster.serving.image import ContainerImage as ContainerImage
+    from trainmaster.serving.image import Image as Image
+    from trainmaster.serving.inference_config import InferenceConfig as InferenceConfig
+    from trainmaster.serving.local import LocalWebservice as LocalWebservice
+    from trainmaster.serving.webservice import Webservice as Webservice
     from trainmaster.tuning import BanditPolicy as BanditPolicy
     from trainmaster.tuning import BayesianParameterSampling as BayesianParameterSampling
     from trainmaster.tuning import GridParameterSampling as GridParameterSampling

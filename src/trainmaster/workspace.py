@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from trainmaster.keyvault import Keyvault
     from trainmaster.models import Model
     from trainmaster.run import Run
+    from trainmaster.serving.image import Image
+    from trainmaster.serving.webservice import Webservice
 
 T = TypeVar("T")
 
@@ -373,14 +375,19 @@ class Workspace:
         return Named({model.name: model for model in Model.list(self, latest=True)})
 
     @property
-    def images(self) -> Named[Any]:
-        """Name to image: there are none here."""
-        return Named()
+    def images(self) -> Named[Image]:
+        """Name to image of v1's older way to deploy, each in its newest version."""
+        from trainmaster.serving.image import Image
+
+        # Newest first: of each name the last one to come is the first of the list.
+        return Named({image.name: image for image in reversed(Image.list(self))})
 
     @property
-    def webservices(self) -> Named[Any]:
-        """Name to web service: none before the release that brings services."""
-        return Named()
+    def webservices(self) -> Named[Webservice]:
+        """Name to scoring service."""
+        from trainmaster.serving.webservice import Webservice
+
+        return Named({service.name: service for service in Webservice.list(self)})
 
     @property
     def environments(self) -> Named[Environment]:

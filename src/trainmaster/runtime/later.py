@@ -7,13 +7,6 @@ _SERVICES = ("0.3", "services", "Until then load the files of the run in a progr
 
 LATER = {
     "ModelPackage": _SERVICES,
-    "InferenceConfig": _SERVICES,
-    "Image": _SERVICES,
-    "ContainerImage": _SERVICES,
-    "Webservice": _SERVICES,
-    "AciWebservice": _SERVICES,
-    "AksWebservice": _SERVICES,
-    "LocalWebservice": _SERVICES,
 }
 
 

@@ -19,6 +19,7 @@ __getattr__, __dir__, __all__ = names(
         "trainmaster.compute": "ComputeTarget",
         "trainmaster.keyvault": "Keyvault",
         "trainmaster.models": "Model",
-        "trainmaster.not_yet": "Image Webservice",
+        "trainmaster.serving.image": "Image",
+        "trainmaster.serving.webservice": "Webservice",
     },
 )

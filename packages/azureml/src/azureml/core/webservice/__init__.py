@@ -5,6 +5,9 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.not_yet": "AciWebservice AksWebservice LocalWebservice Webservice",
+        "trainmaster.serving.aci": "AciWebservice",
+        "trainmaster.serving.aks": "AksWebservice",
+        "trainmaster.serving.local": "LocalWebservice",
+        "trainmaster.serving.webservice": "Webservice",
     },
 )

@@ -5,6 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.not_yet": "AksWebservice",
+        "trainmaster.serving.aks": "AksWebservice",
+        "trainmaster.serving.configurations": "AksServiceDeploymentConfiguration",
     },
 )
