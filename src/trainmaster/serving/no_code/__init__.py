@@ -1,0 +1,93 @@
+"""Services of models that need no scoring script: ONNX, scikit-learn, TorchScript, SavedModel.
+
+`scoring_for` looks at a model and gives what a service of it is made of: a ready-made script with what is known of the
+model, and the packages its kind needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import OnnxException, WebserviceException
+from trainmaster.estimators.inherited import inherited
+from trainmaster.onnx.reading import read
+from trainmaster.serving.environment import with_server
+from trainmaster.serving.no_code.kinds import Kind, Recognised, recognise
+from trainmaster.serving.no_code.packages import environment_for
+from trainmaster.serving.spec import ServiceCode, ServiceSpec
+
+if TYPE_CHECKING:
+    from trainmaster.models import Model
+    from trainmaster.workspace import Workspace
+
+_SCRIPTS = Path(__file__).parent / "scripts"
+_SCRIPT_OF = {
+    Kind.ONNX: "onnx_model.py",
+    Kind.SKLEARN: "sklearn_model.py",
+    Kind.TORCHSCRIPT: "torch_model.py",
+    Kind.TORCH_PROGRAM: "torch_model.py",
+    Kind.SAVED_MODEL: "tensorflow_model.py",
+}
+ENTRY = "score.py"
+
+
+def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
+    """What a service of `model` is made of; raises WebserviceException where its kind needs a script."""
+    found = recognise(model)
+    known = {"model": model.id, "kind": str(found.kind), "path": found.path, **_ends(model, found)}
+    return ServiceSpec(
+        code=_code(workspace.path, found.kind, known),
+        models=(model.id,),
+        environment=with_server(environment_for(workspace, model, found.kind)),
+        inherited_variables=inherited(os.environ),
+    )
+
+
+def write_code(folder: Path, kind: Kind, known: dict[str, Any]) -> None:
+    """The script of a kind and its companions, into an empty folder."""
+    shutil.copyfile(_SCRIPTS / _SCRIPT_OF[kind], folder / ENTRY)
+    shutil.copyfile(_SCRIPTS / "no_code_tensors.py", folder / "no_code_tensors.py")
+    (folder / "no_code.json").write_text(json.dumps(known, indent=1) + "\n")
+
+
+def _code(workspace: Path, kind: Kind, known: dict[str, Any]) -> ServiceCode:
+    from trainmaster.snapshots import take_snapshot
+
+    with tempfile.TemporaryDirectory(prefix="trainmaster-") as place:
+        write_code(Path(place), kind, known)
+        snapshot = take_snapshot(Path(place), workspace)
+    return ServiceCode(snapshot.id, ENTRY)
+
+
+def _ends(model: Model, found: Recognised) -> dict[str, Any]:
+    """Inputs and outputs: of the file itself where it tells, else as they were kept with the model."""
+    if found.kind is Kind.ONNX:
+        try:
+            header = read(model.materialised_folder() / found.path)
+        except OnnxException as error:
+            raise WebserviceException(
+                f"model {model.id} cannot be deployed: its file is not ONNX", cause=error.message
+            ) from None
+        return {
+            "inputs": [asdict(each) for each in header.inputs],
+            "outputs": [asdict(each) for each in header.outputs],
+        }
+    return {name: _checked(model, name) for name in ("inputs", "outputs")}
+
+
+def _checked(model: Model, name: str) -> list[dict[str, Any]]:
+    """A fact about the model: a list of {"name", "type", "shape"}."""
+    fact = model.facts.get(name) or []
+    try:
+        return [{"name": str(each["name"]), "type": str(each["type"]), "shape": each["shape"]} for each in fact]
+    except (KeyError, TypeError):
+        raise WebserviceException(
+            f"the fact {name!r} of model {model.id} does not say what its {name} are",
+            hint='Write model.add_facts({"inputs": [{"name": "x", "type": "float32", "shape": ["batch", 4]}]}).',
+        ) from None

@@ -1,0 +1,291 @@
+"""From the text of a request to arrays, and from arrays to an answer. What is wrong is said in a sentence.
+
+A request has the arrays under `inputs`, by name, or that of the only input under `data`:
+
+    {"data": [[5.1, 3.5, 1.4, 0.2]]}        {"inputs": {"x": [[5.1, 3.5, 1.4, 0.2]]}}
+
+The answer has an array for each output by its name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+
+import numpy
+
+try:
+    from orjson import loads as _loads
+except ImportError:  # the standard library does it too, in twice the time
+    from json import loads as _loads  # type: ignore[assignment]
+
+Arrays = Dict[str, Any]
+Compute = Callable[[Arrays], Arrays]
+
+_PLACES = ("data", "inputs")
+_JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean", "O": "string", "U": "string"}
+
+
+class Wrong(Exception):
+    """The request is at fault; the text is for who sent it."""
+
+
+class Tensor:
+    """An input or output: its name, its NumPy type, its sizes (a number, a name for one that may vary, None)."""
+
+    def __init__(self, name: str, kind: str, shape: Optional[Sequence[Union[int, str, None]]]) -> None:
+        self.name = name
+        self.dtype = numpy.dtype(kind)
+        self.shape = None if shape is None else tuple(shape)
+
+    def read(self, value: Any) -> Any:
+        """The array that `value`, out of JSON, is."""
+        array = self._array(value)
+        if self.shape is not None:
+            self._check_shape(array.shape)
+        return array
+
+    def _array(self, value: Any) -> Any:
+        try:
+            array = numpy.asarray(value)
+        except (ValueError, OverflowError):
+            raise Wrong("{}: its rows have different lengths.".format(self.name)) from None
+        wanted, found = self.dtype.kind, array.dtype.kind
+        if array.size == 0:
+            raise Wrong("{}: it is empty.".format(self.name))
+        if wanted in "OU":
+            if found != "U":
+                raise Wrong("{}: it must hold texts.".format(self.name))
+            return array.astype(object)
+        if found == "O" and wanted == "f" and _numbers_or_null(array):
+            # null is what JSON has for NaN.
+            return array.astype(self.dtype)
+        if found not in "fiub":
+            raise Wrong("{}: it must hold {}s in rows of one length.".format(self.name, _JSON_TYPES[wanted]))
+        return self._converted(array)
+
+    def _converted(self, array: Any) -> Any:
+        wanted, found = self.dtype.kind, array.dtype.kind
+        if wanted == "f":
+            with numpy.errstate(over="ignore"):
+                return array.astype(self.dtype)
+        if wanted == "b":
+            if found != "b":
+                raise Wrong("{}: it must hold true and false.".format(self.name))
+            return array
+        limits = numpy.iinfo(self.dtype)
+        if found == "b" or (found == "f" and not (array == numpy.floor(array)).all()):
+            raise Wrong("{}: it must hold whole numbers.".format(self.name))
+        if array.min() < limits.min or array.max() > limits.max:
+            raise Wrong("{}: its numbers must be from {} to {}.".format(self.name, limits.min, limits.max))
+        return array.astype(self.dtype)
+
+    def _check_shape(self, shape: Tuple[int, ...]) -> None:
+        wanted = self.shape
+        assert wanted is not None
+        fits = len(shape) == len(wanted) and all(
+            not isinstance(size, int) or size == given for size, given in zip(wanted, shape)
+        )
+        if not fits:
+            raise Wrong(
+                "{}: it must be an array of {}, and is one of {}.".format(self.name, _sizes(wanted), _sizes(shape))
+            )
+
+    def schema(self) -> Dict[str, Any]:
+        """Its description in OpenAPI."""
+        found: Dict[str, Any] = {"type": _JSON_TYPES[self.dtype.kind]}
+        if self.shape is None:
+            return {"type": "array", "items": {}}
+        for size in reversed(self.shape):
+            found = {"type": "array", "items": found}
+            if isinstance(size, int):
+                found.update(minItems=size, maxItems=size)
+            else:
+                found["minItems"] = 1
+        return found
+
+
+class Model:
+    """What a script knows of its model: inputs, outputs, and how to compute."""
+
+    def __init__(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], compute: Compute) -> None:
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self._by_name = {each.name: each for each in inputs}
+        self._compute = compute
+
+    @property
+    def batched(self) -> bool:
+        """Whether rows of several requests can be computed together, and told apart afterwards."""
+        sizes = [each.shape[:1] for each in (*self.inputs, *self.outputs) if each.shape]
+        first = sizes[0] if sizes else ()
+        known = len(sizes) == len(self.inputs) + len(self.outputs)
+        return known and first != () and isinstance(first[0], str) and all(size == first for size in sizes)
+
+    def read(self, text: Union[str, bytes]) -> Arrays:
+        """The arrays of a request."""
+        given = arrays_of(parsed(text), [each.name for each in self.inputs])
+        arrays = {name: self._by_name[name].read(value) for name, value in given.items()}
+        self._check_common(arrays)
+        return arrays
+
+    def _check_common(self, arrays: Arrays) -> None:
+        """Sizes with one name are one size."""
+        known: Dict[str, Tuple[int, str]] = {}
+        for each in self.inputs:
+            for size, given in zip(each.shape or (), arrays[each.name].shape):
+                if not isinstance(size, str):
+                    continue
+                other, where = known.setdefault(size, (given, each.name))
+                if other != given:
+                    raise Wrong("{} has {} rows, and {} has {}.".format(where, other, each.name, given))
+
+    def answer(self, data: Union[str, bytes, List[Union[str, bytes]]]) -> Any:
+        """The answer to one request, or the answers to a list of them."""
+        if isinstance(data, list):
+            return self._answer_all(data)
+        try:
+            return self._computed(self.read(data))
+        except Wrong as error:
+            return refused(error)
+
+    def _answer_all(self, texts: List[Union[str, bytes]]) -> List[Any]:
+        if not self.batched:
+            return [self.answer(text) for text in texts]
+        answers: List[Any] = [None] * len(texts)
+        groups: Dict[Any, List[Tuple[int, Arrays]]] = {}
+        for place, text in enumerate(texts):
+            try:
+                arrays = self.read(text)
+            except Wrong as error:
+                answers[place] = refused(error)
+                continue
+            groups.setdefault(tuple(arrays[each.name].shape[1:] for each in self.inputs), []).append((place, arrays))
+        for group in groups.values():
+            for place, answer in self._together(group):
+                answers[place] = answer
+        return answers
+
+    def _together(self, group: List[Tuple[int, Arrays]]) -> List[Tuple[int, Any]]:
+        """Many requests as one; if that fails each by itself, so that one does not spoil the others."""
+        rows = [arrays[self.inputs[0].name].shape[0] for _, arrays in group]
+        joined = {each.name: numpy.concatenate([arrays[each.name] for _, arrays in group]) for each in self.inputs}
+        try:
+            found = self._computed(joined) if len(group) > 1 else None
+        except Wrong:
+            found = None
+        if found is None or any(len(array) != sum(rows) for array in found.values()):
+            return [(place, self._alone(arrays)) for place, arrays in group]
+        ends = numpy.cumsum(rows)
+        return [
+            (place, {name: array[end - count : end] for name, array in found.items()})
+            for (place, _), count, end in zip(group, rows, ends)
+        ]
+
+    def _alone(self, arrays: Arrays) -> Any:
+        try:
+            return self._computed(arrays)
+        except Wrong as error:
+            return refused(error)
+
+    def _computed(self, arrays: Arrays) -> Arrays:
+        try:
+            return self._compute(arrays)
+        except Wrong:
+            raise
+        except Exception:  # noqa: BLE001 - whatever a framework raises
+            # Types and shapes were right, so it is the values; the log has what the framework says.
+            traceback.print_exc()
+            raise Wrong("The model cannot compute with these values.") from None
+
+    def openapi(self) -> Dict[str, Any]:
+        """`input` and `output`: what /swagger.json says of a request and its answer."""
+        return {"input": self._input_schema(), "output": _object({each.name: each.schema() for each in self.outputs})}
+
+    def _input_schema(self) -> Dict[str, Any]:
+        by_name = _object({"inputs": _object({each.name: each.schema() for each in self.inputs})})
+        if len(self.inputs) != 1:
+            return by_name
+        return {"oneOf": [_object({"data": self.inputs[0].schema()}), by_name]}
+
+
+def parsed(text: Union[str, bytes]) -> Any:
+    """The JSON of a request."""
+    try:
+        return _loads(text)
+    except (ValueError, RecursionError):
+        raise Wrong("The body is not valid JSON.") from None
+
+
+def arrays_of(body: Any, names: Sequence[str]) -> Dict[str, Any]:
+    """The part of a request for each input, still out of JSON."""
+    if isinstance(body, list):
+        body = {"data": body}
+    if not isinstance(body, dict):
+        raise Wrong(how_to_ask(names))
+    if set(body) and set(body) == set(names) and not set(body) & set(_PLACES):
+        body = {"inputs": body}
+    places = [place for place in _PLACES if place in body]
+    if len(places) != 1 or len(body) != 1:
+        raise Wrong(how_to_ask(names))
+    value = body[places[0]]
+    if not isinstance(value, dict):
+        if len(names) != 1:
+            raise Wrong(how_to_ask(names))
+        return {names[0]: value}
+    missing, unknown = [name for name in names if name not in value], [name for name in value if name not in names]
+    if missing or unknown:
+        said = "lacks {}".format(", ".join(missing)) if missing else "has no {}".format(", ".join(unknown)[:200])
+        raise Wrong("The inputs of this model are {}: the request {}.".format(", ".join(names), said))
+    return value
+
+
+def how_to_ask(names: Sequence[str]) -> str:
+    """The form of a request, in words."""
+    by_name = '{{"inputs": {{{}}}}}'.format(", ".join('"{}": [...]'.format(name) for name in names))
+    if len(names) != 1:
+        return "The body must be a JSON object {}.".format(by_name)
+    return 'The body must be a JSON object {{"data": [...]}} or {}.'.format(by_name)
+
+
+def refused(error: Wrong) -> Any:
+    """The answer 400 with a sentence. The server gives the class, under the name it had in v1."""
+    from azureml.contrib.services.aml_response import AMLResponse
+
+    return AMLResponse({"message": str(error)}, 400, json_str=True)
+
+
+def known() -> Dict[str, Any]:
+    """What was known of the model when it was deployed (`no_code.json`)."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_code.json"), encoding="utf-8") as file:
+        found: Dict[str, Any] = json.load(file)
+    return found
+
+
+def model_path() -> str:
+    """The model's file or folder."""
+    return os.path.join(os.environ["AZUREML_MODEL_DIR"], *known()["path"].split("/"))
+
+
+def tensors(plain: Sequence[Dict[str, Any]]) -> List[Tensor]:
+    """Inputs or outputs as `no_code.json` has them."""
+    return [Tensor(each["name"], each["type"], each["shape"]) for each in plain]
+
+
+def _numbers_or_null(array: Any) -> bool:
+    return all(each is None or (isinstance(each, (int, float)) and abs(each) < 1e300) for each in array.reshape(-1))
+
+
+def _object(properties: Dict[str, Any]) -> Dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": sorted(properties),
+        "additionalProperties": False,
+    }
+
+
+def _sizes(shape: Sequence[Union[int, str, None]]) -> str:
+    return " x ".join("any" if size is None else str(size) for size in shape) or "one value"
