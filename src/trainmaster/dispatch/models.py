@@ -175,6 +175,14 @@ class Models:
             if self._store.find_models(name=name):
                 return
             raise self._unknown(name, version)
+        async with self._guard:
+            # Nothing else happens between these two: what is deployed afterwards finds no such model.
+            self._check_unused(name, version)
+            self._store.forget_model(name, version)
+            used = self._store.model_manifests()
+            await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
+
+    def _check_unused(self, name: str, version: int) -> None:
         needed = [each for users in self.users for each in users(name, version)]
         if needed:
             raise WebserviceException(
@@ -182,10 +190,6 @@ class Models:
                 cause="\n".join(needed),
                 hint="Delete the services first, or give them another model.",
             )
-        async with self._guard:
-            self._store.forget_model(name, version)
-            used = self._store.model_manifests()
-            await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
 
     async def locate(self, name: str, version: int | None = None) -> dict[str, Any]:
         """The model with `path`, where its file or folder lies on this machine: for a job."""

@@ -170,17 +170,19 @@ class Contents:
     def materialise(self, name: str, version: int, digest: str) -> Path:
         """`place_of` the model, made if it is not there: read-only files, links to the contents where there can be."""
         place = self.place_of(name, version)
-        if place.is_dir():
+        manifest = self.manifest(digest)
+        if _has_all(place, manifest):
             return place
         making = self._folder / ".making" / os.urandom(8).hex()
         _drop_forgotten(making.parent)
         try:
-            self.copy_to(making, self.manifest(digest), _linked)
+            self.copy_to(making, manifest, _linked)
+            _move_away(place, making.with_name(f"{making.name}-away"))
             place.parent.mkdir(parents=True, exist_ok=True)
             making.rename(place)
         except OSError as error:
             # Another process may have been faster: a folder with contents is never replaced by a rename.
-            if not place.is_dir():
+            if not _has_all(place, manifest):
                 raise WebserviceException(
                     f"the files of model {name}:{version} cannot be had",
                     cause=str(error),
@@ -228,6 +230,21 @@ def is_intact(blobs: str, digest: str, size: int) -> bool:
         return has_blob(blobs, digest, size) and bool(digest_of(blob_path(blobs, digest)) == digest)
     except OSError:
         return False
+
+
+def _has_all(place: Path, manifest: Manifest) -> bool:
+    """Whether all files are there, in their right sizes. What they hold is not read."""
+    try:
+        return all(os.stat(f"{place}/{file.path}").st_size == file.size for file in manifest.files)
+    except OSError:
+        return False
+
+
+def _move_away(place: Path, target: Path) -> None:
+    """Removes a folder from which somebody took a file."""
+    with contextlib.suppress(FileNotFoundError):
+        place.rename(target)
+    shutil.rmtree(target, ignore_errors=True)
 
 
 def copied(blob: str, path: Path, file: ModelFile) -> None:

@@ -11,6 +11,7 @@ from trainmaster import run_files
 from trainmaster.errors import ModelPathNotFoundException, WebserviceException
 from trainmaster.folders import RunFolder
 from trainmaster.runtime.files import walk_files
+from trainmaster.runtime.values import is_text
 
 _SHOWN = 20
 
@@ -31,17 +32,23 @@ def files_at(path: str | os.PathLike[str], child_paths: Sequence[str | os.PathLi
     except (OSError, ValueError) as error:
         raise ModelPathNotFoundException(f"{str(path)[:300]!r} is no path", cause=str(error)) from None
     if is_file:
-        return Sources(given.name, {given.name: given})
+        return Sources(_entry(given.name), {given.name: given})
     if not is_folder:
         raise _no_path(given)
     # What `.` and `..` are called shows only in the whole path.
     root = Path(os.path.abspath(given))
-    entry = root.name or "model"
+    entry = _entry(root.name or "model")
     wanted = [_child(root, child) for child in child_paths] if child_paths is not None else [root]
     names = {os.path.relpath(each, root) for place in wanted for each in _below(place)}
     if not names:
         raise ModelPathNotFoundException(f"the folder {given} has no files", hint="A model needs at least one file.")
     return Sources(entry, {f"{entry}/{name}": root / name for name in names})
+
+
+def _entry(name: str) -> str:
+    if not is_text(name):
+        raise WebserviceException(f"{name!r} has characters that cannot be stored", hint="Give it another name.")
+    return name
 
 
 def _child(root: Path, child: str | os.PathLike[str]) -> Path:
