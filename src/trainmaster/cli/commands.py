@@ -32,6 +32,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("metrics", "metrics", "metrics", "what a run logged, with sparklines"),
             Command("sweep list", "sweeps", "listing", "list sweeps, newest first"),
             Command("sweep show", "sweeps", "show", "one sweep: its trials, the best first; -f follows it"),
+            Command("sweep plot", "sweep_plot", "plot", "a picture of a sweep: SVG or PNG"),
             Command("files", "files", "files", "the files of a run"),
             Command("download", "files", "download", "copy files of a run to here"),
         ),

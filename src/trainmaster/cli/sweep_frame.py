@@ -11,7 +11,7 @@ from trainmaster.cli.table import Column, Paint, cells, clipped, render
 from trainmaster.cli.text import counted, duration
 from trainmaster.records import Status
 from trainmaster.tuning.space import flat
-from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, seconds_left
+from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, seconds_left, value_in_words
 
 _BAR = 24
 _SPARK = 12
@@ -120,13 +120,6 @@ def parameters_in_words(parameters: Mapping[str, Any]) -> str:
     'lr=0.01235 layers=64,32 kind=cnn'
     """
     return " ".join(f"{name.lstrip('-')}={value_in_words(value)}" for name, value in flat(parameters).items())
-
-
-def value_in_words(value: Any) -> str:
-    """A sampled value for people: numbers of four digits, lists with commas."""
-    if isinstance(value, list | tuple):
-        return ",".join(value_in_words(item) for item in value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def number(value: float | None) -> str:

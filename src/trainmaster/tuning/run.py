@@ -19,6 +19,7 @@ from trainmaster.tuning.view import SweepView, ranked
 if TYPE_CHECKING:
     from trainmaster.experiment import Experiment
     from trainmaster.tuning.config import HyperDriveConfig
+    from trainmaster.tuning.pictures.drawing import Drawing
 
 
 class HyperDriveRun(Run):
@@ -126,6 +127,14 @@ class HyperDriveRun(Run):
     def get_tags(self) -> dict[str, Any]:
         """The labels as they are now."""
         return {**super().get_tags(), **self.get_hyperparameters()}
+
+    # Pictures
+
+    def plot(self, kind: str = "parallel") -> Drawing:
+        """A picture, which notebooks show and `save("sweep.svg")` (or .png) keeps; `kind` is parallel or scatter."""
+        from trainmaster.tuning.pictures import picture
+
+        return picture(self.get_view(), kind)
 
     # What a sweep cannot do
 

@@ -242,6 +242,13 @@ def seconds_left(view: SweepView, now: float) -> float | None:
     return min(most, rest / max(1, len(going)))
 
 
+def value_in_words(value: Any) -> str:
+    """A sampled value for people: numbers of four digits, lists with commas."""
+    if isinstance(value, list | tuple):
+        return ",".join(value_in_words(item) for item in value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def _seconds(trial: TrialView) -> float:
     if trial.started_at is None or trial.ended_at is None:
         return 0.0

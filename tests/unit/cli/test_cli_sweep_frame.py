@@ -4,7 +4,7 @@ import doctest
 import io
 
 import pytest
-from sweep_views import NOW, sweep_of
+from tests.made_sweeps import NOW, sweep_of
 
 from trainmaster.cli import sweep_frame, sweep_space
 from trainmaster.cli.screen import strict
