@@ -48,7 +48,7 @@ class Answer:
 
 
 class BadRequest(Exception):
-    """The request is at fault; the text is for who sent it."""
+    """The request is at fault; the text is for who sent it. A script says so with any error that has `bad_request`."""
 
 
 def refusal(status: int, sentence: str, number: str, headers: Sequence[Header] = ()) -> Answer:
@@ -121,6 +121,8 @@ class Answering:
 
     def _of_batch(self, request: Request, result: Any) -> Answer:
         try:
+            if isinstance(result, Exception):
+                raise result
             return _written(result)
         except Exception as error:  # noqa: BLE001 (a result that cannot be written is the script's, and is logged)
             return self._failed(error, request.id)
@@ -149,7 +151,7 @@ class Answering:
 
     def _failed(self, error: BaseException, number: str) -> Answer:
         """4xx if the request was wrong. Otherwise the answer only has the id under which the log tells the rest."""
-        if isinstance(error, BadRequest):
+        if isinstance(error, BadRequest) or getattr(error, "bad_request", False):
             return refusal(400, str(error), number)
         request_id.set(number)
         if self._script.fault_of_the_request(error.__traceback__):

@@ -8,7 +8,7 @@ import os
 import sys
 import traceback
 from types import ModuleType, TracebackType
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from . import raw
 from .settings import Settings
@@ -30,8 +30,10 @@ class ScriptError(Exception):
 class Script:
     """A script whose `init` has been called. How its `run` wants its data is known from how it is written."""
 
-    def __init__(self, run: Callable[..., Any], batched: bool) -> None:
+    def __init__(self, run: Callable[..., Any], batched: bool, said: Optional[Dict[str, Any]] = None) -> None:
         self.run = run
+        self.said = said or {}
+        """What the script itself says of its `input` and `output`, as schemas of OpenAPI."""
         self.raw = raw.is_raw(run)
         self.schema = _Schema.of(run)
         self.asynchronous = inspect.iscoroutinefunction(_innermost(run))
@@ -90,7 +92,16 @@ def load(settings: Settings) -> Script:
     init = getattr(module, "init", None)
     if init is not None:
         _guarded("init() of {} failed".format(settings.entry_script), init)
-    return Script(run, batched=settings.max_batch_size > 1)
+    return Script(run, batched=settings.max_batch_size > 1, said=_said(module))
+
+
+def _said(module: ModuleType) -> Dict[str, Any]:
+    """What a function `openapi()` of the script gives: the scripts of models that need none of their own have one."""
+    describe = getattr(module, "openapi", None)
+    found: List[Dict[str, Any]] = []
+    if callable(describe):
+        _guarded("openapi() of {} failed".format(module.__name__), lambda: found.append(describe()))
+    return found[0] if found and isinstance(found[0], dict) else {}
 
 
 def _import(settings: Settings) -> ModuleType:

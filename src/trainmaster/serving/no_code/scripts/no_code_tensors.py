@@ -29,7 +29,9 @@ _JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean", "O
 
 
 class Wrong(Exception):
-    """The request is at fault; the text is for who sent it."""
+    """The request is at fault; the text is for who sent it. The server answers 400 with it."""
+
+    bad_request = True
 
 
 class Tensor:
@@ -143,26 +145,20 @@ class Model:
                     raise Wrong("{} has {} rows, and {} has {}.".format(where, other, each.name, given))
 
     def answer(self, data: Union[str, bytes, List[Union[str, bytes]]]) -> Any:
-        """The answer to one request, or the answers to a list of them."""
-        if isinstance(data, list):
-            return self._answer_all(data)
-        try:
-            return self._computed(self.read(data))
-        except Wrong as error:
-            return refused(error)
+        """The answer to one request; to a list of them a list of answers, where Wrong is one too."""
+        return self._answer_all(data) if isinstance(data, list) else self._computed(self.read(data))
 
     def _answer_all(self, texts: List[Union[str, bytes]]) -> List[Any]:
-        if not self.batched:
-            return [self.answer(text) for text in texts]
         answers: List[Any] = [None] * len(texts)
         groups: Dict[Any, List[Tuple[int, Arrays]]] = {}
         for place, text in enumerate(texts):
             try:
                 arrays = self.read(text)
             except Wrong as error:
-                answers[place] = refused(error)
+                answers[place] = error
                 continue
-            groups.setdefault(tuple(arrays[each.name].shape[1:] for each in self.inputs), []).append((place, arrays))
+            alike = tuple(arrays[each.name].shape[1:] for each in self.inputs) if self.batched else place
+            groups.setdefault(alike, []).append((place, arrays))
         for group in groups.values():
             for place, answer in self._together(group):
                 answers[place] = answer
@@ -170,13 +166,12 @@ class Model:
 
     def _together(self, group: List[Tuple[int, Arrays]]) -> List[Tuple[int, Any]]:
         """Many requests as one; if that fails each by itself, so that one does not spoil the others."""
+        if len(group) == 1:
+            return [(place, self._alone(arrays)) for place, arrays in group]
         rows = [arrays[self.inputs[0].name].shape[0] for _, arrays in group]
         joined = {each.name: numpy.concatenate([arrays[each.name] for _, arrays in group]) for each in self.inputs}
-        try:
-            found = self._computed(joined) if len(group) > 1 else None
-        except Wrong:
-            found = None
-        if found is None or any(len(array) != sum(rows) for array in found.values()):
+        found = self._alone(joined)
+        if isinstance(found, Wrong) or any(len(array) != sum(rows) for array in found.values()):
             return [(place, self._alone(arrays)) for place, arrays in group]
         ends = numpy.cumsum(rows)
         return [
@@ -188,7 +183,7 @@ class Model:
         try:
             return self._computed(arrays)
         except Wrong as error:
-            return refused(error)
+            return error
 
     def _computed(self, arrays: Arrays) -> Arrays:
         try:
@@ -248,13 +243,6 @@ def how_to_ask(names: Sequence[str]) -> str:
     if len(names) != 1:
         return "The body must be a JSON object {}.".format(by_name)
     return 'The body must be a JSON object {{"data": [...]}} or {}.'.format(by_name)
-
-
-def refused(error: Wrong) -> Any:
-    """The answer 400 with a sentence. The server gives the class, under the name it had in v1."""
-    from azureml.contrib.services.aml_response import AMLResponse
-
-    return AMLResponse({"message": str(error)}, 400, json_str=True)
 
 
 def known() -> Dict[str, Any]:

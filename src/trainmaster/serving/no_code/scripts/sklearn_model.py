@@ -31,13 +31,17 @@ def init() -> None:
 def run(data: Any) -> Any:
     """The answer to a request, or to each of a list of them."""
     if isinstance(data, list):
-        return [run(each) for each in data]
+        return [_tried(each) for each in data]
+    body = tensors.parsed(data)
+    method = _method(body)
+    return {method: _scored(_table(_rows(body)), method)}
+
+
+def _tried(text: str) -> Any:
     try:
-        body = tensors.parsed(data)
-        method = _method(body)
-        return {method: _scored(_table(_rows(body)), method)}
+        return run(text)
     except tensors.Wrong as error:
-        return tensors.refused(error)
+        return error
 
 
 def openapi() -> Dict[str, Any]:
