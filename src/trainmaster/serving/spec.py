@@ -61,7 +61,7 @@ class ServiceSpec:
     cors_origins: tuple[str, ...] = ()
     max_batch_size: int = 1
     """More than 1: requests that wait at the same time are given to `run` together."""
-    max_batch_wait_ms: float = 0.0
+    max_batch_wait_ms: float = 5.0
 
 
 @dataclass(frozen=True)

@@ -35,12 +35,12 @@ def find_all(connection: Connection) -> list[ServiceRecord]:
 
 
 def change(
-    connection: Connection, name: str, changes: Mapping[str, Any], generation: int | None = None
+    connection: Connection, name: str, changes: Mapping[str, Any], expect: int | None = None
 ) -> ServiceRecord | None:
-    """Set these fields; with `generation` only if that is still what was asked for last. None if it was not."""
+    """Set these fields; with `expect` only if that is still the generation asked for last. None if it was not."""
     here = services.c.name == name
-    if generation is not None:
-        here = here & (services.c.generation == generation)
+    if expect is not None:
+        here = here & (services.c.generation == expect)
     values = {key: _stored(key, value) for key, value in changes.items()}
     changed = connection.execute(update(services).where(here).values(**values)).rowcount
     return get(connection, name) if changed else None

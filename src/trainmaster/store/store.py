@@ -440,10 +440,10 @@ class Store:
         with self._database.reading() as connection:
             return services.find_all(connection)
 
-    def change_service(self, name: str, generation: int | None = None, **changes: Any) -> ServiceRecord | None:
-        """Set fields; with `generation` only while that is what was asked for last (None if it was not)."""
+    def change_service(self, name: str, expect: int | None = None, **changes: Any) -> ServiceRecord | None:
+        """Set fields; with `expect` only while that is the generation which was asked for last (None if it was not)."""
         with self._database.writing() as connection:
-            return services.change(connection, name, changes, generation)
+            return services.change(connection, name, changes, expect)
 
     def forget_service(self, name: str) -> bool:
         """Drop a service; whether there was one."""

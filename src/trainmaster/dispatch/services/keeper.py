@@ -130,6 +130,9 @@ class Keeper:
     async def _bring_up(self, plan: ServicePlan) -> State:
         """The state of the service when the generation answers; its own error if it never will."""
         for _ in range(_STARTS):
+            if not control.look(self._folder.path).alive:
+                # What an earlier supervisor said is not what the next one will say.
+                ServiceFiles(self._folder.path).state.unlink(missing_ok=True)
             await _to_its_end(control.start, plan)
             alive = True
             while alive:
