@@ -7,15 +7,20 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place
+from trainmaster.engines.nursery import Nursery
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
 from trainmaster.machine import cpus, node_gpus
 from trainmaster.node import process, tree
+
+# Two agents within this time are taken for the first of many.
+_CLOSE_SECONDS = 2.0
 
 
 class LocalEngine:
@@ -25,6 +30,8 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._spawned: dict[Path, int] = {}
+        self._nursery: Nursery | None = None
+        self._last_start = -_CLOSE_SECONDS
 
     def place(self, nodes: Nodes) -> Place:
         """Parts of this machine."""
@@ -39,7 +46,18 @@ class LocalEngine:
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
-            self._spawned[folder] = _spawn_agent(folder, kit)
+            self._spawned[folder] = await self._agent_by_fork(folder, kit) or _spawn_agent(folder, kit)
+
+    async def _agent_by_fork(self, folder: Path, kit: str) -> int | None:
+        """For agents that come one soon after the other; the first ones of them are started directly."""
+        before, self._last_start = self._last_start, time.monotonic()
+        if self._nursery is not None and self._nursery.kit == kit and self._nursery.lives:
+            return await self._nursery.start(folder)
+        if self._last_start - before < _CLOSE_SECONDS:
+            await self.close()
+            with contextlib.suppress(OSError):
+                self._nursery = Nursery(kit)
+        return None
 
     async def ended(self, nodes: Nodes, number: int) -> None:
         folder = nodes.folder.node(number)
@@ -84,6 +102,8 @@ class LocalEngine:
 
     async def close(self) -> None:
         """Agents need nobody."""
+        if self._nursery is not None:
+            self._nursery.close()
 
 
 def _lives(claim: dict[str, Any]) -> bool:
