@@ -1,0 +1,392 @@
+"""Services from deploy to delete, on real supervisors and replicas."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import dispatcher_handle, end_workspace, stop_dispatcher, until, wait_gone
+
+from trainmaster import (
+    AciWebservice,
+    AksWebservice,
+    ContainerImage,
+    Environment,
+    Image,
+    InferenceConfig,
+    LocalWebservice,
+    Model,
+    Webservice,
+    Workspace,
+)
+from trainmaster.errors import ModelNotFoundException, WebserviceException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.node import jsonfile
+
+SCORE = """
+import json, os
+from azureml.core.model import Model
+
+def init():
+    global factor
+    with open(Model.get_model_path("factor")) as file:
+        factor = json.load(file)["factor"]
+    print("loaded", factor, "from", os.environ["AZUREML_MODEL_DIR"])
+
+def run(data):
+    return {"result": [factor * each for each in json.loads(data)["data"]], "process": os.getpid()}
+"""
+ASKED = json.dumps({"data": [1, 2]})
+
+
+def own_python() -> Environment:
+    """The Python of the tests, which has what the server needs: nothing is built."""
+    environment = Environment("own")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = sys.executable
+    return environment
+
+
+class Bench:
+    """A workspace, a folder with a scoring script, and models that multiply by a number."""
+
+    def __init__(self, workspace: Workspace, place: Path) -> None:
+        self.workspace = workspace
+        self.place = place
+        self.script("score.py", SCORE)
+
+    def script(self, name: str, text: str) -> Path:
+        path = self.place / name
+        path.write_text(text)
+        return path
+
+    def model(self, factor: int) -> Model:
+        file = self.place / "factor.json"
+        file.write_text(json.dumps({"factor": factor}))
+        return Model.register(self.workspace, str(file), "factor")
+
+    def config(self, script: str = "score.py", **settings: Any) -> InferenceConfig:
+        settings.setdefault("environment", own_python())
+        return InferenceConfig(script, source_directory=str(self.place), **settings)
+
+    def deploy(self, name: str, factor: int = 2, config: Any = None, wait: bool = True, **settings: Any) -> Any:
+        deployment = settings.pop("deployment_config", None) or LocalWebservice.deploy_configuration()
+        service = Model.deploy(
+            self.workspace, name, [self.model(factor)], config or self.config(), deployment, **settings
+        )
+        if wait:
+            service.wait_for_deployment()
+        return service
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    place = tmp_path_factory.mktemp("services")
+    ws = Workspace.create("services", path=place / "workspace", show_output=False)
+    (place / "project").mkdir()
+    yield Bench(ws, place / "project")
+    end_workspace(ws.path)
+
+
+@pytest.fixture
+def alone(workspace: Workspace, tmp_path: Path) -> Bench:
+    """A workspace of its own, for tests that kill."""
+    (tmp_path / "project").mkdir()
+    return Bench(workspace, tmp_path / "project")
+
+
+def supervisor_of(workspace: Workspace, name: str) -> int:
+    pid: int = jsonfile.read(str(workspace.path / "services" / name / "supervisor.json"))["pid"]
+    return pid
+
+
+def ask(service: Webservice, body: str = ASKED, **headers: str) -> tuple[int, Any]:
+    """A plain HTTP request, as any program would send it."""
+    connection = http.client.HTTPConnection("127.0.0.1", service._record.port, timeout=60)
+    connection.request("POST", "/score", body=body, headers={"Content-Type": "application/json", **headers})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if answer.status == 200 else text.decode()
+
+
+def test_the_whole_way(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+    service = bench.deploy("whole-way", wait=False)
+    assert isinstance(service, LocalWebservice)
+    service.wait_for_deployment(show_output=True)
+    shown = capsys.readouterr().out
+    assert "starting 1 replica" in shown and 'operation "Succeeded"' in shown
+    assert service.state == "running" and service.error is None
+    assert service.scoring_uri == f"http://localhost:{service.port}/score"
+    assert service.run(ASKED)["result"] == [2, 4] == service.run(ASKED.encode())["result"]
+    assert ask(service)[1]["result"] == [2, 4]
+    assert "loaded 2 from" in service.get_logs()
+    assert "whole-way" in bench.workspace.webservices and "whole-way" in bench.workspace.webservices()
+    again = Webservice(bench.workspace, "whole-way")
+    assert type(again) is LocalWebservice and again.run(ASKED)["result"] == [2, 4]
+    assert again.serialize()["modelIds"] == [service.models[0].id]
+    with pytest.raises(WebserviceException, match="cannot be deleted: it is deployed"):
+        service.models[0].delete()
+    model = service.models[0]
+    folder = service.folder
+    service.delete()
+    assert service.state == "deleted" and not folder.exists()
+    assert "whole-way" not in bench.workspace.webservices
+    with pytest.raises(WebserviceException, match="is deleted"):
+        service.run(ASKED)
+    with pytest.raises(WebserviceException, match="WebserviceNotFound"):
+        Webservice(bench.workspace, "whole-way")
+    model.delete()
+
+
+def test_an_update_drops_no_request_and_keeps_the_address(bench: Bench) -> None:
+    service = bench.deploy("updated", factor=1, deployment_config=LocalWebservice.deploy_configuration(replicas=2))
+    port, stop = service.port, threading.Event()
+    seen: list[set[int]] = [set(), set(), set()]
+    wrong: list[Any] = []
+
+    def hammer(number: int) -> None:
+        while not stop.is_set():
+            try:
+                status, answer = ask(service)
+                factor = answer["result"][0] if status == 200 else -1
+            except (OSError, http.client.HTTPException) as error:
+                status, factor, answer = 0, -1, repr(error)
+            if factor not in (1, 2, 3):
+                wrong.append((status, answer))
+            seen[number].add(factor)
+
+    threads = [threading.Thread(target=hammer, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for factor in (2, 3):
+            service.update(models=[bench.model(factor)], wait=True)
+            until(lambda factor=factor: all(factor in each for each in seen), 60, f"answers of model {factor}")
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert wrong == [] and seen == [{1, 2, 3}] * 3
+    assert service.port == port and service.run(ASKED)["result"] == [3, 6]
+    # Of what was served before only the last is kept.
+    until(lambda: generations(service) == ["2", "3"], 60, "the removal of what nobody serves")
+    service.delete()
+
+
+def test_a_broken_script_says_so_with_its_own_traceback_and_serves_nothing(bench: Bench) -> None:
+    bench.script("broken.py", "def init():\n    raise LookupError('no such weights')\n\ndef run(data):\n    pass\n")
+    service = bench.deploy("broken", config=bench.config("broken.py"), wait=False)
+    with pytest.raises(WebserviceException, match="no such weights") as raised:
+        service.wait_for_deployment()
+    assert "broken.py" in raised.value.message and "LookupError" in raised.value.message
+    assert service.state == "failed" and "LookupError" in service.get_logs()
+    with pytest.raises(WebserviceException, match="does not serve"):
+        service.run(ASKED)
+    with pytest.raises(WebserviceException, match="there is a service 'broken' already"):
+        bench.deploy("broken")
+    mended = bench.deploy("broken", overwrite=True)
+    assert mended.run(ASKED)["result"] == [2, 4]
+    mended.delete()
+
+
+def test_reload_takes_the_script_anew_and_a_failed_one_leaves_what_serves(bench: Bench) -> None:
+    bench.script("changing.py", SCORE)
+    service = bench.deploy("reloaded", config=bench.config("changing.py"))
+    port = service.port
+    bench.script("changing.py", SCORE.replace("factor * each", "factor * each + 100"))
+    service.reload(wait=True)
+    assert service.run(ASKED)["result"] == [102, 104] and service.port == port
+    bench.script("changing.py", SCORE + "\nimport no_such_module\n")
+    with pytest.raises(WebserviceException, match="no_such_module") as raised:
+        service.reload(wait=True)
+    assert "goes on serving" in raised.value.message
+    assert service.state == "failed" and service.run(ASKED)["result"] == [102, 104]
+    bench.script("changing.py", "def run(data: return 1")
+    with pytest.raises(WebserviceException, match="not valid Python in line 1"):
+        service.reload()
+    # The next update builds upon what serves, not upon what failed.
+    service.update(models=[bench.model(5)], wait=True)
+    assert service.state == "running" and service.run(ASKED)["result"] == [105, 110]
+    service.delete()
+
+
+def test_keys(bench: Bench) -> None:
+    service = bench.deploy("with-keys", deployment_config=AksWebservice.deploy_configuration(num_replicas=1))
+    assert type(service) is AksWebservice and service.auth_enabled and service.state == "Healthy"
+    primary, secondary = service.get_keys()
+    assert service.run(ASKED)["result"] == [2, 4]
+    assert ask(service)[0] == 401
+    assert ask(service, Authorization="Bearer wrong-key-of-no-one")[0] == 401
+    for key in (primary, secondary):
+        assert ask(service, Authorization=f"Bearer {key}")[0] == 200
+    service.regen_key("Primary")
+    service.regen_key("Secondary", set_key="a-key-of-my-own")
+    assert service.get_keys()[1] == "a-key-of-my-own" and service.get_keys()[0] != primary
+    until(lambda: ask(service, Authorization=f"Bearer {primary}")[0] == 401, 60, "the old key to be refused")
+    assert ask(service, Authorization=f"Bearer {secondary}")[0] == 401
+    assert ask(service, Authorization="Bearer a-key-of-my-own")[0] == 200 and service.run(ASKED)
+    # Turned off and on again, without another address.
+    port = service._record.port
+    service.update(auth_enabled=False)
+    service.wait_for_deployment()
+    assert ask(service)[0] == 200 and not service.auth_enabled
+    assert service._record.port == port
+    with pytest.raises(NotImplementedError, match="get_keys"):
+        service.get_token()
+    service.delete()
+
+
+def test_labels_change_nothing_that_runs(bench: Bench) -> None:
+    config = AciWebservice.deploy_configuration(
+        cpu_cores=1, memory_gb=1, tags={"area": "x"}, properties={"p": 1}, description="about", location="nowhere"
+    )
+    service = bench.deploy("labelled", deployment_config=config)
+    assert (service.compute_type, service.tags, service.properties) == ("ACI", {"area": "x"}, {"p": "1"})
+    process = service.run(ASKED)["process"]
+    service.add_tags({"more": "1"})
+    service.remove_tags(["area"])
+    service.update(description="other", properties={"q": "2"})
+    assert service.tags == {"more": "1"} and service.properties == {"p": "1", "q": "2"}
+    assert service.description == "other" and service.run(ASKED)["process"] == process
+    with pytest.raises(WebserviceException, match="property 'p'"):
+        service.add_properties({"p": "other"})
+    with pytest.raises(WebserviceException, match="nothing to change"):
+        service.update()
+    found = Webservice.list(bench.workspace, compute_type="ACI", tags=[["more", "1"]], model_name="factor")
+    assert [each.name for each in found] == ["labelled"]
+    assert Webservice.list(bench.workspace, compute_type="AKS", tags=["more"]) == []
+    service.delete()
+
+
+def test_a_port_that_is_taken_is_said(bench: Bench) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        config = LocalWebservice.deploy_configuration(port=port)
+        service = bench.deploy("taken-port", deployment_config=config, wait=False)
+        with pytest.raises(WebserviceException, match=str(port)):
+            service.wait_for_deployment()
+    service.delete()
+
+
+def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bench.place)
+    bench.script("beside.py", "EXTRA = 1000\n")
+    bench.script(
+        "image_score.py", "from beside import EXTRA\n" + SCORE.replace("factor * each", "factor * each + EXTRA")
+    )
+    config = ContainerImage.image_configuration("image_score.py", "python", dependencies=["beside.py"], tags={"a": "b"})
+    image = ContainerImage.create(bench.workspace, "my-image", [bench.model(2)], config)
+    image.wait_for_creation(show_output=True)
+    assert image.creation_state == "Succeeded" and image.id == "my-image:1"
+    assert Path(image.image_location).is_dir() and image.image_build_log_uri.startswith("file:///")
+    assert bench.workspace.images["my-image"].id == image.id
+    assert [each.id for each in Image.list(bench.workspace, model_name="factor", tags=["a"])] == ["my-image:1"]
+    service = Webservice.deploy_from_image(
+        bench.workspace, "of-image", image, AciWebservice.deploy_configuration(cpu_cores=1, memory_gb=1)
+    )
+    service.wait_for_deployment()
+    assert service.run(ASKED)["result"] == [1002, 1004] and service.image_id == image.id
+    with pytest.raises(WebserviceException, match="service 'of-image' is made of it"):
+        image.delete()
+    service.delete()
+    image.delete()
+    with pytest.raises(WebserviceException, match="ImageNotFound"):
+        Image(bench.workspace, "my-image")
+
+
+def test_it_serves_without_a_dispatcher_and_comes_back_when_all_is_killed(alone: Bench) -> None:
+    service = alone.deploy("survivor", deployment_config=LocalWebservice.deploy_configuration(replicas=2))
+    port = service.port
+    folder = WorkspaceFolder(alone.workspace.path)
+    kill_dispatcher(folder)
+    assert ask(service)[1]["result"] == [2, 4]
+    # The supervisor dies with nobody there; whoever comes next brings the service back where it was.
+    kill(supervisor_of(alone.workspace, "survivor"))
+    again = LocalWebservice(alone.workspace, "survivor")
+    answers(again)
+    assert again.port == port
+    # With a dispatcher there nobody has to ask.
+    before = supervisor_of(alone.workspace, "survivor")
+    kill(before)
+    until(lambda: supervisor_of(alone.workspace, "survivor") != before, 60, "another supervisor")
+    answers(again)
+    # Stopped in an orderly way it also goes on, and the next dispatcher finds it alive.
+    stop_dispatcher(folder)
+    pid = supervisor_of(alone.workspace, "survivor")
+    assert ask(service)[0] == 200
+    assert Webservice(alone.workspace, "survivor").state == "running"
+    assert supervisor_of(alone.workspace, "survivor") == pid
+
+
+def test_a_dispatcher_with_services_stays(alone: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop_dispatcher(WorkspaceFolder(alone.workspace.path))
+    monkeypatch.setenv("TRAINMASTER_IDLE_SECONDS", "0.2")
+    service = alone.deploy("keeper")
+    handle = dispatcher_handle(WorkspaceFolder(alone.workspace.path))
+    assert handle is not None
+    import select
+
+    assert not select.select([handle], [], [], 2.0)[0], "it left its service alone"
+    service.delete()
+    wait_gone(handle, 60)
+
+
+def test_what_cannot_be(bench: Bench, tmp_path: Path) -> None:
+    workspace = bench.workspace
+    for name in ("ab", "Upper", "1first", "end-", "x" * 33, "under_score"):
+        with pytest.raises(WebserviceException, match="cannot be the name of a service"):
+            bench.deploy(name)
+    gone = bench.model(1)
+    gone.delete()
+    with pytest.raises(ModelNotFoundException, match="ModelNotFound"):
+        Model.deploy(workspace, "no-model", [gone], bench.config(), LocalWebservice.deploy_configuration())
+    with pytest.raises(WebserviceException, match="models must be a list"):
+        Model.deploy(workspace, "no-list", bench.model(1), bench.config())
+    with pytest.raises(WebserviceException, match="deployment_config must be"):
+        Model.deploy(workspace, "no-config", [bench.model(1)], bench.config(), {"cpu": 1})
+    with pytest.raises(WebserviceException, match="inference_config must be"):
+        Model.deploy(workspace, "no-script", [bench.model(1)], "score.py")
+    assert workspace.webservices == {}
+
+
+def test_without_a_name_that_is_known_local_services_can_be_asked_for(bench: Bench) -> None:
+    service = LocalWebservice(bench.workspace, "not-there", must_exist=False)
+    assert service.state == "unknown" and "not-there" in repr(service)
+    with pytest.raises(WebserviceException, match="is unknown"):
+        service.run(ASKED)
+
+
+def generations(service: Webservice) -> list[str]:
+    return sorted(each.name for each in service.folder.iterdir() if each.name.isdigit())
+
+
+def kill(pid: int) -> None:
+    handle = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    wait_gone(handle)
+
+
+def kill_dispatcher(folder: WorkspaceFolder) -> None:
+    kill(int(folder.lock.read_text()))
+
+
+def answers(service: Webservice) -> None:
+    def asked() -> bool:
+        try:
+            return ask(service)[0] == 200
+        except OSError:
+            return False
+
+    until(asked, 60, "an answer")
