@@ -35,6 +35,7 @@ _HOMES = {
     "LocalCompute": "trainmaster.compute",
     "AmlCompute": "trainmaster.compute",
     "RemoteCompute": "trainmaster.compute",
+    "SshCompute": "trainmaster.compute",
     "Keyvault": "trainmaster.keyvault",
     "RunDetails": "trainmaster.widgets",
     "Datastore": "trainmaster.datastores",
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget as ComputeTarget
     from trainmaster.compute import LocalCompute as LocalCompute
     from trainmaster.compute import RemoteCompute as RemoteCompute
+    from trainmaster.compute import SshCompute as SshCompute
     from trainmaster.datasets import Dataset as Dataset
     from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
     from trainmaster.datasets import OutputFileDatasetConfig as OutputFileDatasetConfig

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     )
     from trainmaster.compute.instance import ComputeInstance
     from trainmaster.compute.local import LocalCompute, LocalConfiguration
+    from trainmaster.compute.slurm import SlurmCompute, SlurmConfiguration
+    from trainmaster.compute.ssh import SshCompute, SshConfiguration
     from trainmaster.compute.status import AmlComputeStatus, ScaleSettings
     from trainmaster.compute.target import ComputeTarget
     from trainmaster.errors import ComputeTargetException
@@ -42,6 +44,10 @@ _HOMES = {
     "LocalConfiguration": "trainmaster.compute.local",
     "RemoteCompute": "trainmaster.compute.attached",
     "ScaleSettings": "trainmaster.compute.status",
+    "SshCompute": "trainmaster.compute.ssh",
+    "SshConfiguration": "trainmaster.compute.ssh",
+    "SlurmCompute": "trainmaster.compute.slurm",
+    "SlurmConfiguration": "trainmaster.compute.slurm",
 }
 
 __all__ = [
@@ -61,6 +67,10 @@ __all__ = [
     "LocalConfiguration",
     "RemoteCompute",
     "ScaleSettings",
+    "SlurmCompute",
+    "SlurmConfiguration",
+    "SshCompute",
+    "SshConfiguration",
 ]
 
 

@@ -34,10 +34,6 @@ class Decision:
 
 # How nodes are had, where that is known but cannot be done: what a person is told.
 _NO_JOBS = {
-    "ssh": (
-        "is reached over SSH, and this release runs jobs on this machine only",
-        "Use a target of this machine, such as 'local' or an AmlCompute, or attach address='localhost'.",
-    ),
     "services": ("runs services, not jobs", "Use an AmlCompute for training."),
     "hdinsight": ("is a Spark cluster, which is not supported", "Use an AmlCompute for training."),
     "kubernetes": ("is a Kubernetes cluster, which this release cannot use", "Use an AmlCompute for training."),

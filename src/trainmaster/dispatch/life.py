@@ -128,7 +128,18 @@ class Life:
         place = self._engine.place(nodes)
         used = sum(failed.seconds for failed in attempts.failed_attempts(self._folder))
         plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, self._folder.attempt, used)
-        await self._engine.start(nodes, plans, prepared.kit)
+        starting = asyncio.ensure_future(self._engine.start(nodes, plans, prepared.kit))
+        told = asyncio.ensure_future(self._cancel.wait())
+        try:
+            await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                # What takes long to start, such as an environment on its way to a host, is not waited for.
+                await self._engine.stop(nodes)
+            await starting
+        finally:
+            told.cancel()
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
 
     async def _take_up(self, spec: JobSpec) -> None:
         """Goes on with a run that an earlier dispatcher had given nodes."""

@@ -90,6 +90,8 @@ async def _environment(
 ) -> Prefix:
     """The environment of a run: the one that is there, or a new one."""
     folder = yard.folder.run(record.id)
+    if spec.environment.user_managed and not getattr(yard.engine(record.target), "shares_files", True):
+        return prefix.users_own_elsewhere(spec.environment)
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
     for _ in range(_ATTEMPTS):

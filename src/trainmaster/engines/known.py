@@ -19,6 +19,14 @@ def make_engine(name: str, surroundings: Surroundings) -> Engine:
         from trainmaster.engines.local import LocalEngine
 
         return LocalEngine()
+    if name == "slurm":
+        from trainmaster.engines.slurm.engine import SlurmEngine
+
+        return SlurmEngine(surroundings)
+    if name == "ssh":
+        from trainmaster.engines.ssh.engine import SshEngine
+
+        return SshEngine(surroundings)
     return _maker_elsewhere(name)(surroundings)
 
 
@@ -27,7 +35,7 @@ def _maker_elsewhere(name: str) -> Maker:
 
     found = list(entry_points(group=GROUP, name=name))
     if not found:
-        known = sorted({"local", *(point.name for point in entry_points(group=GROUP))})
+        known = sorted({"local", "slurm", "ssh", *(point.name for point in entry_points(group=GROUP))})
         raise ComputeTargetException(
             f"there is no engine '{name}'",
             hint=f"Known: {', '.join(known)}. Others come with a package that has an entry point in '{GROUP}'.",

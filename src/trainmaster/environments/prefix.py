@@ -27,6 +27,9 @@ CONDA_LOCK = "conda.lock"
 WARNINGS = "warnings.txt"
 """In a prefix: what every run in it should know, a line each."""
 
+PYTHON_THERE = "{trainmaster:python}"
+"""In a plan: the Python of the host that it is carried out on."""
+
 # Part of the digest: raised when the same specification would be built in another way.
 _BUILD_FORMAT = 3
 
@@ -135,6 +138,18 @@ def _warnings(folder: Path) -> tuple[str, ...]:
         return tuple((folder / WARNINGS).read_text().splitlines())
     except OSError:
         return ()
+
+
+def users_own_elsewhere(spec: EnvironmentSpec) -> Prefix:
+    """The user's own Python on machines that do not share our files: whether it is there is seen there.
+
+    A path that leads to a Python of this machine may be no more than the default, the Python that submitted; the host's
+    own takes its place where it has none of that path.
+    """
+    interpreter = spec.interpreter
+    if not interpreter or (os.path.isabs(interpreter) and os.access(interpreter, os.X_OK)):
+        return Prefix(python=PYTHON_THERE)
+    return Prefix(python=interpreter)
 
 
 def _users_own(spec: EnvironmentSpec) -> Prefix:

@@ -1,0 +1,262 @@
+"""The engine for hosts over SSH: each node of a target is a host."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
+from trainmaster.engines.plans import read_json, write_plans
+from trainmaster.engines.ssh import cargo, plans
+from trainmaster.engines.ssh.host import check_ssh, hosts_of, is_shared, lost_after
+from trainmaster.engines.ssh.left import Left
+from trainmaster.engines.ssh.link import NOTE, Link
+from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.environments.prefix import PYTHON_THERE
+from trainmaster.errors import AzureMLException, ComputeTargetException
+from trainmaster.job import JobSpec, load_spec
+from trainmaster.node import fill
+from trainmaster.records import RunError, Status
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_MEGABYTE = 1024 * 1024
+
+
+class SshEngine:
+    """Brings code and environments to hosts, starts agents there, and mirrors what they write."""
+
+    queues = False
+    shares_files = False
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._folder = surroundings.folder
+        self._heard = surroundings.heard
+        self._links: dict[Path, Link] = {}
+        self._owners: dict[str, dict[str, int]] = {}
+        self._starting: dict[str, asyncio.Future[None]] = {}
+        self._left = Left(surroundings.folder.path / "hosts")
+
+    def place(self, nodes: Nodes) -> Place:
+        """The hosts' addresses are known once they were reached: until then there are tokens."""
+        count = len(nodes.numbers)
+        hosts = tuple(fill.host_token(number) for number in range(count)) if count > 1 else ("127.0.0.1",)
+        slots = ",".join(f"{host}:{nodes.processes_per_node}" for host in hosts)
+        return Place(
+            hosts=hosts,
+            gpus=tuple(tuple(map(str, range(nodes.target.gpus_per_node))) for _ in hosts),
+            cpus=nodes.target.cpus_per_node,
+            python=str(nodes.target.options.get("python") or "python3"),
+            mpi_options=("--host", slots) if count > 1 else (),
+            reaches_dispatcher=False,
+        )
+
+    # Starting
+
+    async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        check_ssh()
+        links = self._links_of(nodes)
+        work = asyncio.ensure_future(self._start(nodes, links, plans, Path(kit)))
+        self._starting[nodes.run_id] = work
+        try:
+            await work
+        except asyncio.CancelledError:
+            if not work.cancelled():
+                # The dispatcher ends; the next one starts the run again.
+                work.cancel()
+                await asyncio.gather(work, return_exceptions=True)
+                raise
+            # The run was cancelled meanwhile.
+            await self._take_back(links)
+        except BaseException:
+            await self._take_back(links)
+            raise
+        finally:
+            del self._starting[nodes.run_id]
+
+    async def _start(self, nodes: Nodes, links: Sequence[Link], plans: Sequence[dict[str, Any]], kit: Path) -> None:
+        write_plans(nodes, plans)
+        facts = await together(link.connect() for link in links)
+        await together(self._left.settle(link.session) for link in links)
+        spec = load_spec(nodes.folder.spec.read_text())
+        bringing = links[:1] if is_shared(nodes.target) else links
+        settled = await together(self._bring(link, nodes, spec, kit) for link in bringing)
+        settled += settled[:1] * (len(links) - len(settled))
+        for link in links:
+            link.note(f"kits/{kit.name}")
+        orders = self._orders(nodes, spec, plans, facts, settled)
+        await together(
+            link.start(plan, files, nodes.folder.attempt, is_shared(nodes.target))
+            for link, (plan, files) in zip(links, orders, strict=True)
+        )
+
+    async def _bring(self, link: Link, nodes: Nodes, spec: JobSpec, kit: Path) -> cargo.Settled:
+        """All that the run needs on one host."""
+        assert link.facts is not None
+        await cargo.bring_kit(link.session, kit)
+        await cargo.bring_snapshot(link.session, self._folder.snapshots, self._folder.blobs, spec.snapshot_id)
+        folder = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
+        if not folder or spec.environment.user_managed:
+            return cargo.Settled()
+
+        def say(done: int, total: int) -> None:
+            part = f"{done // _MEGABYTE} of {total // _MEGABYTE} MB"
+            link.doing = f"bringing the environment to host {link.host.shown}: {part}"
+
+        settled = await cargo.bring_environment(link.session, link.facts, Path(folder), say)
+        link.doing = ""
+        return settled
+
+    def _orders(
+        self,
+        nodes: Nodes,
+        spec: JobSpec,
+        given: Sequence[dict[str, Any]],
+        facts: Sequence[HostFacts],
+        settled: Sequence[cargo.Settled],
+    ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """For each host, the plan of its node and the files that go with it."""
+        addresses = plans.host_names([each.address for each in facts])
+        environment = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
+        shared = is_shared(nodes.target)
+        orders: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
+            paths = {str(self._folder.path): there.root}
+            if environment and place.folder:
+                paths[environment] = f"{there.root}/{place.folder}"
+            tokens = {**fill.names(addresses, []), PYTHON_THERE: there.python}
+            plan = plans.translated(
+                plans.for_every_node(given[number], given[0], shared),
+                paths=paths,
+                tokens=tokens,
+                inherited=spec.inherited_variables,
+                variables=there.variables,
+                more=place.variables,
+            )
+            orders.append((plan, {}))
+        return orders
+
+    async def _take_back(self, links: Sequence[Link]) -> None:
+        """A run that could not be started on all hosts leaves nothing on any."""
+        for link in links:
+            with contextlib.suppress(AzureMLException):
+                await link.sweep(remove=True)
+            await link.close()
+
+    # Following
+
+    async def ended(self, nodes: Nodes, number: int) -> None:
+        if not (nodes.folder.node(number) / NOTE).exists():
+            # It never came to an agent.
+            return
+        link = self._links_of(nodes)[number]
+        await link.follow()
+        if link.lost is not None:
+            self._left.note(link.host.shown, nodes.run_id, link._kit())
+
+    async def stop(self, nodes: Nodes) -> None:
+        starting = self._starting.get(nodes.run_id)
+        if starting is not None:
+            starting.cancel()
+            return
+        for link in self._links_of(nodes):
+            await link.stop()
+
+    async def kill(self, nodes: Nodes) -> None:
+        for link in self._links_of(nodes):
+            await link.kill()
+
+    async def sweep(self, nodes: Nodes) -> None:
+        await self._sweep(nodes, remove=False)
+
+    async def _sweep(self, nodes: Nodes, remove: bool) -> None:
+        for link in self._links_of(nodes):
+            if not (nodes.folder.node(link.number) / NOTE).exists():
+                continue
+            try:
+                if link.lost is not None:
+                    # It was waited for long enough.
+                    raise link.lost
+                await link.sweep(remove)
+            except ComputeTargetException:
+                self._left.note(link.host.shown, nodes.run_id, link._kit())
+            finally:
+                await link.close()
+
+    def waiting_for(self, nodes: Nodes) -> str:
+        return next((link.doing for link in self._links_of(nodes) if link.doing), "")
+
+    async def ending(self, nodes: Nodes) -> Ending | None:
+        lost = next((link for link in self._links_of(nodes) if link.lost is not None), None)
+        if lost is None or lost.lost is None:
+            return None
+        message = (
+            f"node {lost.number} (host {lost.host.shown}) was not heard of for {lost_after(nodes.target):g} seconds: "
+            f"{lost.lost.message}\nWhat still runs there is ended as soon as it can be reached again."
+        )
+        return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": lost.number, "host": lost.host.shown}))
+
+    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+        """Asked when the run is over for good: its folders on the hosts are not needed any more."""
+        links = self._links_of(nodes)
+        await self._sweep(nodes, remove=True)
+        for link in links:
+            self._links.pop(nodes.folder.node(link.number), None)
+        self._owners.pop(nodes.run_id, None)
+        return {"ssh.hosts": ", ".join(link.host.shown for link in links)}
+
+    async def close(self) -> None:
+        for link in self._links.values():
+            await link.close()
+
+    # Who is who
+
+    def _links_of(self, nodes: Nodes) -> list[Link]:
+        """For every node of the run, in their order."""
+        known = hosts_of(nodes.target)
+        try:
+            hosts = [known[number] for number in nodes.numbers]
+        except IndexError:
+            raise ComputeTargetException(f"target '{nodes.target.name}' has lost hosts that the run needs") from None
+        return [self._link(nodes, number, host) for number, host in enumerate(hosts)]
+
+    def _link(self, nodes: Nodes, number: int, host: Any) -> Link:
+        place = nodes.folder.node(number)
+        if place not in self._links:
+            self._links[place] = Link(
+                host,
+                f"{host.folder}/hosts/{self._workspace_id()}",
+                nodes.run_id,
+                nodes.folder,
+                number,
+                common=number == 0 or not is_shared(nodes.target),
+                patience=lost_after(nodes.target),
+                owners=self._owners.setdefault(nodes.run_id, {}),
+                heard=lambda name: self._on_file(nodes, name),
+            )
+        return self._links[place]
+
+    def _on_file(self, nodes: Nodes, name: str) -> None:
+        """A node wrote one of the files by which others know how it goes."""
+        event = {"running.json": "running", "done.json": "done"}.get(name.rpartition("/")[2])
+        if event:
+            self._heard(nodes.run_id, event)
+
+    def _workspace_id(self) -> str:
+        return str(json.loads(self._folder.identity.read_text())["id"])
+
+
+async def together(works: Any) -> list[Any]:
+    """The results of several works; the first that fails ends the others."""
+    tasks = [asyncio.ensure_future(work) for work in works]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,136 @@
+"""One host, and the command line that reaches it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainmaster.errors import ComputeTargetException
+from trainmaster.records import TargetRecord
+
+DEFAULT_FOLDER = "~/.trainmaster"
+DEFAULT_LOST_AFTER = 60.0
+CONNECT_SECONDS = 15
+
+# Reads its own length and then itself, without taking a byte of what follows. No character in it means anything to any
+# login shell, single quotes aside.
+_BOOTSTRAP = 'import os;r=lambda n,b=b"":b if len(b)==n else r(n,b+os.read(0,n-len(b)));exec(r(int(r(8))))'
+
+
+@dataclass(frozen=True)
+class SshHost:
+    """A host as `ssh` knows it: a name, an address, or an alias of ~/.ssh/config."""
+
+    name: str
+    username: str = ""
+    port: int | None = None
+    private_key_file: str = ""
+    config_file: str = ""
+    """Instead of the user's own ~/.ssh/config."""
+    python: str = "python3"
+    folder: str = DEFAULT_FOLDER
+    """Where everything of ours is kept there."""
+    secret: str = ""
+    """Names the password or passphrase, where there is one."""
+
+    @property
+    def shown(self) -> str:
+        """How people would write it.
+
+        >>> SshHost("gpu1", "me", 2222).shown
+        'me@gpu1:2222'
+        """
+        user = f"{self.username}@" if self.username else ""
+        return f"{user}{self.name}" + (f":{self.port}" if self.port else "")
+
+
+def hosts_of(target: TargetRecord) -> tuple[SshHost, ...]:
+    """The hosts of a target, in the order of its nodes."""
+    options = target.options
+    names = options.get("hosts") or [options.get("address")]
+    return tuple(_host(str(name), options) for name in names if name)
+
+
+def _host(name: str, options: Mapping[str, Any]) -> SshHost:
+    user, address, port = parted(name)
+    given = options.get("port") or options.get("ssh_port")
+    return SshHost(
+        name=address,
+        username=user or str(options.get("username") or ""),
+        port=port or (int(given) if given else None),
+        private_key_file=str(options.get("private_key_file") or ""),
+        config_file=str(options.get("config_file") or ""),
+        python=str(options.get("python") or "python3"),
+        folder=str(options.get("shared_folder") or options.get("folder") or DEFAULT_FOLDER),
+        secret=str(options.get("secret") or ""),
+    )
+
+
+def parted(text: str) -> tuple[str, str, int | None]:
+    """User, name and port of `[user@]name[:port]`; an IPv6 address with a port has brackets.
+
+    >>> parted("me@gpu1:2222"), parted("::1"), parted("[::1]:22")
+    (('me', 'gpu1', 2222), ('', '::1', None), ('', '::1', 22))
+    """
+    user, _, rest = text.rpartition("@")
+    if rest.startswith("["):
+        name, _, port = rest[1:].partition("]")
+        return user, name, int(port[1:]) if port[1:].isdecimal() else None
+    name, _, port = rest.partition(":")
+    if port.isdecimal():
+        return user, name, int(port)
+    return user, rest, None
+
+
+def is_shared(target: TargetRecord) -> bool:
+    """Whether all hosts of a target see one folder."""
+    return bool(target.options.get("shared_folder"))
+
+
+def lost_after(target: TargetRecord) -> float:
+    """How many seconds a host may be silent until it counts as lost."""
+    return float(target.options.get("lost_after_seconds") or DEFAULT_LOST_AFTER)
+
+
+def command(host: SshHost, silence: float = DEFAULT_LOST_AFTER) -> list[str]:
+    """The command line of a connection to `host` whose silence is noticed within `silence` seconds.
+
+    >>> " ".join(command(SshHost("gpu1", "me", 2222)))[:60]
+    'ssh -T -o BatchMode=yes -o StrictHostKeyChecking=yes -o Conn'
+    """
+    interval = max(1, int(silence / 6))
+    options = {
+        "BatchMode": "no" if host.secret else "yes",
+        # Whatever the user's own configuration says: a host that is not known is not talked to.
+        "StrictHostKeyChecking": "yes",
+        "ConnectTimeout": str(max(2, min(CONNECT_SECONDS, int(silence / 2)))),
+        "ServerAliveInterval": str(interval),
+        "ServerAliveCountMax": "3",
+        "ClearAllForwardings": "yes",
+        "LogLevel": "ERROR",
+    }
+    words = ["ssh", "-T"]
+    for name, value in options.items():
+        words += ["-o", f"{name}={value}"]
+    if host.secret:
+        words += ["-o", "NumberOfPasswordPrompts=1"]
+    if host.config_file:
+        words += ["-F", host.config_file]
+    if host.private_key_file:
+        words += ["-i", host.private_key_file, "-o", "IdentitiesOnly=yes"]
+    if host.port:
+        words += ["-p", str(host.port)]
+    if host.username:
+        words += ["-l", host.username]
+    return [*words, "--", host.name, f"exec {host.python} -c '{_BOOTSTRAP}'"]
+
+
+def check_ssh() -> None:
+    """Refuses to go on where there is no ssh."""
+    if shutil.which("ssh", path=os.environ.get("PATH", os.defpath)) is None:
+        raise ComputeTargetException(
+            "there is no 'ssh' on this machine", hint="Install the OpenSSH client (Debian: apt install openssh-client)."
+        )

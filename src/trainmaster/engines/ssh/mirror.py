@@ -1,0 +1,132 @@
+"""What comes back from a host, into the run's folder here. What is there already is not asked for again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.plans import read_json
+from trainmaster.folders import RunFolder
+
+# How far each file of the working folder was fetched.
+STATES = "fetched.json"
+RESULT = "result.json"
+_PARTIAL = ".partial-"
+_WRITE_SECONDS = 1.0
+
+
+class Mirror:
+    """One node of one attempt of a run."""
+
+    def __init__(self, folder: RunFolder, number: int, owners: dict[str, int]) -> None:
+        """`owners` is shared by the nodes of a run: file name to the node that it is taken from."""
+        self._run = folder
+        self._number = number
+        self._node = folder.node(number)
+        self._owners = owners
+        self._result: bytes | None = None
+        self._written_at = 0.0
+        self._states: dict[str, list[int]] = (read_json(self._node / STATES) or {}).get("files", {})
+        for name in self._states:
+            self._owns(name)
+
+    @property
+    def node(self) -> str:
+        """The folder of the node, within that of the run."""
+        return str(self._node.relative_to(self._run.path))
+
+    def sizes(self) -> dict[str, int]:
+        """How much of every file that only grows is here."""
+        found = [*self._run.logs.glob("*"), *self._run.journals.glob("*"), *self._node.glob("*.log")]
+        return {str(path.relative_to(self._run.path)): path.stat().st_size for path in found if path.is_file()}
+
+    def states(self) -> Mapping[str, list[int]]:
+        """Which files of the working folder are here, as the host told them apart."""
+        return self._states
+
+    def lay_down(self) -> None:
+        """The folders in which what is fetched is seen as that of a run on this machine would be."""
+        for name in ("outputs", "logs"):
+            (self._run.code / name).mkdir(parents=True, exist_ok=True)
+            place = self._run.files / name
+            if not os.path.lexists(place):
+                place.symlink_to(Path("..", "code", name))
+
+    def take(self, header: Mapping[str, Any], payload: bytes) -> str:
+        """Keeps what a frame brings; the name of a small file that is new or changed."""
+        if "small" in header:
+            return self._take_small(header["small"], payload)
+        if "grown" in header:
+            self._take_grown(header["grown"], header["offset"], payload)
+        elif "work" in header:
+            self._take_work(header, payload)
+        elif "state" in header:
+            self._states[header["state"]] = header["is"]
+            if time.monotonic() > self._written_at + _WRITE_SECONDS:
+                self._keep_states()
+        return ""
+
+    def finish(self) -> None:
+        """All is here: now the result may be seen."""
+        self._keep_states()
+        if self._result is not None:
+            _write(self._node / RESULT, self._result)
+
+    def _take_small(self, name: str, data: bytes) -> str:
+        path = self._path(name)
+        if path == self._node / RESULT:
+            self._result = data
+        else:
+            _write(path, data)
+        return name
+
+    def _take_grown(self, name: str, offset: int, data: bytes) -> None:
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "r+b" if path.exists() else "x+b") as file:
+            file.seek(offset)
+            file.write(data)
+
+    def _take_work(self, header: Mapping[str, Any], data: bytes) -> None:
+        name, offset, start = header["work"], header["offset"], header["start"]
+        if not self._owns(name):
+            return
+        path = self._path(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = start == 0
+        place = path.with_name(f"{_PARTIAL}{self._number:016x}-{path.name}"[:200]) if whole else path
+        with open(place, "wb" if whole and offset == 0 else "r+b") as file:
+            file.seek(offset)
+            file.write(data)
+            if header["last"]:
+                file.truncate()
+        if header["last"] and whole:
+            place.chmod(header["mode"] | 0o200)
+            place.rename(path)
+
+    def _owns(self, name: str) -> bool:
+        """Where several hosts have a file of one name, that of the first node is taken."""
+        owner = self._owners.setdefault(name, self._number)
+        if self._number < owner:
+            self._owners[name] = self._number
+        return self._number <= owner
+
+    def _path(self, name: str) -> Path:
+        if name.startswith("/") or ".." in name.split("/"):
+            raise ValueError(f"a host sent a file that does not lie in the run's folder: {name!r}")
+        return self._run.path / name
+
+    def _keep_states(self) -> None:
+        self._written_at = time.monotonic()
+        _write(self._node / STATES, json.dumps({"version": 1, "files": self._states}).encode())
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.rename(path)

@@ -1,0 +1,209 @@
+"""A connection to a host: an ssh process, and at its other end our own program, which it brings along."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.ssh.complaints import explained
+from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
+from trainmaster.errors import ComputeTargetException
+from trainmaster.node.ferry import GREETING
+
+_PIECE = 256 * 1024
+_MOST_SAID = 8 * 1024
+# What scripts of the login may print before our program says its first word.
+_MOST_CHATTER = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """What a host is and has, as it says itself."""
+
+    root: str
+    python: str
+    version: tuple[int, ...]
+    machine: str
+    host: str
+    address: str
+    cpus: int
+    memory: int
+    gpus: int
+    free: int
+    libc: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+class Session:
+    """An open connection. Everything that goes wrong with it is a ComputeTargetException."""
+
+    def __init__(self, host: SshHost, process: asyncio.subprocess.Process) -> None:
+        self.host = host
+        self._process = process
+        assert process.stdin is not None and process.stdout is not None
+        self._input = process.stdin
+        self._output = process.stdout
+        self._said = bytearray()
+        self._listener = asyncio.create_task(self._listen())
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    async def open(
+        cls,
+        host: SshHost,
+        root: str,
+        silence: float = DEFAULT_LOST_AFTER,
+        variables: Mapping[str, str] | None = None,
+        make: bool = True,
+    ) -> tuple[Session, HostFacts]:
+        """Connects, and hears what the host is. `root` is the folder of the workspace there; `make` it if need be."""
+        process = await asyncio.create_subprocess_exec(
+            *command(host, silence),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            # A key of the terminal that ends the program in the foreground must not end this.
+            start_new_session=True,
+            env={**os.environ, **(variables or {})},
+            limit=16 * _PIECE,
+        )
+        session = cls(host, process)
+        try:
+            async with asyncio.timeout(min(max(silence, 5.0), 2 * CONNECT_SECONDS)):
+                await session._greet()
+                found = await session.call({"op": "hello", "root": root, "make": make})
+        except TimeoutError:
+            await session.close()
+            raise explained(host, None, "Connection timed out") from None
+        except BaseException:
+            await session.close()
+            raise
+        return session, _facts(found)
+
+    async def _greet(self) -> None:
+        source = ferry()
+        await self._put(b"%08d" % len(source) + source)
+        heard = b""
+        while not heard.endswith(GREETING):
+            line = await self._output.readline()
+            heard = (heard + line)[-4096:]
+            if not line:
+                await self._fail()
+
+    async def call(self, header: Mapping[str, Any], payload: bytes = b"") -> dict[str, Any]:
+        """The answer to a request."""
+        async with self._turn:
+            await self.send(header, payload)
+            answer, _ = await self.receive()
+        return self._checked(answer)
+
+    async def call_for_bytes(self, header: Mapping[str, Any], payload: bytes) -> bytes:
+        """The bytes that come with the answer to a request."""
+        async with self._turn:
+            await self.send(header, payload)
+            answer, found = await self.receive()
+        self._checked(answer)
+        return found
+
+    def _checked(self, answer: dict[str, Any]) -> dict[str, Any]:
+        if "error" in answer:
+            raise ComputeTargetException(
+                f"host {self.host.shown} could not keep what was brought to it",
+                cause=str(answer["error"]),
+                hint=f"Has its disk room, and may {self.host.folder} be written there?",
+            )
+        return answer
+
+    async def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        """A frame, without waiting for an answer."""
+        if payload:
+            header = {**header, "size": len(payload)}
+        await self._put(json.dumps(header).encode() + b"\n" + payload)
+
+    async def send_file(self, header: Mapping[str, Any], path: Path, size: int) -> None:
+        """A frame with the contents of a file; one that became shorter breaks the connection off."""
+        async with self._turn:
+            await self._put(json.dumps({**header, "size": size}).encode() + b"\n")
+            with open(path, "rb") as file:
+                rest = size
+                while rest:
+                    piece = file.read(min(rest, _PIECE))
+                    if not piece:
+                        raise ComputeTargetException(f"{path} became shorter while it was sent")
+                    await self._put(piece)
+                    rest -= len(piece)
+
+    async def _put(self, data: bytes) -> None:
+        try:
+            self._input.write(data)
+            await self._input.drain()
+        except (ConnectionError, RuntimeError):
+            await self._fail()
+
+    async def receive(self) -> tuple[dict[str, Any], bytes]:
+        """The next frame."""
+        line = await self._output.readline()
+        if not line.endswith(b"\n"):
+            await self._fail()
+        header: dict[str, Any] = json.loads(line)
+        size = header.get("size", 0)
+        try:
+            return header, await self._output.readexactly(size) if size else b""
+        except asyncio.IncompleteReadError:
+            await self._fail()
+            raise
+
+    async def _fail(self) -> None:
+        """Raises why the connection is not there any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(5):
+                await self._process.wait()
+                await self._listener
+        raise explained(self.host, self._process.returncode, self._said.decode(errors="replace"))
+
+    async def _listen(self) -> None:
+        assert self._process.stderr is not None
+        while data := await self._process.stderr.read(4096):
+            self._said += data
+            del self._said[:-_MOST_SAID]
+
+    async def close(self) -> None:
+        """Ends the connection; agents go on."""
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        with contextlib.suppress(Exception):
+            self._input.close()
+        await self._process.wait()
+        self._listener.cancel()
+        await asyncio.gather(self._listener, return_exceptions=True)
+
+
+def _facts(found: Mapping[str, Any]) -> HostFacts:
+    return HostFacts(
+        root=found["root"],
+        python=found["python"],
+        version=tuple(found["version"]),
+        machine=found["machine"],
+        host=found["host"],
+        address=found["address"],
+        cpus=found["cpus"],
+        memory=found["memory"],
+        gpus=found["gpus"],
+        free=found["free"],
+        libc=tuple(found["libc"]),
+        variables=found["variables"],
+    )
+
+
+@cache
+def ferry() -> bytes:
+    """The text of the program at the other end."""
+    return resources.files("trainmaster.node").joinpath("ferry.py").read_bytes()
