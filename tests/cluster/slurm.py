@@ -7,8 +7,8 @@
         slurm.kill_node("node1")        # its slurmd; what it started goes on
         slurm.start_node("node1")
 
-It needs no root, no other user and no network but loopback. The daemons are our children and die with us: whatever happens
-to the tests, nothing stays behind.
+It needs no root, no other user and no network but loopback. The daemons are our children and die with us: whatever
+happens to the tests, nothing stays behind.
 """
 
 from __future__ import annotations
@@ -190,9 +190,7 @@ class MiniSlurm:
         ports = _free_ports(len(self.nodes) + 1)
         gres = "GresTypes=gpu" if self._gpus else ""
         of_node = f"Gres=gpu:{self._gpus}" if self._gpus else ""
-        text = _SETTINGS.format(
-            port=ports[0], user=getpass.getuser(), folder=self.folder, keeps=self._keeps, gres=gres
-        )
+        text = _SETTINGS.format(port=ports[0], user=getpass.getuser(), folder=self.folder, keeps=self._keeps, gres=gres)
         for name, port in zip(self.nodes, ports[1:], strict=True):
             text += _NODE.format(name=name, port=port, cpus=self._cpus, gres=of_node) + "\n"
         (self.folder / "slurm.conf").write_text(text + _PARTITIONS)
@@ -203,9 +201,8 @@ class MiniSlurm:
             (self.folder / "gres.conf").write_text("".join(lines))
 
     def _spawn(self, name: str, *command: str) -> None:
-        log = open(self.folder / "log" / f"{name}.out", "ab")
         program = [shutil.which(command[0], path=_WHERE) or command[0], *command[1:]]
-        with log:
+        with open(self.folder / "log" / f"{name}.out", "ab") as log:
             self._daemons[name] = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", *program], env=self.environment, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
@@ -229,10 +226,9 @@ def _free_ports(count: int) -> list[int]:
     """Below the range from which systems take ports for outgoing connections."""
     found: list[int] = []
     for port in random.sample(range(10000, 20000), 10000):
-        with socket.socket() as attempt:
-            with contextlib.suppress(OSError):
-                attempt.bind(("127.0.0.1", port))
-                found.append(port)
+        with socket.socket() as attempt, contextlib.suppress(OSError):
+            attempt.bind(("127.0.0.1", port))
+            found.append(port)
         if len(found) == count:
             break
     return found

@@ -1,0 +1,207 @@
+"""SlurmCompute: the machines of a Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainmaster.compute.configurations import ComputeTargetProvisioningConfiguration
+from trainmaster.compute.status import Occupancy
+from trainmaster.compute.target import ComputeTarget
+from trainmaster.errors import ComputeTargetException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.records import TargetRecord
+
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
+
+
+@dataclass
+class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
+    """What runs on this target ask Slurm for."""
+
+    kind = "SlurmCompute"
+    engine = "slurm"
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    max_nodes: int = 1
+    cpus_per_node: int | None = None
+    gpus_per_node: int = 0
+    time_limit: int | str | None = None
+    constraint: str | None = None
+    extra_sbatch: Sequence[str] = ()
+    shared_folder: str | None = None
+    python: str | None = None
+    setup: Sequence[str] = ()
+    max_jobs: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+
+    def __post_init__(self) -> None:
+        self.validate_configuration()
+
+    def validate_configuration(self) -> None:
+        _check_numbers(self)
+        seconds_of(self.time_limit)
+        for name in ("partition", "account", "qos", "constraint", "shared_folder", "python"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str | os.PathLike) or not str(value) or "\n" in str(value)):
+                raise ComputeTargetException(f"{name} must be a text, not {value!r}")
+        for name in ("extra_sbatch", "setup"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(each, str) for each in value or ()):
+                raise ComputeTargetException(f"{name} must be a list of texts, not {value!r}")
+        _check_extra(self.extra_sbatch or ())
+
+    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+        self.validate_configuration()
+        _check_is_shared(workspace.path, self.shared_folder)
+        given = {
+            "partition": self.partition,
+            "account": self.account,
+            "qos": self.qos,
+            "constraint": self.constraint,
+            "cpus": self.cpus_per_node,
+            "time_limit_seconds": seconds_of(self.time_limit),
+            "extra_sbatch": list(self.extra_sbatch or ()),
+            "shared_folder": None if self.shared_folder is None else str(self.shared_folder),
+            "python": self.python,
+            "setup": list(self.setup or ()),
+            "max_jobs": self.max_jobs,
+        }
+        kept = {key: value for key, value in given.items() if value not in (None, [])}
+        words = {"tags": dict(self.tags or {}), "description": self.description or ""}
+        return TargetRecord(
+            name=name,
+            engine=self.engine,
+            nodes=self.max_nodes,
+            cpus_per_node=self.cpus_per_node or 0,
+            gpus_per_node=self.gpus_per_node,
+            options={"class": self.kind, **kept, **words},
+        )
+
+
+class SlurmCompute(ComputeTarget):
+    """Machines of a Slurm cluster. Each run is a job there: Slurm decides when and where it runs (docs/slurm.md)."""
+
+    @staticmethod
+    def configuration(
+        partition: str | None = None,
+        account: str | None = None,
+        qos: str | None = None,
+        max_nodes: int = 1,
+        gpus_per_node: int = 0,
+        time_limit: int | str | None = None,
+        constraint: str | None = None,
+        extra_sbatch: Sequence[str] = (),
+        shared_folder: str | None = None,
+        *,
+        cpus_per_node: int | None = None,
+        python: str | None = None,
+        setup: Sequence[str] = (),
+        max_jobs: int | None = None,
+    ) -> SlurmConfiguration:
+        """What runs ask Slurm for; what is left out is the cluster's own default.
+
+        `max_nodes` is the most that one run may have. Without `cpus_per_node` a node is a whole machine.
+        `time_limit` is in minutes, or a text as sbatch has it ("1-12:00:00"). `extra_sbatch` are options for sbatch,
+        `setup` lines of shell that come before anything else in a job ("module load cuda"). `python` is the Python for
+        Trainmaster's own agent on the nodes (3.6 or newer). `shared_folder` is one that all nodes see under the same
+        path: the workspace has to be in it. At most `max_jobs` runs are handed to Slurm at a time, if that is given.
+        """
+        return SlurmConfiguration(
+            partition=partition,
+            account=account,
+            qos=qos,
+            max_nodes=max_nodes,
+            cpus_per_node=cpus_per_node,
+            gpus_per_node=gpus_per_node,
+            time_limit=time_limit,
+            constraint=constraint,
+            extra_sbatch=extra_sbatch,
+            shared_folder=shared_folder,
+            python=python,
+            setup=setup,
+            max_jobs=max_jobs,
+        )
+
+    def get_status(self) -> Occupancy:
+        """How many nodes its runs have or wait for."""
+        return self.occupancy()
+
+
+def seconds_of(limit: Any) -> int | None:
+    """A time limit, in any form that sbatch knows, in seconds.
+
+    >>> seconds_of(90), seconds_of("1-12"), seconds_of("02:30"), seconds_of("1:00:00")
+    (5400, 129600, 150, 3600)
+    """
+    if limit is None:
+        return None
+    found = _TIME.fullmatch(str(limit)) if not isinstance(limit, bool) else None
+    if found is None:
+        raise ComputeTargetException(
+            f"time_limit must be a number of minutes or a text such as '1-12:00:00', not {limit!r}"
+        )
+    parts = [int(part) for part in found["clock"].split(":")]
+    if found["days"] is not None:
+        parts = [int(found["days"]) * 24 + parts[0], *parts[1:], *([0] * (3 - len(parts)))]
+    elif len(parts) == 1:
+        parts = [0, parts[0], 0]
+    elif len(parts) == 2:
+        parts = [0, *parts]
+    total = parts[0] * 3600 + parts[1] * 60 + parts[2]
+    if total <= 0:
+        raise ComputeTargetException(f"time_limit must be more than nothing, not {limit!r}")
+    return total
+
+
+def _check_numbers(given: SlurmConfiguration) -> None:
+    least = {"max_nodes": 1, "cpus_per_node": 1, "gpus_per_node": 0, "max_jobs": 1}
+    for name, bound in least.items():
+        value = getattr(given, name)
+        if value is None and name in ("cpus_per_node", "max_jobs"):
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < bound:
+            raise ComputeTargetException(f"{name} must be a whole number of at least {bound}, not {value!r}")
+
+
+# What the engine sets itself: said otherwise, runs would not be found, or would be started beside themselves.
+_OURS = frozenset(
+    {"--job-name", "-J", "--requeue", "--no-requeue", "--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--array"}
+    | {"-a", "--wrap", "--output", "-o", "--open-mode", "--chdir", "-D", "--parsable", "--wait", "-W"}
+)
+
+
+def _check_extra(extra: Sequence[str]) -> None:
+    for option in extra:
+        if not option.startswith("-") or "\n" in option:
+            raise ComputeTargetException(
+                f"extra_sbatch has {option!r}, which is no option", hint='Such as extra_sbatch=["--mem=16G"].'
+            )
+        if option.partition("=")[0] in _OURS:
+            raise ComputeTargetException(
+                f"extra_sbatch must not have {option.partition('=')[0]}: Trainmaster sets it for every run",
+                hint="Use node_count, max_nodes and the other parameters instead.",
+            )
+
+
+def _check_is_shared(workspace: Path, shared: str | None) -> None:
+    if shared is None:
+        return
+    folder = Path(shared)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ComputeTargetException(
+            f"shared_folder {shared!r} is not the absolute path of a folder here",
+            hint="Name a folder that this machine and all nodes see under the same path.",
+        )
+    if not workspace.resolve().is_relative_to(folder.resolve()):
+        raise ComputeTargetException(
+            f"the workspace {workspace} is not in the shared folder {folder}",
+            cause="Every node has to see the workspace's files under the same path.",
+            hint=f"Make the workspace there: Workspace.create(name, path='{folder}/workspace').",
+        )

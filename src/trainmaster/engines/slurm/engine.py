@@ -1,0 +1,350 @@
+"""SlurmEngine: one batch job per attempt, watched through its files and one squeue for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import logging
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
+from trainmaster.engines.plans import write_plans
+from trainmaster.engines.slurm import options, states
+from trainmaster.engines.slurm.accounting import Accounting
+from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
+from trainmaster.engines.slurm.job import Job
+from trainmaster.engines.slurm.pace import Pace
+from trainmaster.errors import ComputeTargetException
+from trainmaster.node.fill import gpu_token, host_token
+from trainmaster.node.slurm import GANG
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_SQUEUE_SECONDS = (1.0, 15.0)
+_FILES_SECONDS = (0.05, 1.0)
+# Slurm may list a job a moment later than it said its number.
+_MISSED = 2
+_SUBMISSIONS = 4
+# For what an agent wrote on its own machine to be seen here, after Slurm said that its job is over.
+_SETTLE_SECONDS = 3.0
+# For Slurm to say why it ended a job whose agents have ended already, and for agents nobody reaches to see that they
+# are given up.
+_EXPLAIN_SECONDS = 60.0
+_GIVE_UP_SECONDS = 10.0
+
+
+class SlurmEngine:
+    """Has runs queued and started by Slurm."""
+
+    queues = True
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._heard = surroundings.heard
+        self._commands = Commands()
+        self._accounting = Accounting(self._commands)
+        self._jobs: dict[tuple[str, int], Job] = {}
+        self._leaving: dict[str, Job] = {}
+        """Those that have left all results, until Slurm says that they are gone."""
+        self._listed: list[states.Listed] = []
+        self._squeue = Pace(*_SQUEUE_SECONDS)
+        self._wake = asyncio.Event()
+        self._asked = asyncio.Condition()
+        self._watcher: asyncio.Task[None] | None = None
+        self.trouble = ""
+        """Why Slurm cannot be asked now."""
+
+    def place(self, nodes: Nodes) -> Place:
+        """Machines that Slurm will choose: their names are filled in when it has."""
+        count, gpus = len(nodes.numbers), range(nodes.target.gpus_per_node)
+        return Place(
+            hosts=tuple(host_token(number) for number in range(count)),
+            gpus=(tuple(gpu_token(number) for number in gpus),) * count,
+            cpus=nodes.target.cpus_per_node,
+            python=str(nodes.target.options.get("python") or sys.executable),
+            mpi_options=("--map-by", f"ppr:{nodes.processes_per_node}:node:OVERSUBSCRIBE"),
+            mpi_inherits=("SLURM", "PMI"),
+            hosts_file=str(nodes.folder.node(0).parent / GANG),
+            reaches_dispatcher=False,
+        )
+
+    async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        write_plans(nodes, plans)
+        job = self._job(nodes)
+        python = str(nodes.target.options.get("python") or sys.executable)
+        setup = options.settings(nodes.target.options)
+        job.script = options.batch_script(python, kit, str(job.folder), nodes.count, setup)
+        if not job.id and not job.uncertain:
+            await self._submit(job)
+        _check_taken(job)
+        self._watch()
+
+    async def ended(self, nodes: Nodes, number: int) -> None:
+        job = self._job(nodes)
+        self._watch()
+        while job.result(number) is None and not job.over.is_set():
+            await job.changed.wait()
+
+    async def stop(self, nodes: Nodes) -> None:
+        job = self._job(nodes)
+        job.stopped = True
+        if not job.id and not job.uncertain:
+            self._finish(job, "")
+        if not job.id:
+            return
+        await self._tell("scancel", "--quiet", "--state=PENDING", job.id)
+        # One agent is the batch script itself; several are the tasks of a step. srun, between them, would kill them.
+        await self._tell("scancel", "--quiet", "--signal=TERM", *(["--batch"] if nodes.count == 1 else []), job.id)
+        self._hurry()
+
+    async def kill(self, nodes: Nodes) -> None:
+        job = self._job(nodes)
+        job.stopped = True
+        if job.id:
+            await self._tell("scancel", "--quiet", job.id)
+        self._hurry()
+
+    async def sweep(self, nodes: Nodes) -> None:
+        """Slurm ends what a job leaves behind. What runs where slurmd is gone sees by a file that it is given up."""
+        job = self._job(nodes)
+        job.give_up()
+        if job.id:
+            await self._tell("scancel", "--quiet", job.id)
+        claimed = [n for n in range(nodes.count) if (nodes.folder.node(n) / "agent.json").exists()]
+        deadline = time.monotonic() + _GIVE_UP_SECONDS
+        while any(job.result(number) is None for number in claimed) and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
+
+    def waiting_for(self, nodes: Nodes) -> str:
+        job = self._job(nodes)
+        if job.trouble or self.trouble:
+            return f"waiting for Slurm: {job.trouble or self.trouble}"
+        listed = next((each for each in self._listed if each.id == job.id), None)
+        return states.waiting_sentence(listed, self._listed) if listed else f"waiting for Slurm (job {job.id})"
+
+    async def ending(self, nodes: Nodes) -> Ending | None:
+        job = self._job(nodes)
+        _check_taken(job)
+        if job.stopped or not job.needs_explaining():
+            return None
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._until_over(job), _EXPLAIN_SECONDS)
+        told = job.printed() if job.state in ("FAILED", "COMPLETED") else ""
+        return states.ending(job.id, job.state, job.node_list, told)
+
+    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+        job = self._jobs.pop((nodes.run_id, nodes.folder.attempt), None) or Job(nodes)
+        if not job.id:
+            return {}
+        found = {"slurm.job_id": job.id, **({"slurm.nodes": job.node_list} if job.node_list else {})}
+        return {**found, **await self._accounting.facts(job.id)}
+
+    async def close(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.gather(self._watcher, return_exceptions=True)
+
+    # Submitting
+
+    def _job(self, nodes: Nodes) -> Job:
+        key = (nodes.run_id, nodes.folder.attempt)
+        if key not in self._jobs:
+            self._jobs[key] = Job(nodes)
+        return self._jobs[key]
+
+    async def _submit(self, job: Job) -> None:
+        """Submits it, now or, if Slurm does not answer, later."""
+        job.note()
+        command = ["sbatch", "--parsable", *options.sbatch_options(job.nodes, str(job.folder))]
+        try:
+            said = await self._commands.ask(*command, given=job.script)
+        except NoAnswer as error:
+            # It may have come to Slurm or not: the next list of jobs tells.
+            job.trouble = str(error)
+            self._hurry()
+            return
+        except Refused as error:
+            job.refused = str(error)
+            self._finish(job, "")
+            return
+        job.trouble = ""
+        job.note(said.strip().partition(";")[0])
+        log.info("run %s: job %s of Slurm", job.nodes.run_id, job.id)
+        if job.stopped:
+            await self.stop(job.nodes)
+        self._hurry()
+
+    async def _tell(self, *command: str) -> None:
+        try:
+            await self._commands.ask(*command)
+        except NoAnswer as error:
+            log.warning("%s: %s", " ".join(command), error)
+        except Refused as error:
+            # The job has ended in between, as a rule.
+            log.info("%s: %s", " ".join(command), error)
+
+    # Watching
+
+    def _watch(self) -> None:
+        self._hurry()
+        if self._watcher is None or self._watcher.done():
+            self._watcher = asyncio.get_running_loop().create_task(self._look())
+
+    def _hurry(self) -> None:
+        self._squeue.hurry()
+        self._wake.set()
+
+    @property
+    def _open(self) -> list[Job]:
+        return [job for job in self._jobs.values() if not job.settled]
+
+    async def _look(self) -> None:
+        least, most = _FILES_SECONDS
+        pause = least
+        while self._open or self._leaving:
+            news = [self._look_at(job) for job in self._open]
+            if any(news):
+                pause = least
+            if self._squeue.due_in(time.monotonic()) == 0.0:
+                await self._ask()
+            for job in [each for each in self._open if each.missed >= _MISSED]:
+                await self._seek(job)
+            self._wake.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), pause)
+                pause = least
+            pause = min(pause * 1.5, most)
+
+    def _look_at(self, job: Job) -> bool:
+        """Whether its files have something new, which is passed on."""
+        news = job.look()
+        for event in news:
+            if event != "ended":
+                self._heard(job.nodes.run_id, event)
+        if news:
+            _notify(job)
+        if job.settled and job.id:
+            self._leaving[job.id] = job
+        return bool(news)
+
+    async def _ask(self) -> None:
+        """One question for all jobs; of all users while some of ours wait, to know how many are ahead."""
+        wait = any(not job.began for job in self._open)
+        whose = [] if wait else [f"--user={getpass.getuser()}"]
+        try:
+            said = await self._commands.ask("squeue", "--noheader", "--states=all", *whose, f"--format={states.FORMAT}")
+        except (NoAnswer, Refused) as error:
+            self.trouble = str(error)
+            return
+        except ComputeTargetException as error:
+            self.trouble = error.message
+            return
+        finally:
+            self._squeue.asked(time.monotonic())
+        self.trouble = ""
+        self._listed = states.parse(said)
+        by_id = {each.id: each for each in self._listed}
+        for job in self._open:
+            await self._compare(job, by_id)
+        for number in [each for each in self._leaving if each not in by_id or by_id[each].state in states.OVER]:
+            job = self._leaving.pop(number)
+            self._take(job, by_id.get(number))
+        async with self._asked:
+            self._asked.notify_all()
+
+    async def _compare(self, job: Job, by_id: Mapping[str, states.Listed]) -> None:
+        if not job.id:
+            await self._find_or_submit(job)
+            return
+        listed = by_id.get(job.id)
+        if listed is None:
+            job.missed += 1
+            return
+        job.missed = 0
+        if listed.state != job.state:
+            self._squeue.hurry()
+        self._take(job, listed)
+        if job.state in states.OVER:
+            await self._settle(job)
+
+    async def _find_or_submit(self, job: Job) -> None:
+        """For one of which nobody knows whether it was submitted: by its name, in a list that was just asked for."""
+        same = [each for each in self._listed if each.name == job.name]
+        if same:
+            job.trouble = ""
+            job.note(same[-1].id)
+            self._take(job, same[-1])
+            if job.stopped:
+                await self.stop(job.nodes)
+        elif job.stopped:
+            self._finish(job, "")
+        elif job.script:
+            await self._submit(job)
+
+    def _take(self, job: Job, listed: states.Listed | None) -> None:
+        if listed is not None:
+            job.state = listed.state
+            job.node_list = listed.nodes or job.node_list
+
+    async def _settle(self, job: Job) -> None:
+        """It is over in Slurm. What its agents wrote may take a moment to be seen here."""
+        deadline = time.monotonic() + (_SETTLE_SECONDS if job.began else 0.0)
+        while not job.settled:
+            job.refresh()
+            self._look_at(job)
+            if time.monotonic() >= deadline or job.state != "COMPLETED":
+                break
+            await asyncio.sleep(0.1)
+        self._finish(job, job.state)
+
+    async def _seek(self, job: Job) -> None:
+        """Slurm does not list it. One that never began was lost by a controller that crashed: it is submitted again."""
+        known = await self._accounting.state(job.id)
+        if known in states.OVER or job.began or job.submissions >= _SUBMISSIONS or not job.script:
+            job.state = known or "LOST"
+            await self._settle(job)
+            return
+        if known:
+            job.missed = 0
+            return
+        log.warning("run %s: Slurm lost job %s; it is submitted again", job.nodes.run_id, job.id)
+        job.missed = 0
+        await self._submit(job)
+
+    def _finish(self, job: Job, state: str) -> None:
+        job.state = state or job.state
+        job.over.set()
+        _notify(job)
+
+    async def _until_over(self, job: Job) -> None:
+        """Returns when Slurm has said how the job ended."""
+        while job.state not in states.OVER and not job.over.is_set():
+            if job.id:
+                self._leaving.setdefault(job.id, job)
+            self._watch()
+            async with self._asked:
+                await self._asked.wait()
+            if job.id not in self._leaving:
+                return
+
+
+def _notify(job: Job) -> None:
+    """Wakes all who wait for it."""
+    job.changed.set()
+    job.changed = asyncio.Event()
+
+
+def _check_taken(job: Job) -> None:
+    if job.refused:
+        raise ComputeTargetException("Slurm refused the job", cause=job.refused, hint=_hint(job.refused))
+
+
+def _hint(refusal: str) -> str:
+    if "partition" in refusal.lower():
+        return "'sinfo' lists the partitions; change the target with SlurmCompute.configuration(partition=...)."
+    if "account" in refusal.lower() or "qos" in refusal.lower():
+        return "'sacctmgr show associations user=$USER' lists your accounts and QOS."
+    return "The same options can be tried with 'sbatch --test-only'."

@@ -1,0 +1,128 @@
+"""One attempt of a run as a job of Slurm: what is noted of it, and what its agents wrote."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Nodes
+from trainmaster.engines.plans import read_json, write_json
+from trainmaster.engines.slurm.options import job_name
+from trainmaster.node.slurm import GANG
+from trainmaster.node.watch import STOP
+
+_NOTE = "slurm.json"
+_SHOWN_BYTES = 2000
+
+
+class Job:
+    """What this dispatcher knows of it; all of it can be found out again."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self.nodes = nodes
+        self.name = job_name(nodes.run_id, nodes.folder.attempt)
+        noted = read_json(self.folder / _NOTE) or {}
+        self.id: str = noted.get("job_id") or ""
+        self.submissions: int = noted.get("submissions", 0)
+        self.uncertain = bool(noted) and not self.id
+        """Whether somebody was about to submit it, and did not live to say whether it came to that."""
+        self.noted_at: float = noted.get("at", time.time())
+        self.script = ""
+        self.state = ""
+        """Slurm's word; empty as long as it has not been asked, LOST if it does not know the job."""
+        self.node_list = ""
+        self.missed = 0
+        """In how many lists of jobs it was not to be found, one after the other."""
+        self.trouble = ""
+        """Why it is not submitted yet."""
+        self.refused = ""
+        self.stopped = False
+        self.told: set[str] = set()
+        self.over = asyncio.Event()
+        """There is no job any more."""
+        self.changed = asyncio.Event()
+        self._results: dict[int, dict[str, Any]] = {}
+
+    @property
+    def folder(self) -> Path:
+        """Where the folders of its nodes are."""
+        return self.nodes.folder.node(0).parent
+
+    @property
+    def began(self) -> bool:
+        """Whether a job of this name has come to run."""
+        return (self.folder / GANG).exists()
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more is to be expected of it."""
+        return len(self._results) == self.nodes.count or self.over.is_set()
+
+    def note(self, job_id: str = "") -> None:
+        """Writes down that it is about to be submitted or, with a number, that it is."""
+        if not job_id:
+            self.submissions += 1
+        self.id, self.noted_at, self.uncertain = job_id, time.time(), not job_id
+        data = {"version": 1, "job_id": job_id, "at": self.noted_at, "submissions": self.submissions}
+        write_json(self.folder / _NOTE, data)
+
+    def result(self, number: int) -> dict[str, Any] | None:
+        """What the agent of a node left, once it is there."""
+        if number not in self._results:
+            found = read_json(self.nodes.folder.node(number) / "result.json")
+            if found is not None:
+                self._results[number] = found
+        return self._results.get(number)
+
+    def look(self) -> list[str]:
+        """What its files say that they did not say before: `running`, `done`, `ended`."""
+        news = []
+        for number in range(self.nodes.count):
+            folder = self.nodes.folder.node(number)
+            known = number in self._results
+            if not known and self.result(number) is not None:
+                news.append("ended")
+            if "running" not in self.told and (folder / "running.json").exists():
+                self.told.add("running")
+                news.append("running")
+            if f"done {number}" not in self.told and (folder / "done.json").exists():
+                self.told.add(f"done {number}")
+                news.append("done")
+        return news
+
+    def refresh(self) -> None:
+        """Has the file system of the cluster look again: what was not there may be remembered as such."""
+        for number in range(self.nodes.count):
+            folder = self.nodes.folder.node(number)
+            if folder.is_dir():
+                os.listdir(folder)
+
+    def give_up(self) -> None:
+        """Agents that still run, though nobody can reach them, end when they see this."""
+        write_json(self.folder / STOP, {"version": 1, "at": time.time()})
+
+    def needs_explaining(self) -> bool:
+        """Whether Slurm may know better than the agents why they ended."""
+        results = [self.result(number) for number in range(self.nodes.count)]
+        launcher = (self.nodes.folder.node(0) / "ranks.json").exists()
+        return any(result is None or _was_ended(result, launcher) for result in results)
+
+    def printed(self) -> str:
+        """The last lines of what the job itself printed: not the script, but what should have led to it."""
+        try:
+            text = (self.folder / f"slurm-{self.id}.log").read_bytes()[-_SHOWN_BYTES:].decode("utf-8", "replace")
+        except OSError:
+            return ""
+        return text.strip()
+
+
+def _was_ended(result: dict[str, Any], launcher: bool) -> bool:
+    if result.get("reason") == "cancelled":
+        return True
+    failure = result.get("first_failure")
+    if not failure:
+        return False
+    return launcher or failure.get("signal") is not None or (failure.get("exit_code") or 0) > 128

@@ -1,0 +1,124 @@
+"""What Slurm says of jobs, and what that means for a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmaster.engines.engine import Ending
+from trainmaster.records import RunError, Status
+
+FORMAT = "%i|%T|%Q|%P|%N|%r|%j"
+_COLUMNS = 7
+
+WAITING = frozenset({"PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"})
+OVER = frozenset(
+    {
+        "BOOT_FAIL",
+        "CANCELLED",
+        "COMPLETED",
+        "DEADLINE",
+        "FAILED",
+        "NODE_FAIL",
+        "OUT_OF_MEMORY",
+        "PREEMPTED",
+        "REVOKED",
+        "TIMEOUT",
+    }
+)
+# Jobs that wait for something of their own stand in nobody's way.
+_IN_LINE = frozenset({"Resources", "Priority", "None"})
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of squeue."""
+
+    id: str
+    state: str
+    priority: int
+    partition: str
+    nodes: str
+    reason: str
+    name: str
+
+
+def parse(text: str) -> list[Listed]:
+    """The lines of `squeue --format` with our FORMAT.
+
+    >>> parse("17|RUNNING|4294901757|main|node[1-2]|None|trainmaster.r.1")[0].nodes
+    'node[1-2]'
+    """
+    found = []
+    for line in text.splitlines():
+        words = line.split("|", _COLUMNS - 1)
+        if len(words) == _COLUMNS:
+            number, state, priority, partition, nodes, reason, name = words
+            ranked = int(priority) if priority.isdigit() else 0
+            found.append(Listed(number, state, ranked, partition, nodes, reason.strip("()"), name))
+    return found
+
+
+def waiting_sentence(job: Listed, others: Sequence[Listed]) -> str:
+    """What a run waits for, in Slurm's own words.
+
+    >>> job = Listed("9", "PENDING", 10, "main", "", "Priority", "")
+    >>> waiting_sentence(job, [Listed("7", "PENDING", 10, "main", "", "Resources", ""), job])
+    'waiting for Slurm: Priority, about 1 job ahead (job 9)'
+    """
+    if job.state == "CONFIGURING":
+        return f"Slurm makes {job.nodes} ready (job {job.id})"
+    if job.state not in WAITING:
+        return f"Slurm has given it {job.nodes}; its agent starts (job {job.id})"
+    ahead = sum(_is_ahead(other, job) for other in others)
+    line = f", about {ahead} {'job' if ahead == 1 else 'jobs'} ahead" if ahead else ""
+    reason = "a place in the queue" if job.reason in ("None", "") else job.reason
+    return f"waiting for Slurm: {reason}{line} (job {job.id})"
+
+
+def _is_ahead(other: Listed, job: Listed) -> bool:
+    if other.state != "PENDING" or other.partition != job.partition or other.reason not in _IN_LINE:
+        return False
+    if other.priority != job.priority:
+        return other.priority > job.priority
+    return _number(other) < _number(job)
+
+
+def _number(job: Listed) -> int:
+    first = job.id.partition("_")[0]
+    return int(first) if first.isdigit() else 0
+
+
+def ending(job_id: str, state: str, nodes: str, told: str = "") -> Ending | None:
+    """How the job of a run ended, where that is more than its agents can know; `told` is what it printed itself.
+
+    >>> ending("17", "NODE_FAIL", "node[1-2]").error.message
+    'Slurm lost a node of job 17 (node[1-2]): NODE_FAIL'
+    """
+    if state == "PREEMPTED":
+        return Ending(
+            Status.FAILED, RunError("Preempted", f"job {job_id} was preempted: Slurm gave its nodes to another"), True
+        )
+    if state == "CANCELLED":
+        message = f"the run was cancelled in Slurm (scancel of job {job_id}), not through Trainmaster"
+        return Ending(Status.CANCELED, RunError("CanceledInSlurm", message))
+    if state in ("TIMEOUT", "DEADLINE"):
+        message = f"the run was cancelled: Slurm's time limit for job {job_id} had passed ({state})"
+        return Ending(Status.CANCELED, RunError("SlurmTimeLimit", message))
+    failed = _FAILURES.get(state)
+    if failed is not None:
+        code, sentence = failed
+        words = f"\n{told}" if told else ""
+        return Ending(Status.FAILED, RunError(code, sentence.format(job=job_id, nodes=nodes, state=state) + words))
+    return None
+
+
+_FAILURES = {
+    "NODE_FAIL": ("NodeFailed", "Slurm lost a node of job {job} ({nodes}): NODE_FAIL"),
+    "BOOT_FAIL": ("NodeFailed", "a node of job {job} did not start: BOOT_FAIL"),
+    "OUT_OF_MEMORY": ("OutOfMemory", "job {job} used more memory than Slurm gave it on {nodes}: OUT_OF_MEMORY"),
+    "FAILED": ("StartError", "job {job} failed on {nodes} before an agent of Trainmaster could say how"),
+    "REVOKED": ("StartError", "job {job} was taken over by another cluster: REVOKED"),
+    "LOST": ("NodeAgentLost", "Slurm does not know job {job} any more, and it left no result"),
+    "COMPLETED": ("NodeAgentLost", "job {job} ended on {nodes}, but its agent left no result"),
+}
