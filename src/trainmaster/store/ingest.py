@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from trainmaster.records import TERMINAL, RunError, RunRecord, Status
 from trainmaster.store import labels, points, runs
 from trainmaster.store.schema import journals
-from trainmaster.store.statements import PreparedSelect
+from trainmaster.store.statements import PreparedChange, PreparedInsert, PreparedSelect
 from trainmaster.store.values import clean, encode
 
 _OFFSETS = PreparedSelect(
@@ -22,6 +22,12 @@ _JOURNAL = PreparedSelect(
     select(journals.c.offset, journals.c.ignored, journals.c.ignored_because).where(
         journals.c.run_seq == bindparam("run_seq"), journals.c.journal == bindparam("journal")
     )
+)
+_INSERT = PreparedInsert(journals.insert(), ("run_seq", "journal", "offset", "ignored", "ignored_because"))
+_UPDATE = PreparedChange(
+    update(journals)
+    .where(journals.c.run_seq == bindparam("run"), journals.c.journal == bindparam("which"))
+    .values(**{name: bindparam(f"new_{name}") for name in ("offset", "ignored", "ignored_because")})
 )
 _LARGEST_STEP = 2**63 - 1
 # A journal is named by the rank of its writer; what a program outside of the job logs has another name.
@@ -59,12 +65,12 @@ def ingest(
         about = f"Journal {journal!r}: "
         plural = "1 record was" if ignored == 1 else f"{ignored} records were"
         runs.add_warnings(connection, run.seq, [f"{about}{plural} passed over; the first: {because}"], about)
-    values = {"offset": end, "ignored": ignored, "ignored_because": because}
     if row is None:
-        connection.execute(insert(journals), {"run_seq": run.seq, "journal": journal, **values})
+        _INSERT.run(connection, [(run.seq, journal, end, ignored, because)])
     else:
-        mine = (journals.c.run_seq == run.seq) & (journals.c.journal == journal)
-        connection.execute(update(journals).where(mine).values(**values))
+        _UPDATE.run(
+            connection, run=run.seq, which=journal, new_offset=end, new_ignored=ignored, new_ignored_because=because
+        )
     return True
 
 

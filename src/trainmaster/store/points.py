@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, update
 
 from trainmaster.store.schema import metric_blocks, metric_points, metrics
-from trainmaster.store.statements import PreparedInsert, chunks
+from trainmaster.store.statements import PreparedChange, PreparedInsert, PreparedSelect
 from trainmaster.store.values import NULL, Stored
 
 BLOCK = 64
@@ -22,7 +22,36 @@ _INSERT_POINTS = PreparedInsert(
 )
 _INSERT_BLOCKS = PreparedInsert(metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx"))
 _INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form"))
-_UPDATE = update(metrics).where(metrics.c.id == bindparam("metric"))
+_METRIC = PreparedSelect(
+    select(
+        metrics.c.id,
+        metrics.c.kind,
+        metrics.c.count,
+        metrics.c.minimum,
+        metrics.c.maximum,
+        metrics.c.open_low,
+        metrics.c.open_low_idx,
+        metrics.c.open_high,
+        metrics.c.open_high_idx,
+    ).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
+)
+_COUNTERS = (
+    "count",
+    "minimum",
+    "maximum",
+    "last_number",
+    "last_form",
+    "last_text",
+    "open_low",
+    "open_low_idx",
+    "open_high",
+    "open_high_idx",
+)
+_UPDATE = PreparedChange(
+    update(metrics)
+    .where(metrics.c.id == bindparam("metric"))
+    .values(**{name: bindparam(f"new_{name}") for name in _COUNTERS})
+)
 
 
 @dataclass
@@ -62,29 +91,17 @@ def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank
     updates = [_add(found[name], batch.points, rank, points, blocks) for name, batch in batches.items() if batch.points]
     _INSERT_POINTS.run(connection, points)
     _INSERT_BLOCKS.run(connection, blocks)
-    if updates:
-        connection.execute(_UPDATE, updates)
+    for values in updates:
+        _UPDATE.run(connection, **values)
     return [name for name, batch in batches.items() if batch.kinds - {found[name].kind}]
 
 
 def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _Metric]:
-    columns = (
-        metrics.c.name,
-        metrics.c.id,
-        metrics.c.kind,
-        metrics.c.count,
-        metrics.c.minimum,
-        metrics.c.maximum,
-        metrics.c.open_low,
-        metrics.c.open_low_idx,
-        metrics.c.open_high,
-        metrics.c.open_high_idx,
-    )
     found = {}
-    for part in chunks(names):
-        mine = (metrics.c.run_seq == run_seq) & metrics.c.name.in_(part)
-        for name, *values in connection.execute(select(*columns).where(mine)):
-            found[name] = _Metric(*values)
+    for name in names:
+        row = _METRIC.row(connection, run_seq=run_seq, name=name)
+        if row is not None:
+            found[name] = _Metric(*row)
     return found
 
 
@@ -108,16 +125,16 @@ def _add(
     number, form, text = new[-1][0]
     return {
         "metric": identity,
-        "count": index,
-        "minimum": metric.minimum,
-        "maximum": metric.maximum,
-        "last_number": number,
-        "last_form": form,
-        "last_text": text,
-        "open_low": metric.low,
-        "open_low_idx": metric.low_idx,
-        "open_high": metric.high,
-        "open_high_idx": metric.high_idx,
+        "new_count": index,
+        "new_minimum": metric.minimum,
+        "new_maximum": metric.maximum,
+        "new_last_number": number,
+        "new_last_form": form,
+        "new_last_text": text,
+        "new_open_low": metric.low,
+        "new_open_low_idx": metric.low_idx,
+        "new_open_high": metric.high,
+        "new_open_high_idx": metric.high_idx,
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, false, func, or_, select, update
 
 from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.records import SUCCESSORS, TERMINAL, RunRecord, Status
@@ -15,7 +16,7 @@ from trainmaster.store import experiments as experiment_rows
 from trainmaster.store import labels
 from trainmaster.store.rows import columns_of, insertion_of, runs_of, select_whole_runs
 from trainmaster.store.schema import experiments, run_specs, runs
-from trainmaster.store.statements import PreparedSelect, chunks
+from trainmaster.store.statements import PreparedChange, PreparedInsert, PreparedSelect, chunks
 from trainmaster.store.values import clean, dump_collection
 
 _MOST_WARNINGS = 100
@@ -27,6 +28,15 @@ _EXPERIMENT = PreparedSelect(
     select(experiments.c.seq, experiments.c.run_count).where(experiments.c.name == bindparam("name"))
 )
 _ACTIVE = PreparedSelect(select_whole_runs().where(runs.c.ended_at.is_(None)).order_by(runs.c.seq))
+_COUNT = PreparedChange(
+    update(experiments).where(experiments.c.name == bindparam("which")).values(run_count=experiments.c.run_count + 1)
+)
+_INSERTED = tuple(column.name for column in runs.columns if column.name != "seq")
+_INSERT = PreparedInsert(runs.insert(), _INSERTED)
+_INSERT_SPEC = PreparedInsert(run_specs.insert(), ("run_seq", "spec"))
+_ACTIVE_CHILD = PreparedSelect(
+    select(runs.c.seq).where(runs.c.parent_id == bindparam("id"), runs.c.ended_at.is_(None)).limit(1)
+)
 _PREDECESSORS = {
     status: frozenset(before for before, after in SUCCESSORS.items() if status in after) for status in Status
 }
@@ -51,6 +61,11 @@ def active(connection: Connection) -> list[RunRecord]:
     return runs_of(_ACTIVE.rows(connection))
 
 
+def has_active_children(connection: Connection, run_id: str) -> bool:
+    """Whether a child of this run has not ended. One that has ended has no active children itself."""
+    return _ACTIVE_CHILD.row(connection, id=run_id) is not None
+
+
 def seq_of(connection: Connection, run_id: str) -> int:
     """The row number of a run that must be there."""
     row = _SEQ.row(connection, id=run_id)
@@ -70,12 +85,11 @@ def add(connection: Connection, run: RunRecord) -> RunRecord:
     if run.status in TERMINAL and run.ended_at is None:
         run = replace(run, ended_at=run.created_at)
     experiment, number = _next_number(connection, run)
-    columns = insertion_of(run)
-    result = connection.execute(insert(runs), {**columns, "experiment_seq": experiment, "number": number})
-    assert result.inserted_primary_key is not None
-    seq = int(result.inserted_primary_key[0])
+    columns = {**insertion_of(run), "experiment_seq": experiment, "number": number}
+    _INSERT.run(connection, [tuple(columns[name] for name in _INSERTED)])
+    seq = seq_of(connection, run.id)
     if run.spec:
-        connection.execute(insert(run_specs), {"run_seq": seq, "spec": run.spec})
+        _INSERT_SPEC.run(connection, [(seq, run.spec)])
     labels.index(connection, seq, labels.TAG, run.tags)
     labels.index(connection, seq, labels.PROPERTY, run.properties)
     return replace(run, seq=seq, number=number)
@@ -93,16 +107,31 @@ def move(
     allowed = _PREDECESSORS[to] & frozenset(expect) if expect is not None else _PREDECESSORS[to]
     columns = columns_of(changes)
     if to is Status.RUNNING:
-        columns.setdefault("started_at", func.coalesce(runs.c.started_at, at))
+        columns.setdefault("started_at", at)
     if to in TERMINAL:
         columns["ended_at"] = columns.get("ended_at") or at
         columns.setdefault("waiting_for", "")
-    guarded = update(runs).where(runs.c.id == run_id, runs.c.status.in_(sorted(map(str, allowed))))
-    moved = connection.execute(guarded.values(status=str(to), **columns)).rowcount
+    columns["status"] = str(to)
+    values = {f"new_{name}": value for name, value in columns.items()}
+    moved = _guarded(frozenset(columns), allowed, to is Status.RUNNING).run(connection, which=run_id, **values)
     record = get(connection, run_id)
     if record is None:
         seq_of(connection, run_id)
     return record if moved else None
+
+
+@lru_cache(maxsize=256)
+def _guarded(columns: frozenset[str], allowed: frozenset[Status], begins: bool) -> PreparedChange:
+    """An update of these columns of a run in one of these states; when it `begins` is told once."""
+    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in sorted(columns)}
+    if begins:
+        values["started_at"] = func.coalesce(runs.c.started_at, values["started_at"])
+    states = sorted(map(str, allowed))
+    return PreparedChange(
+        update(runs)
+        .where(runs.c.id == bindparam("which"), or_(false(), *(runs.c.status == state for state in states)))
+        .values(**values)
+    )
 
 
 def change(connection: Connection, run_id: str, changes: Mapping[str, Any]) -> RunRecord:
@@ -132,9 +161,7 @@ def add_warnings(connection: Connection, seq: int, texts: Iterable[str], instead
 def _next_number(connection: Connection, run: RunRecord) -> tuple[int, int]:
     """The experiment's row number and the run's ordinal in it, counted in the experiment's row."""
     experiment_rows.ensure(connection, run.experiment, run.created_at)
-    connection.execute(
-        update(experiments).where(experiments.c.name == run.experiment).values(run_count=experiments.c.run_count + 1)
-    )
+    _COUNT.run(connection, which=run.experiment)
     row = _EXPERIMENT.row(connection, name=run.experiment)
     assert row is not None
     return int(row[0]), int(row[1])

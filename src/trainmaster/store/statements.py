@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Insert, Select
+from sqlalchemy import Connection, Insert, Select, Update
 from sqlalchemy.engine.interfaces import Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
@@ -48,6 +48,29 @@ class PreparedSelect:
         if compiled is None:
             compiled = self._compiled[dialect.name] = _compile(self._statement, dialect)
         return compiled
+
+
+class PreparedChange:
+    """An update or insert of one row that is run again and again: parameters by their names."""
+
+    def __init__(self, statement: Update | Insert) -> None:
+        self._statement = statement
+        self._compiled: dict[str, SQLCompiler] = {}
+
+    def run(self, connection: Connection, **values: Any) -> int:
+        """Run it; how many rows it touched."""
+        compiled = self._compiled.get(connection.dialect.name)
+        if compiled is None:
+            compiled = self._compiled[connection.dialect.name] = _compile(self._statement, connection.dialect)
+        parameters = compiled.construct_params(values)
+        cursor = connection.connection.cursor()
+        if compiled.positional:
+            cursor.execute(compiled.string, tuple(parameters[name] for name in compiled.positiontup or ()))
+        else:
+            cursor.execute(compiled.string, parameters)
+        touched: int = cursor.rowcount
+        cursor.close()
+        return touched
 
 
 class PreparedInsert:

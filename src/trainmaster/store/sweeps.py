@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from trainmaster.records import RunRecord, Status, SweepRecord, TrialRecord
 from trainmaster.store import runs as run_rows
 from trainmaster.store.schema import metric_points, metrics, runs, sweeps, trials
-from trainmaster.store.statements import PreparedInsert, PreparedSelect
+from trainmaster.store.statements import PreparedChange, PreparedInsert, PreparedSelect
 from trainmaster.store.values import BOOL, FLOAT, INT, clean
 
 _SWEEP = PreparedSelect(
@@ -51,6 +51,9 @@ _RUN_OF_TRIAL = PreparedSelect(
 _INSERT_TRIAL = PreparedInsert(
     trials.insert(), ("sweep_seq", "number", "run_seq", "parameters", "continues", "judged", "cut")
 )
+_THIS = (trials.c.sweep_seq == bindparam("sweep")) & (trials.c.number == bindparam("which"))
+_JUDGE = PreparedChange(update(trials).where(_THIS).values(judged=bindparam("new_judged")))
+_CUT = PreparedChange(update(trials).where(_THIS).values(cut=bindparam("new_cut")))
 _POINTS = (metric_points.c.idx, metric_points.c.number, metric_points.c.form)
 _SCALAR_POINTS = (metrics.c.id == metric_points.c.metric_id) & (metrics.c.kind == "scalar")
 _NEW_NUMBERS = PreparedSelect(
@@ -155,9 +158,9 @@ def judge(connection: Connection, sweep_id: str, decided: Sequence[tuple[int, in
             moved = run_rows.move(connection, row[0], Status.CANCEL_REQUESTED, None, at, {})
         if moved is not None:
             ending.append(moved)
-        mine = (trials.c.sweep_seq == sweep_seq) & (trials.c.number == number)
-        values = {"judged": interval, **({"cut": clean(words)} if moved is not None else {})}
-        connection.execute(update(trials).where(mine).values(**values))
+        _JUDGE.run(connection, sweep=sweep_seq, which=number, new_judged=interval)
+        if moved is not None:
+            _CUT.run(connection, sweep=sweep_seq, which=number, new_cut=clean(words))
     return ending
 
 
