@@ -98,6 +98,9 @@ class Tensor:
     def schema(self) -> Dict[str, Any]:
         """Its description in OpenAPI."""
         found: Dict[str, Any] = {"type": _JSON_TYPES[self.dtype.kind]}
+        if self.dtype.kind == "f":
+            # What is no number (NaN) is null in JSON.
+            found["nullable"] = True
         if self.shape is None:
             return {"type": "array", "items": {}}
         for size in reversed(self.shape):

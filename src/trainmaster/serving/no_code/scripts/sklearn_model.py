@@ -137,7 +137,8 @@ def _scored(table: Any, method: str) -> Any:
         found = getattr(_estimator, method)(table)
     except (ValueError, TypeError, KeyError) as error:
         # What it says is about the table; the sentences of scikit-learn name columns and values, never places.
-        raise tensors.Wrong("The model cannot compute with these values: {}".format(str(error)[:300])) from None
+        said = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise tensors.Wrong("The model cannot compute with these values: {}".format(said[:300])) from None
     if hasattr(found, "toarray"):
         found = found.toarray()
     return numpy.asarray(found).tolist()
