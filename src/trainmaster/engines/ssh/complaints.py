@@ -101,7 +101,7 @@ def _on_refusal(host: SshHost) -> str:
         return "Check the password; attach the machine again with the right one."
     if host.private_key_file:
         return (
-            f"Check the user name, and that ~/.ssh/authorized_keys there has the public key of {host.private_key_file}. "
+            f"Check the user name, and that ~/.ssh/authorized_keys there has the key of {host.private_key_file}. "
             "A key with a passphrase has to be in an agent (ssh-add) that was there when the dispatcher started."
         )
     return (
