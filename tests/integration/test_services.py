@@ -274,10 +274,9 @@ def test_a_port_that_is_taken_is_said(bench: Bench) -> None:
         other.listen()
         port = other.getsockname()[1]
         config = LocalWebservice.deploy_configuration(port=port)
-        service = bench.deploy("taken-port", deployment_config=config, wait=False)
-        with pytest.raises(WebserviceException, match=str(port)):
-            service.wait_for_deployment()
-    service.delete()
+        with pytest.raises(WebserviceException, match=f"cannot have the address 127.0.0.1:{port}"):
+            bench.deploy("taken-port", deployment_config=config)
+    assert "taken-port" not in bench.workspace.webservices
 
 
 def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

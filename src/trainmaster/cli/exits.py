@@ -6,7 +6,6 @@ from trainmaster.errors import (
     ActivityCanceledException,
     ActivityFailedException,
     AzureMLException,
-    ComputeTargetException,
     ModelNotFoundException,
     RunNotFoundException,
     ServiceException,
@@ -36,7 +35,7 @@ _CODES: tuple[tuple[type[AzureMLException], int], ...] = (
 
 def exit_code(error: AzureMLException) -> int:
     """The exit code for an error."""
-    if isinstance(error, ComputeTargetException) and error.headline.startswith("ComputeTargetNotFound"):
+    if error.headline.startswith(("ComputeTargetNotFound", "WebserviceNotFound", "ImageNotFound")):
         return NOT_FOUND
     return next((code for kind, code in _CODES if isinstance(error, kind)), USAGE)
 

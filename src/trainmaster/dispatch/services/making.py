@@ -150,7 +150,11 @@ def _model_place(model: str, yard: Yard) -> Path:
     record = yard.store.get_model(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
-    return Contents(yard.folder.models).materialise(name, record.version, record.manifest)
+    contents = Contents(yard.folder.models)
+    place = contents.materialise(name, record.version, record.manifest)
+    # A model that was changed on the disk is never served.
+    contents.check(name, record.version, record.manifest)
+    return place
 
 
 def _link_models(places: Mapping[str, Path], root: Path) -> None:

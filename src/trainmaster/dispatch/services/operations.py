@@ -9,6 +9,7 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -125,6 +126,7 @@ class Services:
             await self.delete(record.name)
             known = None
         if known is None:
+            _check_port(record.host, record.port)
             return self._on_its_way(self._add(record, keys or {}), sources)
         self._write_keys(record.name, {**self._read_keys(record.name), **_given(keys)})
         changes = {
@@ -360,6 +362,22 @@ def _given(keys: Mapping[str, str | None] | None) -> dict[str, str]:
 def _same_address(wanted: ServiceRecord, known: ServiceRecord) -> bool:
     """Whether one can take the place of the other where it is."""
     return wanted.host == known.host and wanted.port in (0, known.port)
+
+
+def _check_port(host: str, port: int) -> None:
+    """Says at once that a port is taken; its supervisor would first wait for it to become free."""
+    if not port:
+        return
+    with socket.socket() as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            tried.bind((host, port))
+        except OSError as error:
+            raise WebserviceException(
+                f"the service cannot have the address {host}:{port}",
+                cause=error.strerror or str(error),
+                hint="End what uses this port, or leave the port out: then a free one is taken and kept.",
+            ) from None
 
 
 def _check_properties(known: ServiceRecord, changes: Mapping[str, Any]) -> None:
