@@ -10,8 +10,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmaster.runtime.later import Later
-
 TABLE: dict[str, Any] = json.loads(Path(__file__).with_name("v1.json").read_text(encoding="utf-8"))
 _PUBLIC = {each["path"].rsplit(".", 1)[1]: each["path"] for each in TABLE["classes"]}
 _RECEIVERS = ("self", "cls")
@@ -40,11 +38,6 @@ def found_at(path: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def is_later(thing: Any) -> bool:
-    """Whether it is a name that only says in which release it comes."""
-    return isinstance(thing, Later)
-
-
 def class_findings(row: dict[str, Any]) -> Iterator[Finding]:
     """All differences of one class of the table."""
     path = row["path"]
@@ -52,8 +45,6 @@ def class_findings(row: dict[str, Any]) -> Iterator[Finding]:
         owner = found_at(path)
     except (ImportError, AttributeError) as error:
         yield Finding(path, row["use"], f"cannot be imported: {error}")
-        return
-    if is_later(owner):
         return
     for base in row["bases"]:
         if base in _PUBLIC and not _is_below(owner, _PUBLIC[base]):
@@ -71,8 +62,7 @@ def function_findings(row: dict[str, Any]) -> Iterator[Finding]:
     except (ImportError, AttributeError) as error:
         yield Finding(row["path"], row["use"], f"cannot be imported: {error}")
         return
-    if not is_later(function):
-        yield from _signature_findings(row["path"], function, row["signature"], row["use"])
+    yield from _signature_findings(row["path"], function, row["signature"], row["use"])
 
 
 def _is_below(owner: type, base: str) -> bool:

@@ -13,8 +13,7 @@ import pytest
 from tests.conformance import checking
 from tests.conformance.checking import TABLE, class_findings, function_findings, is_same
 from tests.conformance.known import DIFFERENCES
-from trainmaster import Environment, RunConfiguration, not_yet
-from trainmaster.runtime.later import LATER
+from trainmaster import Environment, RunConfiguration
 
 ALL = [
     *(finding for row in TABLE["classes"] for finding in class_findings(row)),
@@ -70,17 +69,3 @@ def test_fields(path, field, text):
     for part in field.split("."):
         value = getattr(value, part)
     assert text is None or is_same(value, ast.literal_eval(text))
-
-
-@pytest.mark.parametrize("name", sorted(LATER))
-def test_what_comes_later_says_when(name):
-    thing = getattr(not_yet, name)
-    for use in (lambda: thing(1), lambda: thing.anything):
-        with pytest.raises(NotImplementedError, match=r"arrive in Trainmaster \d+\.\d+\. Until then"):
-            use()
-    assert not isinstance(1, thing)
-
-
-def test_only_models_and_services_come_later():
-    rows = [row for row in TABLE["classes"] if checking.is_later(checking.found_at(row["path"]))]
-    assert {row["section"] for row in rows} <= {10}

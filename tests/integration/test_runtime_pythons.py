@@ -102,7 +102,7 @@ for use, kind, words in (
     (lambda: Model.get_model_path("m"), AzureMLException, "there is no model 'm' here"),
     (lambda: Model(None), AzureMLException, "by its name or its id"),
     (lambda: Model(None, "m"), AzureMLException, "TRAINMASTER_SOCKET is not set"),
-    (lambda: Webservice(None), NotImplementedError, "services arrive in Trainmaster"),
+    (lambda: Webservice(None), AzureMLException, "Webservice cannot be used in this job"),
     (lambda: choice(1, 2), AzureMLException, "azureml.train.hyperdrive.choice cannot be used in this job"),
     (lambda: BanditPolicy(slack_factor=0.1), AzureMLException, "BanditPolicy cannot be used in this job"),
     (lambda: azureml.train.hyperdrive.runconfig.HyperDriveConfig(), AzureMLException, "cannot be used in this job"),

@@ -95,8 +95,6 @@ def _described(thing: Any, known: frozenset[str]) -> dict[str, Any]:
 
 def _refusal_of_class(thing: type) -> str:
     """The words of a class that can only be named."""
-    if type(thing).__name__ == "Later":
-        return _words(thing)
     making = inspect.getattr_static(thing, "__init__")
     return _refused(making).get("refused", "") if inspect.isfunction(making) else ""
 

@@ -6,8 +6,6 @@ A script may import `Workspace` or `Model` and never use it in the job; so the i
 import sys
 import types
 
-from trainmaster.runtime.later import LATER, later
-
 _SWEEPS = "HyperDriveConfig HyperDriveRun HyperDriveRunConfig PrimaryMetricGoal"
 _SAMPLING = "BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling"
 _POLICIES = "BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy"
@@ -156,8 +154,6 @@ class Absent(type):
 
 
 def _stand_in(module, name):
-    if name in LATER:
-        return later(name)
     import trainmaster
 
     if name in trainmaster._HOMES:

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = names(
     __name__,
     {
         "trainmaster.models": "Model",
-        "trainmaster.not_yet": "ModelPackage",
         "trainmaster.serving.inference_config": "InferenceConfig",
+        "trainmaster.serving.packaging": "ModelPackage",
     },
 )
