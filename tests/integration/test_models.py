@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.conftest import until
 from tests.integration.test_runtime_pythons import pythons
 
-from trainmaster import Dataset, Experiment, Model
+from trainmaster import Dataset, Environment, Experiment, InferenceConfig, LocalWebservice, Model
 from trainmaster.cli.entry import run as run_command
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.errors import (
@@ -297,6 +298,45 @@ def test_the_data_of_a_run_are_in_the_lineage(shared, launch, file):
     lineage = run.register_model("m", "outputs/m").lineage
     assert lineage["datasets"] == [{"input": "numbers", "id": dataset.id, "name": "numbers", "version": 1}]
     assert lineage["data"] == [f"{store.name}/sets"]
+
+
+SCORE = """
+from azureml.core.model import Model
+
+def init():
+    global weights
+    with open(Model.get_model_path("served")) as file:
+        weights = file.read()
+
+def run(data):
+    return weights
+"""
+
+
+def test_a_model_that_is_served(workspace, file, tmp_path):
+    """It cannot be deleted, a change of its files is noticed, and a damaged one is not deployed."""
+    (tmp_path / "score.py").write_text(SCORE)
+    environment = Environment("own")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = sys.executable
+    config = InferenceConfig("score.py", source_directory=str(tmp_path), environment=environment)
+    model = Model.register(workspace, file, "served")
+    service = Model.deploy(workspace, "serving", [model], config, LocalWebservice.deploy_configuration())
+    service.wait_for_deployment()
+    assert service.run("{}") == "weights"
+    with pytest.raises(WebserviceException, match="it is deployed"):
+        model.delete()
+    Path(model.path).chmod(0o644)
+    Path(model.path).write_text("changed")
+    until(lambda: "has changed on disk" in service.get_logs(), 60)
+    assert service.run("{}") == "weights"
+    other = Model.deploy(workspace, "another", [model], config, LocalWebservice.deploy_configuration())
+    with pytest.raises(WebserviceException, match="served:1 is damaged"):
+        other.wait_for_deployment()
+    for each in (other, service):
+        each.delete()
+    model.delete()
+    assert blobs(workspace) == set()
 
 
 REGISTER = """

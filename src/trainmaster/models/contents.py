@@ -143,6 +143,18 @@ class Contents:
             return False
         return all(has_blob(self._blobs, file.digest, file.size) for file in manifest.files)
 
+    def check(self, name: str, version: int, digest: str) -> None:
+        """Read all files of a model; WebserviceException if one is not what was registered."""
+        place = self.place_of(name, version)
+        damages = self.damages(digest, place)
+        if damages:
+            raise WebserviceException(
+                f"model {name}:{version} is damaged",
+                cause="\n".join(damages[:20]),
+                hint="Register it again from where its files came from: that replaces damaged contents. "
+                f"If only files of {place} are, remove that folder; it is made again.",
+            )
+
     def damages(self, digest: str, place: Path | None = None) -> list[str]:
         """What is wrong with contents and, if it is there, with the folder `place` made of them."""
         manifest = self.manifest(digest)

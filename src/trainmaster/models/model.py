@@ -304,15 +304,7 @@ class Model:
 
     def verify(self) -> None:
         """Reads all its files and raises WebserviceException if one is not what was registered."""
-        place = self._contents.place_of(self.name, self.version)
-        damages = self._contents.damages(self._record.manifest, place)
-        if damages:
-            raise WebserviceException(
-                f"model {self.id} is damaged",
-                cause="\n".join(damages[:20]),
-                hint="Register it again from where its files came from: that replaces damaged contents. "
-                f"If only files of {place} are, remove that folder; it is made again.",
-            )
+        self._contents.check(self.name, self.version, self._record.manifest)
 
     def get_sas_urls(self) -> dict[str, str]:
         """Name of each file to its address: files of this machine."""
@@ -432,8 +424,9 @@ class Model:
         show_output: bool = False,
     ) -> Any:
         """Makes a scoring service of models."""
-        serving = import_module("trainmaster.serving.deploying")
-        return serving.deploy(
+        from trainmaster.serving import deploying
+
+        return deploying.deploy(
             workspace,
             name,
             models,

@@ -299,7 +299,10 @@ def kept(workspace, said, path, of_run=False, child_paths=None):
     return Model(workspace, _record=ask("models.keep", args, "models", _HINT, _REGISTER_SECONDS))
 
 
-_HINT = "'trainmaster up' starts the dispatcher. In a container models cannot be had."
+_HINT = (
+    "'trainmaster up' starts the dispatcher. In a container, or on another machine, a job cannot ask for models: give "
+    "it their files as data, and register its own with register_model() of the run that submit() returned."
+)
 
 
 def _ask(op, **args):

@@ -33,7 +33,8 @@ class Models:
 
 def _look(root: str) -> Files:
     found: Files = {}
-    for folder, _, names in os.walk(root) if root else ():
+    # The folder of each version is a link to where the registry has it.
+    for folder, _, names in os.walk(root, followlinks=True) if root else ():
         for name in names:
             path = os.path.join(folder, name)
             try:
