@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmaster.folders import RunFolder
 from trainmaster.store import Store
+from trainmaster.store.ingest import Batch
 
 # One transaction takes this much, so that the dispatcher answers others in between.
 _CHUNK_BYTES = 512 * 1024
@@ -43,6 +44,21 @@ class Ingest:
             offsets[journal.name] = end
             more = more or os.stat(journal).st_size > end
         return more
+
+    def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
+        """All that the journals of a run still have; None if that is more than one transaction should take."""
+        offsets = self._offsets.get(run_id)
+        if offsets is None:
+            offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
+        found: list[Batch] = []
+        for journal in _journals(folder.journals):
+            start, size = offsets.get(journal.name, 0), os.stat(journal).st_size
+            if size - start > _CHUNK_BYTES // 4:
+                return None
+            end, records = read_chunk(journal, start) if size > start else (start, [])
+            if end > start:
+                found.append((journal.name, start, end, records))
+        return found
 
     def forget(self, run_id: str) -> None:
         """Drops what is remembered of a run that has ended."""

@@ -23,7 +23,7 @@ from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
-from trainmaster.job import JobSpec, load_spec
+from trainmaster.job import JobSpec, has_data, load_spec
 from trainmaster.launch import agent_count, most_processes, port_count
 from trainmaster.node import process
 from trainmaster.records import RunError, RunRecord, Status
@@ -37,6 +37,9 @@ log = logging.getLogger("trainmaster.dispatch")
 
 # Beyond the grace the agent has itself for its processes; an agent that takes longer is killed.
 _AGENT_PATIENCE_SECONDS = 30.0
+
+# A trial of a sweep that takes no longer than this is never seen Running.
+_BRIEF_SECONDS = 0.1
 
 _LITTLE_ROOM = 1024 * 1024
 
@@ -64,6 +67,9 @@ class Life:
         self._cancel = asyncio.Event()
         self._news = asyncio.Event()
         self._disk_full = False
+        self._has_services = True
+        # Of the many short runs of a sweep nobody sees each state: fewer steps, the same end.
+        self._is_trial = yard.sweep(record.parent_id or "") is not None
         if record.status is Status.CANCEL_REQUESTED:
             self._cancel.set()
 
@@ -86,6 +92,7 @@ class Life:
         try:
             spec = load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
             self._folder = attempts.current(self._folder)
+            self._has_services = spec.distribution.kind == "parameter_server"
             if not self._record.nodes:
                 await self._begin(spec)
             else:
@@ -127,7 +134,9 @@ class Life:
         nodes = self._nodes(spec)
         place = self._engine.place(nodes)
         used = sum(failed.seconds for failed in attempts.failed_attempts(self._folder))
-        plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, self._folder.attempt, used)
+        brief = _BRIEF_SECONDS if self._is_trial else 0
+        attempt = self._folder.attempt
+        plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, attempt, used, brief)
         starting = asyncio.ensure_future(self._engine.start(nodes, plans, prepared.kit))
         told = asyncio.ensure_future(self._cancel.wait())
         try:
@@ -267,6 +276,8 @@ class Life:
 
     def _only_serves(self, number: int) -> bool:
         """Whether a node has nothing but services, which never end by themselves."""
+        if not self._has_services:
+            return False
         plan = read_json(self._folder.node(number) / "plan.json") or {}
         processes = plan.get("processes", [])
         return bool(processes) and all(process.get("service") for process in processes)
@@ -280,6 +291,7 @@ class Life:
             return False
         results = await self._results(spec)
         end = self._outcome(spec, results, ending)
+        self._seen_started(results)
         survivors = any(result and result.get("survivors") for result in results)
         last = attempts.counted(self._folder) >= spec.max_retries and not end.again
         if end.error is None or last or not attempts.deserves_another(end, survivors):
@@ -300,6 +312,9 @@ class Life:
         results = await self._results(spec)
         nodes = self._nodes(spec)
         ending, facts = await self._engine.ending(nodes), await self._engine.facts(nodes)
+        if self._is_trial and not facts and self._end_at_once(spec, results, ending):
+            return
+        self._seen_started(results)
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
         upload_error = await after_job(self._record, spec, self._yard)
         files.collect(self._folder)
@@ -312,20 +327,39 @@ class Life:
             register_outputs(self.run_id, spec, self._yard.store)
         self._move(end.status, error=attempts.with_attempts(end.error, end.status, self._folder.attempt))
 
+    def _end_at_once(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], ending: Ending | None) -> bool:
+        """All of it in one step, where nothing takes time; whether it was done."""
+        if has_data(spec):
+            return False
+        files.collect(self._folder)
+        end = self._outcome(spec, results, ending)
+        self._write_processes(spec, results)
+        error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
+        started = _earliest(results)
+        changes = {} if started is None or self._record.started_at else {"started_at": started}
+        record = self._yard.finish(self.run_id, end.status, end.warnings, error=error, **changes)
+        if record is not None:
+            self._record = record
+        return record is not None
+
     async def _results(self, spec: JobSpec) -> list[Mapping[str, Any] | None]:
         """What the agents of the current attempt left behind."""
         nodes = self._nodes(spec)
-        await asyncio.to_thread(self._yard.secrets.scrub, self._folder)
+        if self._folder.secrets.exists():
+            await asyncio.to_thread(self._yard.secrets.scrub, self._folder)
         # Asked now: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
         folders = [self._folder.node(number) for number in range(nodes.count)]
         results = [with_ranks(read_json(node / "result.json"), node) for node in folders]
         if None in results:
             await self._engine.sweep(nodes)
+        return results
+
+    def _seen_started(self, results: Sequence[Mapping[str, Any] | None]) -> None:
+        """What the agents left says when it began, if nobody has said so before."""
         started = _earliest(results)
         if started is not None:
             self.seen_running(at=started)
-        return results
 
     def _outcome(
         self,
@@ -346,9 +380,13 @@ class Life:
         )
 
     def _keep_processes(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], end: Outcome) -> None:
+        self._write_processes(spec, results)
+        if end.warnings:
+            self._yard.store.add_warnings(self.run_id, *end.warnings)
+
+    def _write_processes(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None]) -> None:
         if spec.distribution.kind != "single":
             write_process_table(self._folder, results)
-        self._yard.store.add_warnings(self.run_id, *end.warnings)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""

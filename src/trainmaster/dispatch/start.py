@@ -39,8 +39,12 @@ def agent_plans(
     ports: tuple[int, ...],
     attempt: int = 1,
     time_used: float = 0,
+    tell_after: float = 0,
 ) -> list[dict[str, Any]]:
-    """`plan.json` of every node (docs/on-disk.md); `time_used` is how long earlier attempts ran."""
+    """`plan.json` of every node (docs/on-disk.md); `time_used` is how long earlier attempts ran.
+
+    The agents tell that their processes run when they have run for `tell_after` seconds.
+    """
     folder = replace(workspace.run(record.id), attempt=attempt)
     launch = Launch(
         run_id=record.id,
@@ -87,6 +91,7 @@ def agent_plans(
                 "time_limit_seconds": None if limit is None else max(0, limit - time_used),
                 "hang_seconds": spec.hang_seconds,
                 "notify": notify,
+                **({"tell_after_seconds": tell_after} if tell_after else {}),
                 **({} if place.reaches_dispatcher else {"watched_nodes": agents}),
                 **({"hosts": place.hosts_file} if place.hosts_file else {}),
             }

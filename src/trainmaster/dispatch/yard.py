@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -206,6 +206,16 @@ class Yard:
             if self._queue.pop(request.run_id, None):
                 self._assign()
 
+    def nodes_at_once(self, run_id: str, target: str, count: int) -> tuple[int, ...]:
+        """Nodes for a run, held from now on, if they are free and nobody waits for some; else none."""
+        if self._queue or self._queues(target):
+            return ()
+        decision = decide([Request(run_id, target, count)], self._held, self.targets())
+        nodes = decision.starts.get(run_id, ())
+        if nodes:
+            self._held.setdefault(target, {})[run_id] = nodes
+        return nodes
+
     def release(self, run_id: str) -> None:
         """Gives the nodes of a run back."""
         for held in self._held.values():
@@ -264,8 +274,22 @@ class Yard:
             self.tell(record)
         return record
 
+    def finish(self, run_id: str, to: Status, warnings: Sequence[str], **changes: Any) -> RunRecord | None:
+        """The rest of a run's journals and its terminal state in one step; None if it takes more than one."""
+        batches = self.ingest.rest(run_id, self.folder.run(run_id))
+        if batches is None:
+            return None
+        self.end_children(run_id, to)
+        record = self.store.finish_run(run_id, to, at=time.time(), batches=batches, warnings=warnings, **changes)
+        if record is not None:
+            log.info("run %s is %s", run_id, to)
+            self.tell(record)
+        return record
+
     def end_children(self, run_id: str, to: Status) -> None:
         """Children without a job end with their parent, and before it: then a killed dispatcher leaves none behind."""
+        if not self.store.has_active_children(run_id):
+            return
         query = RunQuery(
             parent_id=run_id, recursive=True, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000
         )

@@ -89,6 +89,7 @@ class Agent(object):
         self._watch = None  # what to see of the other nodes, where no dispatcher may be in reach
         self._silence = None  # how long the run may be silent, if it may not be silent for ever
         self._started_at = None
+        self._tell_at = None  # monotonic time at which the dispatcher is told that the processes run
         self._limit_at = None  # monotonic time at which the run has taken too long
         self._kill_at = None  # monotonic time at which patience ends; set once the processes were told to end
 
@@ -172,8 +173,15 @@ class Agent(object):
             jsonfile.write(path, {"version": 1, "started_at": self._started_at, "processes": records})
         except OSError as error:
             say("running.json: {}".format(error.strerror))
-        self._tell("running")
+        self._tell_at = time.monotonic() + self._plan.tell_after_seconds
+        self._tell_in_time()
         result.reserve(self._folder)
+
+    def _tell_in_time(self):
+        """Tells the dispatcher that the processes run, once it is time to."""
+        if self._tell_at is not None and time.monotonic() >= self._tell_at:
+            self._tell_at = None
+            self._tell("running")
 
     def _wait_for_ranks(self):
         """Returns when all ranks have ended, or when those that were told to have had their time."""
@@ -185,6 +193,7 @@ class Agent(object):
             self._decide()
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 return
+            self._tell_in_time()
             at = self._next_moment()
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
 
@@ -197,7 +206,9 @@ class Agent(object):
         """The monotonic time of the next decision, if no event comes first; None if there is none."""
         if self._kill_at is not None:
             return self._kill_at
-        moments = [self._limit_at] + [each.look_at for each in (self._silence, self._watch) if each is not None]
+        moments = [self._limit_at, self._tell_at] + [
+            each.look_at for each in (self._silence, self._watch) if each is not None
+        ]
         return min((at for at in moments if at is not None), default=None)
 
     def _is_served(self):

@@ -57,6 +57,8 @@ class Plan(object):
         # Under a launcher: how many ranks it starts.
         self.rank_count = len(data["ranks"]) if isinstance(data.get("ranks"), list) else 0
         self.socket, self.dispatcher = _notify(data.get("notify"))
+        # So long it runs until the dispatcher is told that it does: of shorter ones it hears the end only.
+        self.tell_after_seconds = _number(data, "tell_after_seconds") if "tell_after_seconds" in data else 0
         if not os.path.isabs(self.folder):
             raise PlanError("folder {!r} is not an absolute path".format(self.folder))
         if len({process.rank for process in self.processes}) < len(self.processes):

@@ -34,6 +34,14 @@ _LARGEST_STEP = 2**63 - 1
 _OF_RANK = re.compile(r"(\d{1,9})-")
 
 
+Batch = tuple[str, int, int, Sequence[Mapping[str, Any]]]
+"""Of a journal: its name, where the records begin and end, and the records."""
+
+
+class Overtaken(Exception):
+    """Somebody else has read on in a journal, or ended the run."""
+
+
 class Unusable(Exception):
     """A record that cannot be applied; the text says why."""
 
@@ -72,6 +80,27 @@ def ingest(
             connection, run=run.seq, which=journal, new_offset=end, new_ignored=ignored, new_ignored_because=because
         )
     return True
+
+
+def finish(
+    connection: Connection,
+    run_id: str,
+    to: Status,
+    at: float,
+    batches: Sequence[Batch],
+    warnings: Sequence[str],
+    changes: Mapping[str, Any],
+) -> RunRecord:
+    """The rest of the journals, then the terminal state. Raises Overtaken."""
+    run = runs.get(connection, run_id)
+    if run is None or not all(ingest(connection, run, *batch) for batch in batches):
+        raise Overtaken
+    if warnings:
+        runs.add_warnings(connection, run.seq, warnings)
+    ended = runs.move(connection, run_id, to, None, at, changes)
+    if ended is None:
+        raise Overtaken
+    return ended
 
 
 def rank_of(journal: str) -> int | None:

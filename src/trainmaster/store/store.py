@@ -42,6 +42,7 @@ from trainmaster.store import (
 )
 from trainmaster.store.connection import Database
 from trainmaster.store.experiments import View
+from trainmaster.store.ingest import Batch
 
 
 class Store:
@@ -138,6 +139,31 @@ class Store:
         """
         with self._database.writing() as connection:
             return runs.move(connection, run_id, to, expect, at, changes)
+
+    def finish_run(
+        self,
+        run_id: str,
+        to: Status,
+        *,
+        at: float,
+        batches: Sequence[Batch] = (),
+        warnings: Sequence[str] = (),
+        **changes: Any,
+    ) -> RunRecord | None:
+        """The last of a run in one step: what its journals still had, its warnings and its terminal state.
+
+        None, and nothing done, if a journal was read further meanwhile, or the run has ended already.
+        """
+        try:
+            with self._database.writing() as connection:
+                return ingest.finish(connection, run_id, to, at, batches, warnings, changes)
+        except ingest.Overtaken:
+            return None
+
+    def has_active_children(self, run_id: str) -> bool:
+        """Whether a child of this run has not ended."""
+        with self._database.glancing() as connection:
+            return runs.has_active_children(connection, run_id)
 
     def update_run(self, run_id: str, **changes: Any) -> RunRecord:
         """Set fields that do not belong to the state, such as `waiting_for`, `nodes` or `display_name`."""

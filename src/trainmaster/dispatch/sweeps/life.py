@@ -56,6 +56,7 @@ class SweepLife:
         self._trials: Trials | None = None
         self._ending: Ending | None = None
         self._said = set(record.warnings)
+        self._is_prepared = False
         self._log: SweepLog | None = None
         self._reports: Reports | None = None
         self._news: asyncio.TimerHandle | None = None
@@ -79,6 +80,8 @@ class SweepLife:
         trial = self._trials.moved(run)
         self._tell_watchers()
         if trial is not None and run.status in TERMINAL:
+            # What one trial found ready, the next ones will.
+            self._is_prepared = self._is_prepared or run.started_at is not None
             if self._reports is not None:
                 self._reports.forget(run.id)
             self._say(end_line(trial, self._best(trial), self._open_spec.metric))
@@ -294,7 +297,14 @@ class SweepLife:
             return
         now = time.time()
         new = [new_trial(self._record, self._open_spec, start, self._yard.folder, now) for start in starts]
-        runs = self._yard.store.add_trials(self.run_id, new)
+        if self._is_prepared:
+            new = [(trial, self._with_nodes(run)) for trial, run in new]
+        try:
+            runs = self._yard.store.add_trials(self.run_id, new)
+        except BaseException:
+            for trial, _ in new:
+                self._yard.release(trial.run_id)
+            raise
         trials = [trial for trial, _ in new]
         self._open_trials.add(trials)
         for run in runs:
@@ -303,6 +313,11 @@ class SweepLife:
         for trial in trials:
             self._say(start_line(trial))
         self._tell_watchers()
+
+    def _with_nodes(self, run: RunRecord) -> RunRecord:
+        """The run with the nodes that are free for it now: one step less, and no moment in which they idle."""
+        nodes = self._yard.nodes_at_once(run.id, run.target, self._open_spec.job.node_count)
+        return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
     def _watch(self, trials: list[TrialRecord]) -> None:
         if self._reports is not None:
