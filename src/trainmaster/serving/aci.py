@@ -72,8 +72,8 @@ class AciWebservice(Webservice):
         return AciServiceDeploymentConfiguration(
             cpu_cores=cpu_cores,
             memory_gb=memory_gb,
-            tags=None if tags is None else dict(tags),
-            properties=None if properties is None else dict(properties),
+            tags=tags,
+            properties=properties,
             description=description,
             auth_enabled=auth_enabled,
             primary_key=primary_key,

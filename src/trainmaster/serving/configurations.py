@@ -26,8 +26,8 @@ class WebserviceDeploymentConfiguration:
     compute_type: ClassVar[ComputeType]
     auth_by_default: ClassVar[bool] = False
 
-    tags: dict[str, Any] | None = None
-    properties: dict[str, Any] | None = None
+    tags: Mapping[str, Any] | None = None
+    properties: Mapping[str, Any] | None = None
     description: str | None = None
     auth_enabled: bool | None = None
     primary_key: str | None = None
@@ -49,7 +49,7 @@ class WebserviceDeploymentConfiguration:
     def validate_configuration(self) -> None:
         """Refuses settings that cannot be used."""
         for name in ("tags", "properties"):
-            given = getattr(self, name)
+            given: object = getattr(self, name)
             if given is not None and not isinstance(given, Mapping):
                 raise WebserviceException(f"{name} must be a dict, not {type(given).__name__}")
         _check_whole("port", self.port, 1, 65535)
