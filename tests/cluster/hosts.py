@@ -195,8 +195,9 @@ class Host:
         """Its power fails: every process is gone, nothing is said to anybody."""
         if self._holder is None:
             return
-        # What is covered by the namespace's /proc would stay for as long as its first process.
         first = self.first_process
+        # Dying processes must not get a last word out.
+        self.cut()
         _end(self._holder)
         self._holder = None
         until(lambda: first is None or not Path(f"/proc/{first}").exists(), f"the end of {self.name}")

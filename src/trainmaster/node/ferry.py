@@ -246,6 +246,8 @@ class Ferry(object):
         if header["attempt"] > 1 and header["first"] and not os.path.exists(os.path.join(folder, "plan.json")):
             # What the attempt before printed has been fetched; this one begins with empty logs.
             shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
+        for name in ("files/azureml-logs", "journals"):
+            os.makedirs(os.path.join(run, name), exist_ok=True)
         write_json(os.path.join(folder, "plan.json"), data)
         kit = self._path(header["kit"])
         pid = spawn([sys.executable, "-I", "-S", kit + "/trainmaster/node/__main__.py", folder + "/plan.json"], folder)

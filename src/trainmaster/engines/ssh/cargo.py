@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -194,6 +195,11 @@ class Base:
         return self.python.parents[1]
 
     @property
+    def name(self) -> str:
+        """Tells it from others on a host."""
+        return f"{self.prefix.name}-{hashlib.sha256(bytes(self.prefix)).hexdigest()[:8]}"
+
+    @property
     def can_travel(self) -> bool:
         """Whether it is a folder of its own, and not a part of the system."""
         return str(self.prefix) not in ("/", "/usr", "/usr/local")
@@ -206,7 +212,7 @@ class Base:
 
 async def _python_there(session: Session, facts: HostFacts, base: Base, say: Callable[[int, int], None]) -> str:
     """The path of a Python on the host that the environment can stand on."""
-    place = f"pythons/{base.prefix.name}"
+    place = f"pythons/{base.name}"
     if not await is_missing(session, place):
         return f"{facts.root}/{place}/bin/{base.python.name}"
     found = (await session.call({"op": "pythons", "version": base.version}))["found"]
@@ -291,7 +297,3 @@ def _target(name: str, target: str, here: str, there: str, python: str) -> str:
     if re.fullmatch(r"bin/python[\d.]*", name) and target.startswith("/") and not target.startswith(f"{here}/"):
         return python
     return there + target[len(here) :] if target.startswith(f"{here}/") else target
-
-
-def size_of(contents: Sequence[Content]) -> int:
-    return sum(each.size for each in contents)

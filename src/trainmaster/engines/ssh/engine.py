@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
 from trainmaster.engines.plans import read_json, write_plans
-from trainmaster.engines.ssh import cargo, plans
+from trainmaster.engines.ssh import cargo, mpi, plans
 from trainmaster.engines.ssh.host import check_ssh, hosts_of, is_shared, lost_after
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.link import NOTE, Link
@@ -89,7 +89,7 @@ class SshEngine:
         settled += settled[:1] * (len(links) - len(settled))
         for link in links:
             link.note(f"kits/{kit.name}")
-        orders = self._orders(nodes, spec, plans, facts, settled)
+        orders = self._orders(nodes, spec, plans, kit, facts, settled)
         await together(
             link.start(plan, files, nodes.folder.attempt, is_shared(nodes.target))
             for link, (plan, files) in zip(links, orders, strict=True)
@@ -117,29 +117,42 @@ class SshEngine:
         nodes: Nodes,
         spec: JobSpec,
         given: Sequence[dict[str, Any]],
+        kit: Path,
         facts: Sequence[HostFacts],
         settled: Sequence[cargo.Settled],
     ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         """For each host, the plan of its node and the files that go with it."""
         addresses = plans.host_names([each.address for each in facts])
-        environment = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
-        shared = is_shared(nodes.target)
         orders: list[tuple[dict[str, Any], dict[str, Any]]] = []
         for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
-            paths = {str(self._folder.path): there.root}
-            if environment and place.folder:
-                paths[environment] = f"{there.root}/{place.folder}"
-            tokens = {**fill.names(addresses, []), PYTHON_THERE: there.python}
             plan = plans.translated(
-                plans.for_every_node(given[number], given[0], shared),
-                paths=paths,
-                tokens=tokens,
+                plans.for_every_node(self._plan_of(nodes, given, number, str(kit)), given[0], is_shared(nodes.target)),
+                paths=self._paths(nodes, there, place),
+                tokens={**fill.names(addresses, []), PYTHON_THERE: there.python},
                 inherited=spec.inherited_variables,
                 variables=there.variables,
                 more=place.variables,
             )
-            orders.append((plan, {}))
+            # Every host has ranks that look there for what they are to become.
+            files = (
+                {f"{within(nodes, 0)}/ranks.json": {"version": 1, "ranks": plan["ranks"]}} if "ranks" in plan else {}
+            )
+            orders.append((plan, files))
         return orders
+
+    def _plan_of(self, nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: str) -> dict[str, Any]:
+        """The plan of one node, still with paths of this machine."""
+        if not has_helpers(nodes):
+            return given[number]
+        folder, python = str(nodes.folder.node(number)), self.place(nodes).python
+        if number == 0:
+            return mpi.launcher(given[0], folder, kit, python)
+        return mpi.helper(given[0], number, folder, kit, python)
+
+    def _paths(self, nodes: Nodes, there: HostFacts, place: cargo.Settled) -> dict[str, str]:
+        environment = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
+        moved = {environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}
+        return {str(self._folder.path): there.root, **moved}
 
     async def _take_back(self, links: Sequence[Link]) -> None:
         """A run that could not be started on all hosts leaves nothing on any."""
@@ -154,10 +167,29 @@ class SshEngine:
         if not (nodes.folder.node(number) / NOTE).exists():
             # It never came to an agent.
             return
-        link = self._links_of(nodes)[number]
-        await link.follow()
-        if link.lost is not None:
-            self._left.note(link.host.shown, nodes.run_id, link._kit())
+        links = self._links_of(nodes)
+        await self._followed(nodes, links[number], links[1:] if has_helpers(nodes) else [])
+
+    async def _followed(self, nodes: Nodes, link: Link, helpers: Sequence[Link]) -> None:
+        """Follows a node to its end; under MPI the first one, and with it those that help it."""
+        main = asyncio.ensure_future(link.follow())
+        others = [asyncio.ensure_future(helper.follow()) for helper in helpers]
+        try:
+            await asyncio.wait({main, *others}, return_when=asyncio.FIRST_COMPLETED)
+            if not main.done() and any(helper.lost for helper in helpers):
+                # mpirun would wait for it.
+                await link.stop()
+            await main
+            for helper in helpers:
+                await helper.stop()
+            await asyncio.gather(*others)
+        finally:
+            for task in (main, *others):
+                task.cancel()
+            await asyncio.gather(main, *others, return_exceptions=True)
+        for each in (link, *helpers):
+            if each.lost is not None:
+                self._left.note(each.host.shown, nodes.run_id, each.kit)
 
     async def stop(self, nodes: Nodes) -> None:
         starting = self._starting.get(nodes.run_id)
@@ -184,7 +216,7 @@ class SshEngine:
                     raise link.lost
                 await link.sweep(remove)
             except ComputeTargetException:
-                self._left.note(link.host.shown, nodes.run_id, link._kit())
+                self._left.note(link.host.shown, nodes.run_id, link.kit)
             finally:
                 await link.close()
 
@@ -241,14 +273,35 @@ class SshEngine:
             )
         return self._links[place]
 
-    def _on_file(self, nodes: Nodes, name: str) -> None:
+    async def _on_file(self, nodes: Nodes, name: str) -> None:
         """A node wrote one of the files by which others know how it goes."""
         event = {"running.json": "running", "done.json": "done"}.get(name.rpartition("/")[2])
-        if event:
+        if event == "done" or (event and name.startswith(f"{within(nodes, 0)}/")):
             self._heard(nodes.run_id, event)
+        elif has_helpers(nodes):
+            await self._pass_on(nodes, name)
+
+    async def _pass_on(self, nodes: Nodes, name: str) -> None:
+        """What mpirun wants started on another host goes there."""
+        links = self._links_of(nodes)
+        request = read_json(nodes.folder.path / name) or {}
+        number = mpi.asked(name, request, [link.facts.address if link.facts else "" for link in links])
+        if number is not None:
+            place = f"{within(nodes, number)}/{mpi.REQUEST}"
+            await links[number].put(place, json.dumps(request).encode())
 
     def _workspace_id(self) -> str:
         return str(json.loads(self._folder.identity.read_text())["id"])
+
+
+def has_helpers(nodes: Nodes) -> bool:
+    """Whether only the first node has an agent of its own, which reaches the others: MPI."""
+    return len(nodes.numbers) > nodes.count
+
+
+def within(nodes: Nodes, number: int) -> str:
+    """The folder of a node, as a path in that of the run."""
+    return str(nodes.folder.node(number).relative_to(nodes.folder.path))
 
 
 async def together(works: Any) -> list[Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from trainmaster.engines.plans import read_json, write_json
@@ -37,7 +38,7 @@ class Link:
         common: bool,
         patience: float,
         owners: dict[str, int],
-        heard: Callable[[str], None],
+        heard: Callable[[str], Awaitable[None]],
     ) -> None:
         """`common`: whether it reports what lies in the run's folder, and not only the files of its own node."""
         self.host = host
@@ -52,6 +53,7 @@ class Link:
         self._common = common
         self._patience = patience
         self._heard = heard
+        self._heard_at = 0.0
         self._session: Session | None = None
         self._watching = False
         self._stopped = self._killed = False
@@ -78,13 +80,11 @@ class Link:
 
     async def start(self, plan: Mapping[str, Any], files: Mapping[str, Any], attempt: int, shared: bool) -> None:
         """Has the agent started."""
-        import json
-
         order = {
             "op": "start",
             "run": self._run_id,
             "folder": self._folder_there(self._mirror.node),
-            "kit": self._kit(),
+            "kit": self.kit,
             "attempt": attempt,
             "shared": shared,
             "first": self._common,
@@ -122,15 +122,13 @@ class Link:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
-    _heard_at = 0.0
-
     async def _watch(self) -> None:
         self._mirror.lay_down()
         order = {
             "op": "watch",
             "run": self._run_id,
             "folder": self._folder_there(self._mirror.node),
-            "kit": self._kit(),
+            "kit": self.kit,
             "common": self._common,
             "patience": self._patience / 2,
             "sizes": await asyncio.to_thread(self._mirror.sizes),
@@ -162,7 +160,7 @@ class Link:
                 return
             name = self._mirror.take(header, payload)
             if name:
-                self._heard(name)
+                await self._heard(name)
 
     async def _ping(self) -> None:
         """Tells the other end that somebody listens: it goes away if nobody does."""
@@ -207,7 +205,7 @@ class Link:
         """Ends all that is left of the run on the host and, if it is over for good, removes its folder there."""
         if self._session is None:
             await self.connect()
-        kit = self._kit()
+        kit = self.kit
         if kit:
             await self.session.call({"op": "sweep", "run": self._run_id, "kit": kit, "remove": remove})
 
@@ -217,7 +215,9 @@ class Link:
         if session is not None:
             await session.close()
 
-    def _kit(self) -> str:
+    @property
+    def kit(self) -> str:
+        """Of the agent; empty if none was ever to be started."""
         return str((read_json(self._node / NOTE) or {}).get("kit", ""))
 
     def _folder_there(self, name: str) -> str:
