@@ -154,7 +154,9 @@ def _load(name):
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError("module 'trainmaster' has no attribute {!r}".format(name))
-    if name in _HOMES_IN_JOBS and "TRAINMASTER_RUN_ID" in os.environ:
+    in_job = "TRAINMASTER_RUN_ID" in os.environ
+    # A service has the kit too, and mostly nothing else of Trainmaster.
+    if name in _HOMES_IN_JOBS and (in_job or not _find_full_package()):
         home = _HOMES_IN_JOBS[name]
     else:
         _find_full_package()
@@ -163,13 +165,14 @@ def _load(name):
 
 
 def _find_full_package():
-    """In a job this file comes from the kit; the rest may be installed in the job's own environment."""
+    """In a job this file comes from the kit; the rest may be installed in the job's own environment. Whether it is."""
     if os.path.exists(os.path.join(os.path.dirname(__file__), "workspace.py")):
-        return
+        return True
     import pkgutil
 
     module = sys.modules[__name__]
     module.__path__ = pkgutil.extend_path(module.__path__, __name__)
+    return any(os.path.exists(os.path.join(place, "workspace.py")) for place in module.__path__)
 
 
 class _LazyPackage(type(sys)):  # type: ignore[misc]

@@ -136,6 +136,9 @@ run = Run.get_context()
 assert run.id.startswith("OfflineRun_") and not hasattr(run, "experiment")
 run.log("loss", 0.5)
 run.upload_file("a.py", __file__)
+from azureml.core.model import Model
+import trainmaster
+assert trainmaster.Model is Model and Model.get_model_path(__file__) == __file__
 """
 
 

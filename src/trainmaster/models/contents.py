@@ -221,8 +221,10 @@ class Contents:
         shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(OSError):
             place.parent.rmdir()
-        try:
+        own: set[str] = set()
+        with contextlib.suppress(WebserviceException):
             own = self._digests([digest])
+        try:
             needed = self._digests(used)
         except WebserviceException:
             # A list that cannot be read: what it needs is not known, so all stays.

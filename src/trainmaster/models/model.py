@@ -32,6 +32,7 @@ from trainmaster.runtime.resource_configuration import ResourceConfiguration, as
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
+    from trainmaster.serving.webservice import Webservice
     from trainmaster.workspace import Workspace
 
 
@@ -422,7 +423,7 @@ class Model:
         deployment_target: Any = None,
         overwrite: bool = False,
         show_output: bool = False,
-    ) -> Any:
+    ) -> Webservice:
         """Makes a scoring service of models."""
         from trainmaster.serving import deploying
 
