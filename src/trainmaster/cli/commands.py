@@ -51,6 +51,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("models show", "models", "show", "one model: where it comes from, its files"),
             Command("models register", "models", "register", "keep a file or folder, or a run's, as a model"),
             Command("models download", "models", "download", "copy a model's files to here"),
+            Command("models to-onnx", "models_to_onnx", "to_onnx", "convert a model to ONNX, if it answers the same"),
             Command("models tag", "models", "tag", "set and drop tags of a model"),
             Command("models verify", "models", "verify", "whether models are what was registered"),
             Command("models delete", "models", "delete", "remove one version of a model"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 from trainmaster.errors import OnnxException
@@ -23,6 +24,8 @@ def check(framework: str) -> None:
     """Refuses before any work is done, if one of the packages is not there."""
     missing, words = [], []
     for name in needed(framework):
+        if name == "onnxscript" and not has_newer_exporter():
+            continue
         try:
             importlib.import_module(name)
         except ImportError as error:
@@ -35,6 +38,12 @@ def check(framework: str) -> None:
             cause="\n".join(words),
             hint=f"In a job: pip_packages=[{listed}] of the estimator. Elsewhere: pip install {' '.join(missing)}.",
         )
+
+
+def has_newer_exporter() -> bool:
+    """Whether torch has the exporter that is written with onnxscript (since 2.5); older ones export without."""
+    parameters = inspect.signature(load("torch.onnx").export).parameters
+    return "dynamo" in parameters and "external_data" in parameters
 
 
 def load(name: str) -> Any:

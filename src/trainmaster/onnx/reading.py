@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.errors import OnnxException
-from trainmaster.onnx.exported import FACTS_KEY, Tensor
+from trainmaster.onnx.exported import FACTS_KEY, Exported, Parity, Quantized, Tensor
 
 # Field numbers of onnx.proto.
 _MODEL_PRODUCER, _MODEL_VERSION, _MODEL_GRAPH, _MODEL_OPSET, _MODEL_FACTS = 2, 3, 7, 8, 14
@@ -46,6 +46,32 @@ def read(path: str | os.PathLike[str]) -> Header:
         raise OnnxException(f"{os.fspath(path)} is not an ONNX file", cause=str(error)) from None
     except OSError as error:
         raise OnnxException(f"{os.fspath(path)} cannot be read: {error.strerror}") from None
+
+
+def exported_of(path: str | os.PathLike[str]) -> Exported:
+    """What `export` said of a file that it wrote."""
+    facts = read(path).facts
+    try:
+        quantized = facts["quantized"]
+        return Exported(
+            os.fspath(path),
+            facts["framework"],
+            facts["framework_version"],
+            facts["exporter"],
+            facts["opset"],
+            _tensors(facts["inputs"]),
+            _tensors(facts["outputs"]),
+            Parity(**{**facts["parity"], "batches": tuple(facts["parity"]["batches"])}),
+            None if quantized is None else Quantized(**quantized),
+            tuple(facts["notes"]),
+        )
+    except (KeyError, TypeError):
+        raise OnnxException(f"{os.fspath(path)} was not written by trainmaster.onnx.export") from None
+
+
+def _tensors(plain: list[dict[str, Any]]) -> tuple[Tensor, ...]:
+    shapes = (None if each["shape"] is None else tuple(each["shape"]) for each in plain)
+    return tuple(Tensor(each["name"], each["type"], shape) for each, shape in zip(plain, shapes))
 
 
 def _header(data: Any) -> Header:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.errors import OnnxException
 from trainmaster.onnx.graph import BATCH
-from trainmaster.onnx.needed import load
+from trainmaster.onnx.needed import has_newer_exporter, load
 from trainmaster.onnx.samples import Samples, resized
 from trainmaster.onnx.source import Wish, Written, numbered, words_of
 
@@ -64,7 +64,7 @@ class TorchSource:
         if wish.dynamic_batch and samples.batch == 1:
             # A batch of one would be taken for a size that is always one.
             samples = resized(samples, 2)
-        has_dynamo = "dynamo" in inspect.signature(self._torch.onnx.export).parameters
+        has_dynamo = has_newer_exporter()
         if self._is_script or not has_dynamo:
             self._write_legacy(path, wish, samples, has_dynamo)
             return Written(f"torch.onnx {self.version} (legacy exporter)")

@@ -25,6 +25,8 @@ class Kind(StrEnum):
     SKLEARN = "sklearn"
     TORCHSCRIPT = "torchscript"
     TORCH_PROGRAM = "program"
+    TORCH_PICKLE = "torch"
+    """A file of torch.save: it can be converted where its classes are, and not be served without code."""
     SAVED_MODEL = "saved_model"
 
 
@@ -50,32 +52,34 @@ def recognise(model: Model) -> Recognised:
         found = _one(files, _PICKLES) or (files[0] if len(files) == 1 else "")
         if found:
             return Recognised(Kind.SKLEARN, found)
-    if framework in ("", Framework.PYTORCH):
-        found = _one(files, _TORCH)
-        if found:
-            return Recognised(_torch_kind(model, found), found)
-    raise _unknown(model, files)
-
-
-def _torch_kind(model: Model, path: str) -> Kind:
-    kind = torch_kind(model.materialised_folder() / path)
-    if kind is None:
+    file = torch_file(model)
+    if file is None:
+        raise _unknown(model, files)
+    if file.kind is Kind.TORCH_PICKLE:
         raise WebserviceException(
-            f"model {model.id} cannot be deployed without code: {path} was written by torch.save",
+            f"model {model.id} cannot be deployed without code: {file.path} was written by torch.save",
             cause="Such a file needs the class of the model to be loaded.",
             hint="Save it with torch.jit.script(model).save(path), convert it "
             f"('trainmaster models to-onnx {model.name}'), or write an InferenceConfig with a scoring script.",
         )
-    return kind
+    return file
 
 
-def torch_kind(path: Path) -> Kind | None:
-    """What a file of torch is; None for one of torch.save, or none at all."""
+def torch_file(model: Model) -> Recognised | None:
+    """The file of torch that a model is, if it is one."""
+    if (model.model_framework or Framework.PYTORCH) != Framework.PYTORCH:
+        return None
+    path = _one([file.path for file in model.manifest().files], _TORCH)
+    return Recognised(torch_kind(model.materialised_folder() / path), path) if path else None
+
+
+def torch_kind(path: Path) -> Kind:
+    """What a file of torch is, by what is in the archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
     except (OSError, zipfile.BadZipFile):
-        return None
+        return Kind.TORCH_PICKLE
     inside = {name.partition("/")[2] for name in names}
     if any(name.startswith("code/") for name in inside):
         return Kind.TORCHSCRIPT
@@ -83,7 +87,7 @@ def torch_kind(path: Path) -> Kind | None:
         "serialized_exported_program.json" in {*inside, *names}
     ):
         return Kind.TORCH_PROGRAM
-    return None
+    return Kind.TORCH_PICKLE
 
 
 def _one(files: list[str], endings: tuple[str, ...]) -> str:

@@ -1,0 +1,162 @@
+"""A registered model as a new one in ONNX: converted and compared in an environment that has its framework."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.environments.frameworks import PYTORCH, SKLEARN, TENSORFLOW, Framework, release_in
+from trainmaster.environments.kit import ensure_kit
+from trainmaster.environments.prefix import built
+from trainmaster.environments.requirement import package_name
+from trainmaster.environments.sources import source_variables
+from trainmaster.errors import OnnxException, SnapshotException, WebserviceException, from_wire
+from trainmaster.estimators.inherited import inherited
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import EnvironmentSpec
+from trainmaster.models.model import Model
+from trainmaster.models.references import References
+from trainmaster.models.registering import draft, register
+from trainmaster.models.sources import files_at
+from trainmaster.node.layout import lay_out
+from trainmaster.onnx.exported import Exported
+from trainmaster.onnx.reading import exported_of
+from trainmaster.plain import to_plain
+from trainmaster.serving.no_code.kinds import Kind, Recognised, recognise, torch_file
+from trainmaster.serving.no_code.packages import of_release, of_run
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
+
+_FRAMEWORKS: Mapping[str, tuple[Framework, tuple[str, ...]]] = {
+    Kind.SKLEARN: (SKLEARN, ("skl2onnx", "onnx", "onnxruntime")),
+    Kind.SAVED_MODEL: (TENSORFLOW, ("tf2onnx", "onnx", "onnxruntime")),
+    Kind.TORCHSCRIPT: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
+    Kind.TORCH_PROGRAM: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
+    Kind.TORCH_PICKLE: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
+}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How a model is to be converted."""
+
+    name: str = ""
+    """Of the new model; empty for the old one's with `-onnx`."""
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    """`name`, `type` and `shape` of each; empty for what is known of the model."""
+    sample: str = ""
+    """A file with a sample: .npy, .npz or .json."""
+    code: tuple[str, ...] = ()
+    """Folders with modules that the model needs; the code of its run is looked at anyway."""
+    packages: tuple[str, ...] = ()
+    """Further requirements for pip."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """For `trainmaster.onnx.export`: opset, tolerance, dynamic_batch, quantize."""
+
+
+def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Model, Exported]:
+    """Converts `model` and registers the result; nothing is registered that does not answer as the model does."""
+    found = _recognised(model)
+    name = wanted.name or f"{model.name}-onnx"
+    with tempfile.TemporaryDirectory(prefix="trainmaster-") as work:
+        target = Path(work) / f"{model.name}.onnx"
+        _run(workspace, model, found, wanted, target)
+        exported = exported_of(target)
+        references = References()
+        said = draft(
+            references,
+            name,
+            description=f"{model.id} as ONNX: {exported.parity}",
+            properties={"converted_from": model.id},
+            framework=Model.Framework.ONNX,
+        )
+        record = register(workspace, files_at(target), replace(said, run_id=model.run_id or ""), references)
+    converted = Model(workspace, _record=record)
+    converted.add_facts({**exported.facts(), "converted_from": model.id})
+    return converted, exported
+
+
+def environment_for(workspace: Workspace, model: Model, kind: Kind, more: Sequence[str]) -> EnvironmentSpec:
+    """The environment of the model, with what converts it."""
+    framework, converters = _FRAMEWORKS[kind]
+    spec = of_run(workspace, model, framework) or of_release(model, framework)
+    release = release_in(framework, (*spec.pip_packages, *spec.conda_packages))
+    if framework is PYTORCH and release is not None and not _has_newer_exporter(release.requirement):
+        converters = tuple(each for each in converters if each != "onnxscript")
+    named = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages, *more)}
+    added = [each for each in converters if each not in named]
+    return replace(spec, pip_packages=(*spec.pip_packages, *more, *added), horovod="", open_mpi=False)
+
+
+def _has_newer_exporter(requirement: str) -> bool:
+    numbers = requirement.lstrip("=").split(".")
+    return (int(numbers[0]), int(numbers[1])) >= (2, 5)
+
+
+def _recognised(model: Model) -> Recognised:
+    if model.model_framework == Model.Framework.ONNX:
+        raise WebserviceException(f"model {model.id} is ONNX already")
+    file = torch_file(model)
+    if file:
+        return file
+    found = recognise(model)
+    if found.kind is Kind.ONNX:
+        raise WebserviceException(f"model {model.id} is ONNX already")
+    return found
+
+
+def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversion, target: Path) -> None:
+    spec = environment_for(workspace, model, found.kind, wanted.packages)
+    answer = workspace._call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
+    prefix = built(Path(answer["folder"]), os.environ.get("PATH", ""))
+    told = target.with_name("answer.json")
+    order = {
+        "kind": str(found.kind),
+        "path": str(model.materialised_folder() / found.path),
+        "target": str(target),
+        "answer": str(told),
+        "code": [*(os.path.abspath(each) for each in wanted.code), *_code_of_run(workspace, model, target.parent)],
+        "inputs": [dict(each) for each in wanted.inputs or model.facts.get("inputs") or ()],
+        "sample": os.path.abspath(wanted.sample) if wanted.sample else "",
+        "settings": dict(wanted.settings),
+    }
+    done = subprocess.run(
+        [prefix.python, "-m", "trainmaster.onnx"],
+        input=json.dumps(order),
+        cwd=target.parent,
+        env={**inherited(os.environ), **prefix.variables, "PYTHONPATH": str(ensure_kit(workspace.path))},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    try:
+        said = json.loads(told.read_text())
+    except (OSError, ValueError):
+        raise OnnxException(
+            f"model {model.id} could not be converted: the process ended with {done.returncode}",
+            cause="\n".join(done.stderr.splitlines()[-20:]),
+        ) from None
+    if "error" in said:
+        raise from_wire(said["error"])
+
+
+def _code_of_run(workspace: Workspace, model: Model, work: Path) -> list[str]:
+    """The code that the model was trained with: what is pickled may need its modules."""
+    snapshot = model.lineage.get("snapshot_id")
+    if not snapshot:
+        return []
+    own = WorkspaceFolder(workspace.path)
+    try:
+        lay_out(own.snapshots / f"{snapshot}.json", own.blobs, work / "code")
+    except SnapshotException:
+        # It may have been removed; whether it is needed shows when the model is loaded.
+        return []
+    return [str(work / "code")]
