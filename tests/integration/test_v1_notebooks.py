@@ -65,7 +65,7 @@ def shown(notebook: nbformat.NotebookNode) -> str:
     return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
 
 
-@pytest.mark.parametrize("name", ["october_2018", "may_2019", "september_2020"])
+@pytest.mark.parametrize("name", ["october_2018", "may_2019", "september_2020", "deploying_2019"])
 def test_a_notebook_of(folder: Path, name: str) -> None:
     notebook = as_notebook(folder / f"{name}.py")
     assert len(notebook.cells) > 5
