@@ -39,7 +39,7 @@ def sweep_of(count, parameters=3, going=0, total=None, space=None, **changes):
     trials = [_trial(spec, number, number >= count - going) for number in range(count)]
     status = Status.RUNNING if going else Status.COMPLETED
     settings = {"started_at": 1000.0, "ended_at": None if going else 1900.0, **changes}
-    return sweep_view(spec, "digits_1", "digits", status, trials, **settings)
+    return sweep_view(spec, "digits_1", settings.pop("experiment", "digits"), status, trials, **settings)
 
 
 def _trial(spec, number, going):

@@ -8,7 +8,7 @@ from typing import Any
 from trainmaster.cli.describing import iso, style_of
 from trainmaster.cli.sparkline import sparkline
 from trainmaster.cli.table import Column, Paint, cells, clipped, render
-from trainmaster.cli.text import counted, duration
+from trainmaster.cli.text import counted, duration, plain_text
 from trainmaster.records import Status
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, seconds_left, value_in_words
@@ -104,7 +104,7 @@ def news(view: SweepView, trial: TrialView) -> str:
         parts.append(f"{view.metric} {number(trial.best)}")
     parts.append(parameters_in_words(trial.parameters))
     why = trial.error or trial.cut_reason
-    return _one_line("  ".join([*parts, why] if why else parts))
+    return plain_text("  ".join([*parts, why] if why else parts))
 
 
 def state(trial: TrialView) -> str:
@@ -125,6 +125,15 @@ def parameters_in_words(parameters: Mapping[str, Any]) -> str:
 def number(value: float | None) -> str:
     """A value of the metric."""
     return "" if value is None else f"{value:.6g}"
+
+
+def took(trial: TrialView, now: float) -> str:
+    """How long it has run; empty for one that never started."""
+    if trial.started_at is None:
+        return ""
+    if trial.has_ended and trial.ended_at is None:
+        return ""
+    return duration((trial.ended_at or now) - trial.started_at)
 
 
 def table(view: SweepView, trials: Sequence[TrialView], now: float, width: int | None, paint: Paint) -> list[str]:
@@ -208,7 +217,7 @@ def _head(view: SweepView, now: float) -> list[tuple[str, str]]:
         (view.ending, "red" if view.status == Status.FAILED else "dim"),
         *((f"note: {text}", "yellow") for text in view.warnings),
     ]
-    return [(_one_line(text), styles) for text, styles in lines if text]
+    return [(plain_text(text), styles) for text, styles in lines if text]
 
 
 def _last_failure(view: SweepView) -> str:
@@ -232,11 +241,11 @@ def _columns(view: SweepView, names: Sequence[str]) -> dict[str, Column]:
     return {
         _TRIAL: Column("TRIAL", style=lambda text: "bold green" if text == best else ""),
         _STATE: Column("STATE", style=lambda text: "yellow" if text.startswith(_CUT) else style_of(text)),
-        _METRIC: Column(clipped(_one_line(view.metric), _WIDEST), right=True, style=lambda text: "bold"),
+        _METRIC: Column(clipped(plain_text(view.metric), _WIDEST), right=True, style=lambda text: "bold"),
         _LINE: Column("", style=lambda text: "cyan"),
         _TOOK: Column("TOOK", right=True),
         _PARAMETERS: Column("PARAMETERS", flexible=True),
-        **{name: Column(clipped(_one_line(name.lstrip("-")), _WIDEST)) for name in names},
+        **{name: Column(clipped(plain_text(name.lstrip("-")), _WIDEST)) for name in names},
     }
 
 
@@ -247,19 +256,11 @@ def _row(trial: TrialView, names: Sequence[str], now: float) -> dict[str, str]:
         _STATE: state(trial),
         _METRIC: number(trial.best),
         _LINE: sparkline(trial.series, _SPARK) if trial.reports > 1 else "",
-        _TOOK: _took(trial, now),
+        _TOOK: took(trial, now),
         _PARAMETERS: parameters_in_words(trial.parameters),
         **{name: clipped(value_in_words(values[name]), _WIDEST) if name in values else "" for name in names},
     }
-    return {name: _one_line(text) for name, text in row.items()}
-
-
-def _took(trial: TrialView, now: float) -> str:
-    if trial.started_at is None:
-        return ""
-    if trial.has_ended and trial.ended_at is None:
-        return ""
-    return duration((trial.ended_at or now) - trial.started_at)
+    return {name: plain_text(text) for name, text in row.items()}
 
 
 def _needs(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
@@ -269,8 +270,3 @@ def _needs(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
     ]
     least = [min(width, _WIDEST) if column.flexible else width for column, width in zip(columns, widths, strict=True)]
     return sum(least) + _GAP * (len(least) - 1)
-
-
-def _one_line(text: str) -> str:
-    """What scripts and people wrote, without what would move the cursor."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

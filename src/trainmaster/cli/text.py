@@ -7,6 +7,9 @@ import time
 
 from trainmaster.errors import UserErrorException
 
+# Colours and cursor movements of programs that take a log for a terminal.
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
 
 def duration(seconds: float) -> str:
     """
@@ -106,3 +109,12 @@ def masked(address: str) -> str:
     ('https://***@packages.example/simple', 'https://packages.example/simple')
     """
     return re.sub(r"(?<=://)[^/@\s]+@", "***@", address)
+
+
+def plain_text(text: str) -> str:
+    """A line without what only a terminal understands.
+
+    >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
+    'red and more'
+    """
+    return "".join(each for each in _ESCAPES.sub("", text).expandtabs(4) if each.isprintable())

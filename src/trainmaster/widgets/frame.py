@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from trainmaster.cli.describing import style_of, took
 from trainmaster.cli.metrics import metric_row
+from trainmaster.cli.sweep_frame import frame as sweep_frame
 from trainmaster.cli.table import Column, Paint, clipped, render
-from trainmaster.cli.text import counted, duration
-from trainmaster.widgets.view import RunView, plain_text
+from trainmaster.cli.text import counted, duration, plain_text
+from trainmaster.widgets.view import RunView
 
 _MOST_METRICS = 12
 _MOST_RANKS = 8
@@ -24,6 +25,9 @@ _METRICS = (
 
 def frame(view: RunView, now: float, width: int, height: int, paint: Paint) -> list[str]:
     """At most `height` lines of at most `width` cells; the log gets what is left."""
+    if view.sweep is not None:
+        lines = _error(view, width, paint)
+        return [*lines, *sweep_frame(view.sweep, now, width, height - len(lines), paint)][:height]
     parts = [_error(view, width, paint), [_head(view, now, width, paint)], _notes(view, width, paint)]
     parts += [_metrics(view, width, paint), _ranks(view, width, paint), _children(view, width)]
     lines = [line for part in parts for line in part]

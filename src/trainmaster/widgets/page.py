@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from html import escape as as_html
 
 from trainmaster.cli.describing import took
 from trainmaster.cli.metrics import shown
-from trainmaster.cli.text import counted, duration
+from trainmaster.cli.text import counted, duration, plain_text
 from trainmaster.records import RunRecord, Status
 from trainmaster.widgets.chart import chart
-from trainmaster.widgets.view import Metric, Picture, RunView, plain_text
+from trainmaster.widgets.markup import escape
+from trainmaster.widgets.sweep_page import sweep_parts
+from trainmaster.widgets.view import Metric, Picture, RunView
 
 _MOST_LINES = 20
 _LONGEST_LINE = 400
@@ -44,12 +45,14 @@ _STYLE = """<style>
 .tm-run table.tm-table{border-collapse:collapse;margin-top:8px;font-size:12px;width:100%;table-layout:auto}
 .tm-run table.tm-table td,.tm-run table.tm-table th{text-align:left;padding:2px 10px 2px 0;border:0;vertical-align:top;background:none;overflow-wrap:anywhere}
 .tm-run tr.tm-bad td{color:#cf222e;font-weight:600}
+.tm-run tr.tm-best td{font-weight:600}
+.tm-run tr.tm-cut td{opacity:.6}
+.tm-run .tm-bar{height:8px;border-radius:4px;background:rgba(128,128,128,.25);overflow:hidden;margin:10px 0 4px}
+.tm-run .tm-bar div{height:100%;background:#0969da}
+.tm-run .tm-picture{margin-top:8px;overflow-x:auto}
+.tm-run .tm-wide{overflow-x:auto}
+.tm-run .tm-line{font-family:ui-monospace,monospace;color:#0b84d8;white-space:nowrap}
 </style>"""  # noqa: E501
-
-
-def escape(text: str) -> str:
-    """What scripts wrote, as text that is nothing but text."""
-    return as_html(plain_text(text))
 
 
 def page(view: RunView, now: float) -> str:
@@ -60,6 +63,7 @@ def page(view: RunView, now: float) -> str:
         _error(view.record),
         _head(view.record, now),
         *(_box("tm-warning", escape(text)) for text in view.record.warnings),
+        *sweep_parts(view.sweep, now),
         _cards(view),
         _ranks(view),
         _children(view.children),

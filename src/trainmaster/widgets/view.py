@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster import run_files
+from trainmaster.cli.sweeps import SWEEP
+from trainmaster.cli.text import plain_text
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import RunFolder
 from trainmaster.masks import mask_of
 from trainmaster.node.tail import tail
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
+from trainmaster.tuning.space import flat
+from trainmaster.tuning.view import SweepView, ranked
 from trainmaster.waiting import driver_logs
 
 if TYPE_CHECKING:
@@ -23,8 +26,6 @@ _POINTS = 200
 _MOST_RANKS = 64
 _MOST_CHILDREN = 50
 _LARGEST_PICTURE = 1 << 20
-# Colours and cursor movements of programs that take a log for a terminal.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".bmp": "image/bmp"}
 
 
@@ -68,6 +69,8 @@ class RunView:
     """The last lines of rank 0, or of what prepares the run; none where the error has them already."""
     pictures: tuple[Picture, ...]
     children: tuple[RunRecord, ...]
+    sweep: SweepView | None = None
+    """Of a sweep: itself with its trials, instead of metrics and children."""
 
     @property
     def ended(self) -> bool:
@@ -77,8 +80,11 @@ class RunView:
 def look_at(run: Run) -> RunView:
     """The run as it is now."""
     record = from_plain(RunRecord, run._call("runs.get"))
-    metrics = _metrics(run)
     log_name, log = _log(run._folder, record)
+    if record.type == SWEEP:
+        sweep = from_plain(SweepView, run._call("sweeps.view"))
+        return RunView(record, (), (), log_name, log, (), (), sweep)
+    metrics = _metrics(run)
     return RunView(
         record=record,
         metrics=metrics,
@@ -148,15 +154,6 @@ def _last_line(folder: RunFolder, path: Path) -> str:
     return next((line for line in reversed(_lines(folder, path)) if line.strip()), "")
 
 
-def plain_text(text: str) -> str:
-    """A line without what only a terminal understands.
-
-    >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
-    'red and more'
-    """
-    return "".join(each for each in _ESCAPES.sub("", text).expandtabs(4) if each.isprintable())
-
-
 def _picture(folder: RunFolder, metric: Metric) -> tuple[Picture, ...]:
     if metric.summary.kind != "image" or not metric.series.values:
         return ()
@@ -198,8 +195,28 @@ def widget_data(view: RunView) -> dict[str, Any]:
         "run_metrics": [_metric_data(record.id, metric) for metric in view.metrics],
         "run_logs": "\n".join(view.log),
         "ranks": [vars(rank) for rank in view.ranks],
-        "child_runs": [{"run_id": child.id, "status": str(child.status)} for child in view.children],
+        "child_runs": _child_data(view),
     }
+
+
+def _child_data(view: RunView) -> list[dict[str, Any]]:
+    if view.sweep is None:
+        return [{"run_id": child.id, "status": str(child.status)} for child in view.children]
+    from trainmaster.details import iso_time
+
+    return [
+        {
+            "run_id": trial.run_id,
+            "status": str(trial.status),
+            "metric": trial.last,
+            "best_metric": trial.best,
+            "hyperdrive_id": str(trial.number),
+            "start_time": iso_time(trial.started_at),
+            "end_time": iso_time(trial.ended_at),
+            **{f"param_{name}": value for name, value in flat(trial.parameters).items()},
+        }
+        for trial in ranked(view.sweep)
+    ]
 
 
 def _metric_data(run_id: str, metric: Metric) -> dict[str, Any]:

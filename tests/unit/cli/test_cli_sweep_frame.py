@@ -61,7 +61,7 @@ def test_progress_states_and_the_last_failure_are_said():
     text = "\n".join(frame(sweep_of(20, 1, going=3, total=40), NOW, 119, 40, plain))
     assert "17 of 40 trials  16m 40s, about " in text and " left" in text
     assert "3 going  14 completed  2 cut  1 failed" in text
-    assert "run_10 failed: rank 0 exited with code 1: ValueError: no [31m data" in text
+    assert "run_10 failed: rank 0 exited with code 1: ValueError: no data" in text
     assert "Cut at 4" in text
 
 

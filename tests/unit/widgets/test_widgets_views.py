@@ -9,12 +9,14 @@ from xml.dom import minidom
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.made_sweeps import NOW, sweep_of
 
+from trainmaster.cli.text import plain_text
 from trainmaster.records import MetricSeries, MetricSummary, RunError, RunRecord, Status
 from trainmaster.widgets.chart import chart
 from trainmaster.widgets.frame import frame
 from trainmaster.widgets.page import page
-from trainmaster.widgets.view import Metric, Picture, Rank, RunView, plain_text
+from trainmaster.widgets.view import Metric, Picture, Rank, RunView, widget_data
 
 EVIL = "<script>alert(1)</script>\x1b[31m"
 
@@ -125,3 +127,38 @@ def test_a_failed_rank_is_never_left_out() -> None:
 
 def test_escapes_of_terminals_are_removed() -> None:
     assert plain_text("\x1b]0;title\x07a\x1b[2Kb\x1b[1;31mc\x1b[0m\r") == "abc"
+
+
+@pytest.mark.parametrize("count", [0, 1, 40, 1000])
+def test_a_sweep_is_a_picture_and_a_table_of_its_trials(count: int) -> None:
+    sweep = sweep_of(count, 8, going=min(1, count), total=2000, experiment=EVIL)
+    shown = view(sweep=sweep, log_name="hyperdrive.txt", log=("interval 4: ...",))
+    html = page(shown, NOW)
+    tags = Tags()
+    tags.feed(re.sub(r"<(rect|circle|path|line)[^>]*/>", "", html))
+    assert tags.open == []
+    assert not {tag for tag, _ in tags.found} & {"script", "a", "link", "iframe"} and "\x1b" not in html
+    assert html.count("<svg") == (count > 0)
+    assert html.count("<tr") == (0 if count == 0 else 1 + min(20, count))
+    assert f"{max(0, count - 1)} of 2,000 trials" in html
+    assert len(html) < 400_000
+    lines = frame(shown, NOW, 79, 20, plain)
+    assert lines[0].startswith(f"{sweep.status}  digits_1") and len(lines) <= 20
+
+
+def test_the_best_of_a_sweep_stands_out_and_the_cut_step_back() -> None:
+    html = page(view(sweep=sweep_of(15, 1)), NOW)
+    best = sweep_of(15, 1).best
+    assert best is not None
+    assert re.findall(r'<tr class="tm-best"><td>(.*?)</td>', html) == [f"run_{best.number}"]
+    assert len(re.findall(r'<tr class="tm-cut">', html)) == 2
+    assert re.findall(r'<tr class="tm-bad"><td>(.*?)</td>', html) == ["run_10"]
+
+
+def test_the_data_of_a_sweep_has_its_trials_best_first() -> None:
+    record = {"type": "hyperdrive"}
+    data = widget_data(view(record=record, sweep=sweep_of(5, 2)))
+    assert [child["best_metric"] for child in data["child_runs"]] == sorted(
+        (child["best_metric"] for child in data["child_runs"]), reverse=True
+    )
+    assert {"run_id", "status", "hyperdrive_id", "param_--lr", "param_--batch-size"} <= set(data["child_runs"][0])
