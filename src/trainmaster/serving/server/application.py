@@ -94,14 +94,10 @@ class Application:
         loop.call_soon_threadsafe(self._look_at_the_clock)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._live(receive, send)
-
-    # One request
-
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._live(receive, send)
+            return
         began = perf_counter()
         authorization = origin = length = None
         number = ""
@@ -114,7 +110,7 @@ class Application:
                 origin = value
             elif name == b"x-request-id" and 0 < len(value) <= 64 and _ID_LETTERS.issuperset(value):
                 number = value.decode("ascii")
-        number = number or "{}{:06x}".format(self._prefix, next(self._count))
+        number = number or f"{self._prefix}{next(self._count):06x}"
         received = 0
         scored = scope["path"] == "/score"
         try:
@@ -137,7 +133,10 @@ class Application:
         except _TooLarge:
             text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
             answer = refusal(413, text, number, (CLOSE,))
-        await self._send(send, answer, number, origin)
+        await send(
+            {"type": "http.response.start", "status": answer.status, "headers": self._headers(answer, number, origin)}
+        )
+        await send({"type": "http.response.body", "body": answer.body})
         self._note(scope, number, answer.status, began, received, len(answer.body))
 
     def _refused(
@@ -164,7 +163,7 @@ class Application:
     async def _body(self, receive: Receive, length: Optional[bytes]) -> bytes:
         """The body, whole. Raises _TooLarge, _TimeOver or _Gone."""
         limit = self.settings.body_bytes
-        task = asyncio.current_task()
+        task = asyncio.current_task(self._loop)
         assert task is not None
         self._reading[task] = monotonic() + self.settings.seconds
         try:
@@ -229,7 +228,7 @@ class Application:
             answers = await self._caller.submit(self._answering.answer_all, batch)
         return answers
 
-    async def _send(self, send: Send, answer: Answer, number: str, origin: Optional[bytes]) -> None:
+    def _headers(self, answer: Answer, number: str, origin: Optional[bytes]) -> List[Header]:
         headers = [
             *answer.headers,
             (b"content-length", b"%d" % len(answer.body)),
@@ -239,25 +238,20 @@ class Application:
             headers.append(CLOSE)
         if origin is not None and self.settings.cors_origins:
             headers += self._cors(origin)
-        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-        await send({"type": "http.response.body", "body": answer.body})
+        return headers
 
     def _note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
         seconds = perf_counter() - began
         path = scope["path"]
-        known = path == "/score" or path in self._pages
-        self.numbers.answered(places.SCORED if path == "/score" else places.OTHERS, status, seconds, received, sent)
-        self.log.note(
-            "{} {} {} {} {} {:.1f}ms {}B {}B\n".format(
-                self.log.stamp(time()),
-                number,
-                scope["method"],
-                path if known else ascii(path)[1:200],
-                status,
-                seconds * 1000,
-                received,
-                sent,
-            )
+        base = places.SCORED
+        if path != "/score":
+            base = places.OTHERS
+            path = path if path in self._pages else ascii(path)[1:200]
+        self.numbers.answered(base, status, seconds, received, sent)
+        log = self.log
+        log.note(
+            f"{log.stamp(time())} {number} {scope['method']} {path} {status} "
+            f"{seconds * 1000:.1f}ms {received}B {sent}B\n"
         )
 
     # Pages

@@ -31,7 +31,7 @@ class Log:
         if second != self._second:
             self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
             self._second = second
-        return "{}.{:03d}Z".format(self._prefix, int((now - second) * 1000))
+        return f"{self._prefix}.{int((now - second) * 1000):03d}Z"
 
     def note(self, line: str) -> None:
         """A line that may wait until `flush`."""
