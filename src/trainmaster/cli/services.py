@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import select
 import sys
 import time
@@ -316,7 +317,9 @@ def _await(service: Webservice, options: Options) -> int:
         if not options.json:
             note(f"Deploying {service.name} ...")
         try:
-            service.wait_for_deployment(show_output=not options.json)
+            # What the SDK prints is no data of a command.
+            with contextlib.redirect_stdout(sys.stderr):
+                service.wait_for_deployment(show_output=not options.json)
         except WebserviceException as error:
             raise ActivityFailedException(error.headline, cause=error.cause, hint=error.hint) from None
     if options.json:
