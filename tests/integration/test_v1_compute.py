@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import os
 import subprocess
 import sys
@@ -285,17 +286,26 @@ def test_machines_of_this_machine(shared, launch):
     assert not {"instance", "here"} & set(shared.compute_targets)
 
 
-def test_machines_elsewhere_are_recorded_and_refused(shared, launch, tmp_path):
+def test_machine_that_cannot_be_reached(shared, launch, tmp_path):
     key = tmp_path / "id_rsa"
     key.write_text("private")
-    old = RemoteCompute.attach(
-        shared, "box", username="me", address="10.0.0.7", ssh_port=2222, private_key_file=str(key)
-    )
-    assert (old.address, old.ssh_port, old.username) == ("10.0.0.7", 2222, "me")
-    assert old.get_credentials()["privateKeyFile"] == str(key)
-    assert type(ComputeTarget(shared, "box")) is RemoteCompute
-    with pytest.raises(ComputeTargetException, match="reached over SSH"):
-        launch("print(1)", compute_target=old)
+    with socket.socket() as nobody:
+        # Taken, and nobody listens there.
+        nobody.bind(("127.0.0.2", 0))
+        port = nobody.getsockname()[1]
+        with pytest.warns(UserWarning, match="cannot be reached"):
+            old = RemoteCompute.attach(
+                shared, "box", username="me", address="127.0.0.2", ssh_port=port, private_key_file=str(key)
+            )
+        assert (old.address, old.ssh_port, old.username) == ("127.0.0.2", port, "me")
+        assert old.get_credentials()["privateKeyFile"] == str(key)
+        assert type(ComputeTarget(shared, "box")) is RemoteCompute
+        details = ended(launch("print(1)", compute_target=old))
+    assert details["status"] == "Failed"
+    assert f"host me@127.0.0.2:{port} cannot be reached" in details["error"]["message"]
+
+
+def test_targets_that_take_no_jobs(shared, launch):
     aks = ComputeTarget.create(shared, "aks", AksCompute.provisioning_configuration(agent_count=3, vm_size="x"))
     kubernetes = ComputeTarget.attach(shared, "arc", KubernetesCompute.attach_configuration("id", namespace="n"))
     spark = ComputeTarget.attach(

@@ -1,14 +1,14 @@
 """Machines that exist already: RemoteCompute over SSH, and v1's targets that live in Azure.
 
-They are recorded, so that programs which name them work. Jobs run on those whose address is this machine; on the others
-a submit is refused with the reason (`dispatch/capacity.py`).
+Those in Azure are recorded, so that programs which name them work; a submit is refused with the reason
+(`dispatch/capacity.py`).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainmaster.compute.configurations import (
@@ -21,6 +21,7 @@ from trainmaster.compute.target import ComputeTarget
 from trainmaster.errors import ComputeTargetException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.machine import cpus, gpus
+from trainmaster.notices import warn
 from trainmaster.records import TargetRecord
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
     address: str = ""
     ssh_port: int = 22
     private_key_file: str = ""
-    has_password: bool = False
+    secret: str = field(default="", repr=False)
+    """The password, or the passphrase of the key."""
     azure: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -66,7 +68,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
         self.validate_configuration()
         key = self.private_key_file
-        return TargetRecord(
+        record = TargetRecord(
             name=name,
             engine="local" if self.is_here else "ssh",
             nodes=1,
@@ -78,16 +80,38 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
                 "address": self.address.strip(),
                 "ssh_port": self.ssh_port,
                 "private_key_file": os.path.abspath(os.path.expanduser(key)) if key else "",
-                "authentication": "key" if key else "password" if self.has_password else "agent",
+                "authentication": "key" if key else "password" if self.secret else "agent",
+                "secret": secret_name(name) if self.secret and not self.is_here else "",
                 "azure": recorded(self.azure),
             },
         )
+        return record if self.is_here else self._looked_at(record)
+
+    def _looked_at(self, record: TargetRecord) -> TargetRecord:
+        """With what the machine says it has; one that cannot be reached now may be there when it is needed."""
+        from trainmaster.compute.ssh import look
+
+        try:
+            (found,) = look(record, self.secret)
+        except ComputeTargetException as error:
+            warn(f"target '{record.name}': {error.message}")
+            return record
+        return replace(record, cpus_per_node=found.cpus, gpus_per_node=found.gpus)
+
+    def keep_secrets(self, workspace: Workspace, name: str) -> None:
+        if self.secret and not self.is_here:
+            workspace.get_default_keyvault().set_secret(secret_name(name), self.secret)
+
+
+def secret_name(target: str) -> str:
+    """By which the keyvault has the password of a target."""
+    return f"ssh-{target}"
 
 
 class RemoteCompute(ComputeTarget):
-    """A machine of yours, by its SSH address. In this release jobs run on it only if it is this machine.
+    """A machine of yours, by its SSH address. `SshCompute` is the same for several; docs/ssh.md.
 
-    Neither a password nor a passphrase is kept: they are used by nothing yet.
+    A password or a passphrase is kept in the workspace's keyvault as `ssh-<name of the target>`.
     """
 
     _type = "VirtualMachine"
@@ -136,7 +160,7 @@ class RemoteCompute(ComputeTarget):
             address=address or vm_name or "",
             ssh_port=ssh_port,
             private_key_file=private_key_file,
-            has_password=bool(password),
+            secret=password or private_key_passphrase or "",
             azure={
                 "subscription_id": subscription_id,
                 "resource_group": resource_group,
@@ -161,7 +185,7 @@ class RemoteCompute(ComputeTarget):
         return str(self._option("username") or "")
 
     def get_credentials(self) -> dict[str, Any]:
-        """What is known of the login: no password is kept."""
+        """What is known of the login; the password stays in the keyvault."""
         return {
             "username": self.username,
             "password": None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainmaster.errors import ComputeTargetException
 from trainmaster.folders import WorkspaceFolder
@@ -12,6 +12,9 @@ from trainmaster.machine import cpus, gpus
 from trainmaster.notices import warn
 from trainmaster.records import TargetRecord
 from trainmaster.vm_sizes import Grant, grant, read_sizes
+
+if TYPE_CHECKING:
+    from trainmaster.workspace import Workspace
 
 _PRIORITIES = ("dedicated", "lowpriority")
 
@@ -30,6 +33,9 @@ class Configuration:
 
     def validate_configuration(self) -> None:
         """Refuses values that no target can have."""
+
+    def keep_secrets(self, workspace: Workspace, name: str) -> None:
+        """Puts what must not be read in the target's record where secrets are kept."""
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -157,13 +156,13 @@ class SshCompute(ComputeTarget):
         return {name: self._option(name) for name in names}
 
 
-def look(target: TargetRecord) -> list[SshHostReport]:
-    """What the hosts of a target say when they are asked, all at once."""
-    from trainmaster.engines.ssh.asking import ask
+def look(target: TargetRecord, secret: str = "") -> list[SshHostReport]:
+    """What the hosts of a target say when they are asked, all at once; `secret` is the password, if there is one."""
+    from trainmaster.engines.ssh.asking import ask, in_a_thread
     from trainmaster.engines.ssh.host import hosts_of
 
     hosts = hosts_of(target)
-    found = asyncio.run(ask(target))
+    found = in_a_thread(ask(target, secret))
     return [
         SshHostReport(
             host=host.shown,

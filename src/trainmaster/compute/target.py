@@ -301,6 +301,7 @@ def _put(workspace: Workspace, name: str, configuration: Any, wanted: type[Confi
             f"{'RemoteCompute' if wanted is ComputeTargetAttachConfiguration else 'AmlCompute'}.",
         )
     record = configuration.record(name, WorkspaceFolder(workspace.path))
+    configuration.keep_secrets(workspace, name)
     return ComputeTarget(workspace, name, _record=put_record(workspace, record))
 
 

@@ -56,8 +56,15 @@ class _Canceled(Exception):
 class Life:
     """Drives one run. Every step can be repeated: the next dispatcher begins where the store says."""
 
-    def __init__(self, record: RunRecord, yard: Yard, sources: Mapping[str, str] | None = None) -> None:
-        """`sources` are the submitter's variables for package sources, while they are known."""
+    def __init__(
+        self,
+        record: RunRecord,
+        yard: Yard,
+        sources: Mapping[str, str] | None = None,
+        spec: JobSpec | None = None,
+    ) -> None:
+        """`sources` are the submitter's variables for package sources, while they are known; `spec` is the record's."""
+        self._spec = spec
         self.run_id = record.id
         self._doing = ""
         self._record = record
@@ -90,7 +97,7 @@ class Life:
     async def drive(self) -> None:
         """Brings the run to its end, whatever happens on the way."""
         try:
-            spec = load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
+            spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
             self._folder = attempts.current(self._folder)
             self._has_services = spec.distribution.kind == "parameter_server"
             if not self._record.nodes:

@@ -22,7 +22,7 @@ from trainmaster.dispatch.throw_away import target_again
 from trainmaster.engines import Engine, Surroundings, make_engine
 from trainmaster.errors import AzureMLException
 from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import THROW_AWAY, load_spec
+from trainmaster.job import THROW_AWAY, JobSpec, load_spec
 from trainmaster.machine import local_target
 from trainmaster.owner import Owner, owner_of
 from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, TargetRecord
@@ -81,8 +81,12 @@ class Yard:
     def engine_named(self, name: str) -> Engine:
         """One of each kind, made when it is first needed."""
         if name not in self._engines:
-            self._engines[name] = make_engine(name, Surroundings(self.folder, self.heard_from_agent))
+            self._engines[name] = make_engine(name, Surroundings(self.folder, self.heard_from_agent, self._secret))
         return self._engines[name]
+
+    def _secret(self, name: str) -> str | None:
+        found = self.secrets.get([name])[name]
+        return found["value"] if found else None
 
     def target(self, name: str) -> TargetRecord:
         """A target; for one that is not there any more, this machine."""
@@ -96,8 +100,11 @@ class Yard:
             self._targets = {local.name: local, **{target.name: target for target in self.store.list_targets()}}
         return {**self._targets, **{target.name: target for target in self._own_targets.values()}}
 
-    def take(self, record: RunRecord, sources: Mapping[str, str] | None = None) -> None:
-        """Starts to drive a run, or goes on with one that an earlier dispatcher left."""
+    def take(self, record: RunRecord, sources: Mapping[str, str] | None = None, spec: JobSpec | None = None) -> None:
+        """Starts to drive a run, or goes on with one that an earlier dispatcher left.
+
+        `spec` is what the record says, if the caller has it at hand.
+        """
         if record.id in self._lives or record.id in self._sweeps or record.status in TERMINAL:
             return
         if record.target.startswith(THROW_AWAY) and record.target not in self.targets():
@@ -106,7 +113,7 @@ class Yard:
             sweep = self._sweeps[record.id] = SweepLife(record, self, sources)
             self._keep(self._drive_sweep(sweep), record.id)
             return
-        life = self._lives[record.id] = Life(record, self, sources)
+        life = self._lives[record.id] = Life(record, self, sources, spec)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
         self._keep(self._drive(life), record.id)

@@ -17,6 +17,8 @@ class Surroundings:
     folder: WorkspaceFolder
     heard: Callable[[str, str], None]
     """`heard(run_id, "running")`, `heard(run_id, "done")`: what agents that cannot reach the dispatcher would tell."""
+    secret: Callable[[str], str | None] = lambda name: None
+    """A secret of the workspace by its name, such as the password of a host."""
 
 
 @dataclass(frozen=True)

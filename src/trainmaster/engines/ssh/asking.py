@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
 
+from trainmaster.engines.ssh import passwords
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, lost_after
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.records import TargetRecord
 
+T = TypeVar("T")
 
-async def ask(target: TargetRecord) -> list[HostFacts]:
+
+async def ask(target: TargetRecord, secret: str = "") -> list[HostFacts]:
     """What each host says, in the order of the nodes; the first that cannot be used is the error."""
     check_ssh()
-    return list(await asyncio.gather(*(_ask(host, lost_after(target)) for host in hosts_of(target))))
+    with tempfile.TemporaryDirectory() as folder:
+        variables = passwords.variables(secret, Path(folder)) if secret else {}
+        works = [_ask(host, lost_after(target), variables) for host in hosts_of(target)]
+        return list(await asyncio.gather(*works))
 
 
-async def _ask(host: SshHost, silence: float) -> HostFacts:
-    session, facts = await Session.open(host, host.folder, silence, make=False)
+async def _ask(host: SshHost, silence: float, variables: Mapping[str, str]) -> HostFacts:
+    session, facts = await Session.open(host, host.folder, silence, variables, make=False)
     await session.close()
     return facts
+
+
+def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`, also where an event loop runs already, as in a notebook."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

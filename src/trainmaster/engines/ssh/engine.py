@@ -12,11 +12,11 @@ from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
 from trainmaster.engines.plans import read_json, write_plans
-from trainmaster.engines.ssh import cargo, mpi, plans
-from trainmaster.engines.ssh.host import check_ssh, hosts_of, is_shared, lost_after
+from trainmaster.engines.ssh import cargo, mpi, passwords, plans
+from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.link import NOTE, Link
-from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import JobSpec, load_spec
@@ -26,6 +26,8 @@ from trainmaster.records import RunError, Status
 log = logging.getLogger("trainmaster.dispatch")
 
 _MEGABYTE = 1024 * 1024
+# How often a host that was lost is looked for.
+_TIDY_SECONDS, _LONGEST_TIDY_SECONDS = 2.0, 60.0
 
 
 class SshEngine:
@@ -40,7 +42,10 @@ class SshEngine:
         self._links: dict[Path, Link] = {}
         self._owners: dict[str, dict[str, int]] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
-        self._left = Left(surroundings.folder.path / "hosts")
+        self._secret = surroundings.secret
+        self._hosts = surroundings.folder.path / "hosts"
+        self._left = Left(self._hosts)
+        self._tidying: dict[str, asyncio.Task[None]] = {}
 
     def place(self, nodes: Nodes) -> Place:
         """The hosts' addresses are known once they were reached: until then there are tokens."""
@@ -189,7 +194,7 @@ class SshEngine:
             await asyncio.gather(main, *others, return_exceptions=True)
         for each in (link, *helpers):
             if each.lost is not None:
-                self._left.note(each.host.shown, nodes.run_id, each.kit)
+                self._leave(each, nodes.run_id)
 
     async def stop(self, nodes: Nodes) -> None:
         starting = self._starting.get(nodes.run_id)
@@ -216,9 +221,29 @@ class SshEngine:
                     raise link.lost
                 await link.sweep(remove)
             except ComputeTargetException:
-                self._left.note(link.host.shown, nodes.run_id, link.kit)
+                self._leave(link, nodes.run_id)
             finally:
                 await link.close()
+
+    def _leave(self, link: Link, run_id: str) -> None:
+        """What is left of a run on a host that cannot be reached is ended when it can be."""
+        host = link.host
+        self._left.note(host.shown, run_id, link.kit)
+        task = self._tidying.get(host.shown)
+        if task is None or task.done():
+            self._tidying[host.shown] = asyncio.create_task(self._tidy(host))
+
+    async def _tidy(self, host: SshHost) -> None:
+        pause = _TIDY_SECONDS
+        while self._left.runs(host.shown):
+            await asyncio.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_TIDY_SECONDS)
+            with contextlib.suppress(AzureMLException):
+                session, _ = await Session.open(host, self._root(host), variables=self._variables(host))
+                try:
+                    await self._left.settle(session)
+                finally:
+                    await session.close()
 
     def waiting_for(self, nodes: Nodes) -> str:
         return next((link.doing for link in self._links_of(nodes) if link.doing), "")
@@ -243,6 +268,9 @@ class SshEngine:
         return {"ssh.hosts": ", ".join(link.host.shown for link in links)}
 
     async def close(self) -> None:
+        for task in self._tidying.values():
+            task.cancel()
+        await asyncio.gather(*self._tidying.values(), return_exceptions=True)
         for link in self._links.values():
             await link.close()
 
@@ -257,12 +285,17 @@ class SshEngine:
             raise ComputeTargetException(f"target '{nodes.target.name}' has lost hosts that the run needs") from None
         return [self._link(nodes, number, host) for number, host in enumerate(hosts)]
 
-    def _link(self, nodes: Nodes, number: int, host: Any) -> Link:
+    def _variables(self, host: SshHost) -> dict[str, str]:
+        """What ssh needs to log in, beyond what it finds itself."""
+        secret = self._secret(host.secret) if host.secret else None
+        return passwords.variables(secret, self._hosts) if secret else {}
+
+    def _link(self, nodes: Nodes, number: int, host: SshHost) -> Link:
         place = nodes.folder.node(number)
         if place not in self._links:
             self._links[place] = Link(
                 host,
-                f"{host.folder}/hosts/{self._workspace_id()}",
+                self._root(host),
                 nodes.run_id,
                 nodes.folder,
                 number,
@@ -270,6 +303,7 @@ class SshEngine:
                 patience=lost_after(nodes.target),
                 owners=self._owners.setdefault(nodes.run_id, {}),
                 heard=lambda name: self._on_file(nodes, name),
+                variables=lambda: self._variables(host),
             )
         return self._links[place]
 
@@ -290,8 +324,9 @@ class SshEngine:
             place = f"{within(nodes, number)}/{mpi.REQUEST}"
             await links[number].put(place, json.dumps(request).encode())
 
-    def _workspace_id(self) -> str:
-        return str(json.loads(self._folder.identity.read_text())["id"])
+    def _root(self, host: SshHost) -> str:
+        """Where this workspace keeps its things on a host."""
+        return f"{host.folder}/hosts/{json.loads(self._folder.identity.read_text())['id']}"
 
 
 def has_helpers(nodes: Nodes) -> bool:

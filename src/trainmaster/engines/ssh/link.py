@@ -39,6 +39,7 @@ class Link:
         patience: float,
         owners: dict[str, int],
         heard: Callable[[str], Awaitable[None]],
+        variables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`common`: whether it reports what lies in the run's folder, and not only the files of its own node."""
         self.host = host
@@ -53,6 +54,7 @@ class Link:
         self._common = common
         self._patience = patience
         self._heard = heard
+        self._variables = variables
         self._heard_at = 0.0
         self._session: Session | None = None
         self._watching = False
@@ -63,7 +65,7 @@ class Link:
 
     async def connect(self) -> HostFacts:
         """Reaches the host."""
-        self._session, self.facts = await Session.open(self.host, self._root, self._patience)
+        self._session, self.facts = await Session.open(self.host, self._root, self._patience, self._variables())
         return self.facts
 
     @property
