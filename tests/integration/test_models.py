@@ -313,14 +313,20 @@ def run(data):
 """
 
 
-def test_a_model_that_is_served(workspace, file, tmp_path):
-    """It cannot be deleted, a change of its files is noticed, and a damaged one is not deployed."""
+@pytest.fixture
+def served(workspace, file, tmp_path):
+    """How to serve a model, and the model."""
     (tmp_path / "score.py").write_text(SCORE)
     environment = Environment("own")
     environment.python.user_managed_dependencies = True
     environment.python.interpreter_path = sys.executable
     config = InferenceConfig("score.py", source_directory=str(tmp_path), environment=environment)
-    model = Model.register(workspace, file, "served")
+    return config, Model.register(workspace, file, "served")
+
+
+def test_a_model_that_is_served(workspace, served):
+    """It cannot be deleted, a change of its files is noticed, and a damaged one is not deployed."""
+    config, model = served
     service = Model.deploy(workspace, "serving", [model], config, LocalWebservice.deploy_configuration())
     service.wait_for_deployment()
     assert service.run("{}") == "weights"
@@ -337,6 +343,22 @@ def test_a_model_that_is_served(workspace, file, tmp_path):
         each.delete()
     model.delete()
     assert blobs(workspace) == set()
+
+
+def test_a_profile_measures_and_leaves_no_service(workspace, served, tmp_path):
+    config, model = served
+    (tmp_path / "requests.csv").write_text("sample_request\n1\n2\n")
+    requests = Dataset.Tabular.from_delimited_files(str(tmp_path / "requests.csv"))
+    profile = Model.profile(workspace, "small", [model], config, requests, cpu=1.0, memory_in_gb=0.5)
+    profile.wait_for_completion(show_output=True)
+    details = profile.get_details()
+    assert (details["name"], details["totalQueries"], details["successRate"]) == ("small", 100, 1.0)
+    assert 0 < details["latencyPercentile50InMs"] <= details["latencyPercentile999InMs"]
+    assert details["maxUtilizedMemoryInGB"] > 0.005 and details["recommendedCpu"] >= 0.1
+    assert details["recommendedMemoryInGB"] >= details["maxUtilizedMemoryInGB"]
+    assert workspace.webservices == {}
+    with pytest.raises(UserErrorException, match="must be a TabularDataset"):
+        Model.profile(workspace, "small", [model], config, "requests.csv")
 
 
 REGISTER = """

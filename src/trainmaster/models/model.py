@@ -32,6 +32,7 @@ from trainmaster.runtime.resource_configuration import ResourceConfiguration, as
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
+    from trainmaster.serving.profiling import ModelProfile
     from trainmaster.serving.webservice import Webservice
     from trainmaster.workspace import Workspace
 
@@ -461,10 +462,11 @@ class Model:
         cpu: float | None = None,
         memory_in_gb: float | None = None,
         description: str | None = None,
-    ) -> Any:
-        """Measures what a service of models needs."""
-        serving = import_module("trainmaster.serving.profiling")
-        return serving.profile(
+    ) -> ModelProfile:
+        """Measures what a service of models needs, with the requests in the one column of `input_dataset`."""
+        from trainmaster.serving import profiling
+
+        return profiling.profile(
             workspace, profile_name, models, inference_config, input_dataset, cpu, memory_in_gb, description
         )
 

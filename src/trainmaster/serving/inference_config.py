@@ -112,7 +112,7 @@ class InferenceConfig:
     ) -> NoReturn:
         """Profiles were made by a service of Azure."""
         raise NotImplementedError(
-            "build_profile_payload: there are no profiles here. Deploy the service and look at its /metrics."
+            "build_profile_payload: nothing is sent to Azure here. Use Model.profile(...)."
         )
 
     def take_code(self, workspace: Path) -> ServiceCode:

@@ -20,9 +20,11 @@ from trainmaster.runtime.model_rules import (
     split_id,
 )
 from trainmaster.runtime.resource_configuration import as_plain, of_plain
+from trainmaster.serving import profiling
+from trainmaster.serving.profiling import Measured, summary
 
 
-@pytest.mark.parametrize("module", [model_rules, sources])
+@pytest.mark.parametrize("module", [model_rules, sources, profiling])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 
@@ -89,3 +91,18 @@ def test_resources():
             ResourceConfiguration(**wrong)
     with pytest.raises(WebserviceException, match="has to be a ResourceConfiguration"):
         as_plain({"cpu": 1})
+
+
+def test_a_profile_tells_how_slow_and_how_many():
+    measured = Measured(tuple(n / 1000 for n in range(1, 1001)), 250, 1000.0, 1500.0, 100 * 2**20, "500: no")
+    found = summary(measured)
+    assert (found["totalQueries"], found["successQueries"], found["successRate"]) == (1250, 1000, 0.8)
+    shown = [found[f"latencyPercentile{each}InMs"] for each in ("50", "90", "95", "99", "999")]
+    assert shown == [500, 900, 950, 990, 999]
+    assert (found["measuredQueriesPerSecond"], found["maxUtilizedCpu"], found["recommendedCpu"]) == (1.2, 1.5, 1.5)
+    assert (found["recommendedMemoryInGB"], found["error"]) == (0.2, "500: no")
+
+
+def test_a_profile_without_an_answer_is_none():
+    with pytest.raises(WebserviceException, match="no request of the profile was answered"):
+        summary(Measured((), 100, 1.0, 0.0, 0, "500: no"))
