@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from trainmaster.runtime.resource_configuration import ResourceConfiguration, as
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
+    from trainmaster.serving.packaging import ModelPackage
     from trainmaster.serving.profiling import ModelProfile
     from trainmaster.serving.webservice import Webservice
     from trainmaster.workspace import Workspace
@@ -447,10 +447,11 @@ class Model:
         generate_dockerfile: bool = False,
         image_name: str | None = None,
         image_label: str | None = None,
-    ) -> Any:
+    ) -> ModelPackage:
         """Writes models and their scoring script as a folder that runs anywhere."""
-        serving = import_module("trainmaster.serving.packaging")
-        return serving.package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
+        from trainmaster.serving import packaging
+
+        return packaging.package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
 
     @staticmethod
     def profile(
