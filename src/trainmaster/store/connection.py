@@ -44,6 +44,7 @@ class Database:
         engine = _make_engine(path)
         self._readers = _Connections(engine)
         self._writers = _Connections(engine.execution_options(writes=True))
+        self._jotters = _Connections(_make_engine(path, synchronous="NORMAL").execution_options(writes=True))
         # SQLite would make a second writer of this process wait by polling; this way it waits in line.
         self._one_writer = threading.Lock()
 
@@ -70,10 +71,25 @@ class Database:
         ):
             yield connection
 
+    @contextmanager
+    def jotting(self) -> Iterator[Connection]:
+        """Like `writing`, but for a power cut: then it may be forgotten, with all that came after it.
+
+        It survives the death of every process, and is on the disk with the next `writing`.
+        """
+        with (
+            self._one_writer,
+            translated(self.path),
+            self._jotters.one() as connection,
+            connection.begin(),
+        ):
+            yield connection
+
     def close(self) -> None:
         """Close all connections; the last one folds the write-ahead log into the file."""
         self._readers.close()
         self._writers.close()
+        self._jotters.close()
 
 
 class _Connections:
@@ -126,7 +142,7 @@ def _raise_clearly(path: Path, error: BaseException | None) -> None:
         raise WorkspaceException(f"{path} {what}", cause=f"SQLite says: {error}", hint=hint) from error
 
 
-def _make_engine(path: Path) -> Engine:
+def _make_engine(path: Path, synchronous: str = "FULL") -> Engine:
     # mode=rw: a file that vanished is an error, not a new empty database.
     address = path.absolute().as_uri() + "?mode=rw"
 
@@ -134,7 +150,7 @@ def _make_engine(path: Path) -> Engine:
         connection = sqlite3.connect(
             address, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        _set_up(connection)
+        _set_up(connection, synchronous)
         return connection
 
     engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
@@ -142,10 +158,10 @@ def _make_engine(path: Path) -> Engine:
     return engine
 
 
-def _set_up(connection: sqlite3.Connection) -> None:
+def _set_up(connection: sqlite3.Connection, synchronous: str) -> None:
     for pragma in (
         "journal_mode = WAL",
-        "synchronous = FULL",  # a queued run must survive a power cut, not only a crash
+        f"synchronous = {synchronous}",  # FULL: a queued run must survive a power cut, not only a crash
         "foreign_keys = ON",
         "cache_size = -16000",
         "journal_size_limit = 67108864",

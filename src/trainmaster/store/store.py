@@ -152,10 +152,11 @@ class Store:
     ) -> RunRecord | None:
         """The last of a run in one step: what its journals still had, its warnings and its terminal state.
 
-        None, and nothing done, if a journal was read further meanwhile, or the run has ended already.
+        None, and nothing done, if a journal was read further meanwhile, or the run has ended already. After a power
+        cut the run may have to be brought to its end again.
         """
         try:
-            with self._database.writing() as connection:
+            with self._database.jotting() as connection:
                 return ingest.finish(connection, run_id, to, at, batches, warnings, changes)
         except ingest.Overtaken:
             return None
@@ -371,8 +372,11 @@ class Store:
             return sweeps.parameters_of(connection, run_id)
 
     def add_trials(self, sweep_id: str, new: Sequence[tuple[TrialRecord, RunRecord]]) -> list[RunRecord]:
-        """Insert trials with their runs, all or none."""
-        with self._database.writing() as connection:
+        """Insert trials with their runs, all or none.
+
+        After a power cut the sweep may have to start them again; then they are the same.
+        """
+        with self._database.jotting() as connection:
             return sweeps.add_trials(connection, sweep_id, new)
 
     def judge_trials(self, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float) -> list[RunRecord]:

@@ -113,6 +113,10 @@ def _ending(
 
 
 def _failures(spec: SweepSpec, ended: Sequence[Trial]) -> Ending | None:
+    failed = Status.FAILED
+    # Asked at every end of a trial, and hardly ever so.
+    if sum([trial.status is failed for trial in ended]) < spec.max_failures_in_a_row:
+        return None
     row: list[Trial] = []
     for trial in ended:
         if trial.status is Status.FAILED:
@@ -165,11 +169,13 @@ def _starts(spec: SweepSpec, trials: Sequence[Trial], going: int) -> Iterable[St
     room = spec.max_concurrent_runs - going
     if room <= 0:
         return
-    there = {trial.number for trial in trials}
+    # Mostly the first ones, without a gap.
+    first = len(trials) if trials and trials[-1].number == len(trials) - 1 else 0
+    there = {trial.number for trial in trials} if first == 0 else frozenset[int]()
     # Nobody else listens, and it takes its time.
     listens = spec.sampling.kind == "bayesian"
     told = [*_of_earlier(spec), *(_told(spec, trial) for trial in trials)] if listens else []
-    for number in range(spec.max_total_runs):
+    for number in range(first, spec.max_total_runs):
         if room <= 0:
             return
         if number in there:
@@ -217,7 +223,12 @@ def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
 
 def _in_order_of_end(trials: Iterable[Trial]) -> list[Trial]:
     """`trials` come by number, which stays the order of those that ended at the same time."""
-    return sorted((trial for trial in trials if trial.has_ended), key=lambda trial: trial.ended_at or 0.0)
+    ended = [trial for trial in trials if trial.has_ended]
+    try:
+        return sorted(ended, key=attrgetter("ended_at"))
+    except TypeError:
+        # One that has ended, nobody knows when.
+        return sorted(ended, key=lambda trial: trial.ended_at or 0.0)
 
 
 def _last_failure(row: Sequence[Trial]) -> str:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.sweeps.log import SweepLog
 from trainmaster.dispatch.sweeps.reports import Reports
@@ -20,6 +20,7 @@ from trainmaster.dispatch.sweeps.starting import end_line, new_trial, start_line
 from trainmaster.dispatch.sweeps.trials import Trials
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import load_spec
+from trainmaster.plain import to_plain
 from trainmaster.records import TERMINAL, RunError, RunRecord, Status, SweepRecord, TrialRecord
 from trainmaster.tuning.planning import Cancel, Ending, Plan, Start, SweepState, deadline, plan
 from trainmaster.tuning.results import has_value
@@ -57,6 +58,7 @@ class SweepLife:
         self._ending: Ending | None = None
         self._said = set(record.warnings)
         self._is_prepared = False
+        self._plain_job: dict[str, Any] = {}
         self._log: SweepLog | None = None
         self._reports: Reports | None = None
         self._news: asyncio.TimerHandle | None = None
@@ -188,6 +190,7 @@ class SweepLife:
         spec = load_sweep(kept.spec, f"the description of sweep {self.run_id}")
         # The job as it was accepted for its target.
         self._spec = replace(spec, job=load_spec(self._record.spec))
+        self._plain_job = to_plain(self._spec.job)
         trials = Trials(self._yard.store, self.run_id, spec.metric)
         if spec.policy.kind != "none":
             self._reports = Reports(self._yard.bring_in)
@@ -296,19 +299,20 @@ class SweepLife:
         if not starts:
             return
         now = time.time()
-        new = [new_trial(self._record, self._open_spec, start, self._yard.folder, now) for start in starts]
+        spec, folder = self._open_spec, self._yard.folder
+        new = [new_trial(self._record, spec, self._plain_job, start, folder, now) for start in starts]
         if self._is_prepared:
-            new = [(trial, self._with_nodes(run)) for trial, run in new]
+            new = [replace(each, run=self._with_nodes(each.run)) for each in new]
         try:
-            runs = self._yard.store.add_trials(self.run_id, new)
+            runs = self._yard.store.add_trials(self.run_id, [(each.trial, each.run) for each in new])
         except BaseException:
-            for trial, _ in new:
-                self._yard.release(trial.run_id)
+            for each in new:
+                self._yard.release(each.run.id)
             raise
-        trials = [trial for trial, _ in new]
+        trials = [each.trial for each in new]
         self._open_trials.add(trials)
-        for run in runs:
-            self._yard.take(run, self._sources)
+        for each, run in zip(new, runs, strict=True):
+            self._yard.take(run, self._sources, each.job)
         self._watch(trials)
         for trial in trials:
             self._say(start_line(trial))

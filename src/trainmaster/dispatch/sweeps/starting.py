@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import JobSpec, dump_spec
+from trainmaster.job import JobSpec
 from trainmaster.records import RunRecord, Status, TrialRecord
 from trainmaster.tuning.arguments import sampled_words, trial_job
 from trainmaster.tuning.planning import Start
@@ -16,10 +18,25 @@ RESUME_ARGUMENT = "--resume-from"
 RESUME_VARIABLE = "MODEL_LOCATION"
 
 
+@dataclass(frozen=True)
+class NewTrial:
+    """A trial, the run that it is, and that run's job."""
+
+    trial: TrialRecord
+    run: RunRecord
+    job: JobSpec
+
+
 def new_trial(
-    sweep: RunRecord, spec: SweepSpec, start: Start, workspace: WorkspaceFolder, now: float
-) -> tuple[TrialRecord, RunRecord]:
-    """A trial, and the run that it is."""
+    sweep: RunRecord,
+    spec: SweepSpec,
+    plain_job: Mapping[str, Any],
+    start: Start,
+    workspace: WorkspaceFolder,
+    now: float,
+) -> NewTrial:
+    """What a planned start becomes; `plain_job` is the sweep's job as plain data."""
+    job = _job(spec, start, workspace)
     run_id = f"{sweep.id}_{start.number}"
     trial = TrialRecord(start.number, run_id, start.parameters, start.continues, created_at=now)
     run = RunRecord(
@@ -29,13 +46,23 @@ def new_trial(
         created_at=now,
         parent_id=sweep.id,
         target=sweep.target,
-        spec=dump_spec(_job(spec, start, workspace)),
+        spec=_dump(plain_job, job),
         snapshot_id=sweep.snapshot_id,
         submitted_by=sweep.submitted_by,
         tags={"hyperparameters": json.dumps(dict(start.parameters))},
         properties=dict(sweep.properties),
     )
-    return trial, run
+    return NewTrial(trial, run, job)
+
+
+def _dump(plain: Mapping[str, Any], job: JobSpec) -> str:
+    """`dump_spec`, of which only this differs from trial to trial."""
+    own = {
+        "arguments": list(job.arguments),
+        "command": list(job.command),
+        "environment_variables": dict(job.environment_variables),
+    }
+    return json.dumps({**plain, **own}, indent=1, sort_keys=True)
 
 
 def _job(spec: SweepSpec, start: Start, workspace: WorkspaceFolder) -> JobSpec:
