@@ -108,8 +108,8 @@ class Answering:
         request_id.set(",".join(request.id for request in requests))
         try:
             results = self._script.run(texts)
-            if not isinstance(results, (list, tuple)) and hasattr(results, "__len__"):
-                results = list(results)
+            if hasattr(results, "tolist"):
+                results = results.tolist()
             if not isinstance(results, (list, tuple)) or len(results) != len(texts):
                 said = len(results) if isinstance(results, (list, tuple)) else type(results).__name__
                 raise TypeError(
