@@ -29,6 +29,8 @@ from pathlib import Path
 
 SSHD = "/usr/sbin/sshd"
 PACKAGE = "openssh-server"
+SHARED = "/tmp/shared"
+"""A folder that all hosts see; from here it is `Hosts.shared`."""
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Runs as the first process of a host. A mount covers its folder, so it is had under another name first.
@@ -38,17 +40,19 @@ mount --make-rprivate /
 hostname {name}
 mkdir -p /run/sshd
 mount -t tmpfs -o mode=755 tmpfs /run/sshd
-here=/run/sshd/host
-mkdir $here
-mount --bind {folder} $here
+all=/run/sshd/all
+here=$all/{name}
+mkdir $all
+mount --bind {folder} $all
 mount --bind $here/hosts /etc/hosts
 mount --bind $here/etc /etc/ssh
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount --bind $here/home {home}
 mount --bind $here/tmp /tmp
+mount --bind $all/shared {shared}
 if [ -d {repository} ]; then mount -t tmpfs -o mode=755 tmpfs {repository}; fi
-umount $here
-rmdir $here
+umount $all
+rmdir $all
 cd /
 ip link set lo up
 {sshd} -D -E /etc/ssh/log &
@@ -117,6 +121,10 @@ class Hosts:
         return str(self.folder / "ssh_config")
 
     @property
+    def shared(self) -> Path:
+        return self.folder / "shared"
+
+    @property
     def known_hosts(self) -> Path:
         return self.folder / "known_hosts"
 
@@ -125,7 +133,7 @@ class Hosts:
         return str(self.folder / "user_key")
 
     def _up(self, ends: contextlib.ExitStack) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.shared.mkdir(parents=True, exist_ok=True)
         network = ends.enter_context(own_network())
         switch = ends.enter_context(holder(["unshare", "--net", "--", "sleep", "infinity"]))
         until(lambda: _namespace(switch.pid, "net") != _namespace(os.getpid(), "net"), "the switch")
@@ -174,7 +182,8 @@ class Host:
     def boot(self, wait: bool = True) -> None:
         """Switches it on."""
         text = _INIT.format(
-            folder=shlex.quote(str(self.folder)),
+            folder=shlex.quote(str(self.folder.parent)),
+            shared=SHARED,
             name=self.name,
             home=shlex.quote(str(Path.home())),
             repository=shlex.quote(str(REPOSITORY)),
@@ -323,7 +332,7 @@ def joined_from_here(switch: int, network: str) -> Iterator[None]:
 
 def _furnish(place: Path, names: str, authorized: Path) -> None:
     """What a host has on its disk."""
-    for folder in ("etc", "home/.ssh", "tmp"):
+    for folder in ("etc", "home/.ssh", "tmp/shared"):
         (place / folder).mkdir(parents=True)
     (place / "tmp").chmod(0o1777)
     for folder in ("home", "home/.ssh"):

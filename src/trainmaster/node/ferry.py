@@ -29,6 +29,8 @@ _TICK_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
 _CLAIM_SECONDS = 10.0
+# Beside a folder of data: when it was brought.
+_PLACED = ".placed"
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 
 
@@ -198,6 +200,9 @@ class Ferry(object):
         try:
             os.makedirs(making)
             self._fill(making, tree, copied if header["copy"] else linked)
+            if header["copy"]:
+                # What is younger than this was changed here.
+                mark(place + _PLACED)
             os.rename(making, place)
         finally:
             shutil.rmtree(making, ignore_errors=True)
@@ -299,6 +304,7 @@ class Watch(object):
         self._began = time.time()
         self._sizes = order["sizes"]
         self._common = order["common"]
+        self._back = order["back"]
         self._states = {name: tuple(state) for name, state in order["states"].items()}
         self._digests = {}
         self._stamps = {}
@@ -444,13 +450,13 @@ class Watch(object):
     def _work(self):
         if not self._common:
             return
-        for top in ("code/outputs", "code/logs", "data"):
-            for folder, below, found in os.walk(os.path.join(self._run, top)):
-                below.sort()
-                for name in sorted(found):
-                    path = os.path.join(folder, name)
-                    if os.path.isfile(path) and inside(path, self._run):
-                        yield path
+        for name in ["code/outputs", "code/logs", *self._back]:
+            top = os.path.join(self._run, name)
+            # A file of data was brought in a folder of its own.
+            since = max(changed(top + _PLACED), changed(os.path.dirname(top) + _PLACED))
+            for path in files_in(top):
+                if os.path.isfile(path) and inside(path, self._run) and changed(path) > since:
+                    yield path
 
     def _tell_file(self, path, name, ended):
         with open(path, "rb") as file:
@@ -665,6 +671,24 @@ def copied(blob, place):
 def inside(path, folder):
     real = os.path.realpath(path)
     return real.startswith(os.path.realpath(folder) + "/")
+
+
+def files_in(top):
+    """The files below a folder, or the file itself."""
+    if os.path.isfile(top):
+        yield top
+    for folder, below, found in os.walk(top):
+        below.sort()
+        for name in sorted(found):
+            yield os.path.join(folder, name)
+
+
+def changed(path):
+    """When a file was last written to; 0 if there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def names(folder):

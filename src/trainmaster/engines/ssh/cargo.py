@@ -63,6 +63,19 @@ class Settled:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+def scan_data(path: Path) -> Tree:
+    """A file or folder of data, with what its links lead to."""
+    if path.is_file():
+        return Tree(files=((path.name, content(path)),))
+    folders, files = [], []
+    for top, below, names in os.walk(path, followlinks=True):
+        below.sort()
+        folders += [str(Path(top, name).relative_to(path)) for name in below]
+        places = [Path(top, name) for name in sorted(names)]
+        files += [(str(place.relative_to(path)), content(place)) for place in places if place.is_file()]
+    return Tree(tuple(folders), tuple(files))
+
+
 def scan(folder: Path, is_left_out: Callable[[str], bool] = lambda name: False) -> Tree:
     """The folder as it is here, with the digest of every file."""
     folders, files, links = [], [], []
@@ -88,15 +101,21 @@ def _walk(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def content(path: Path) -> Content:
     """A file of this machine by its digest."""
+    found = os.stat(path)
+    digest = _digest(str(path), found.st_size, found.st_mtime_ns, found.st_ino)
+    return Content(digest + ("x" if found.st_mode & 0o100 else ""), path, found.st_size)
+
+
+@lru_cache(maxsize=100_000)
+def _digest(path: str, size: int, changed: int, inode: int) -> str:
     # Dear to import, and needed only here.
     from blake3 import blake3
 
-    found = os.stat(path)
     hasher = blake3()
     with open(path, "rb") as file:
         while piece := file.read(_PIECE):
             hasher.update(piece)
-    return Content(hasher.hexdigest() + ("x" if found.st_mode & 0o100 else ""), path, found.st_size)
+    return str(hasher.hexdigest())
 
 
 async def bring_contents(session: Session, contents: Iterable[Content], say: Callable[[int, int], None]) -> None:
@@ -146,6 +165,13 @@ async def bring_snapshot(session: Session, snapshots: Path, blobs: Path, name: s
     await bring_contents(session, contents, lambda done, total: None)
     await session.send({"op": "file", "path": place}, text)
     await session.call({"op": "flush"})
+
+
+async def bring_data(session: Session, place: str, path: Path, say: Callable[[int, int], None]) -> None:
+    """Data of a run, which its script may change."""
+    top = str(Path(place).parent) if path.is_file() else place
+    if path.exists() and await is_missing(session, top):
+        await bring_tree(session, top, await asyncio.to_thread(scan_data, path), say, copy=True)
 
 
 async def bring_environment(

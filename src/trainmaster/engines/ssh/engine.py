@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
 from trainmaster.engines.plans import read_json, write_plans
 from trainmaster.engines.ssh import cargo, mpi, passwords, plans
+from trainmaster.engines.ssh.data import Freight, freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.link import NOTE, Link
@@ -20,12 +22,11 @@ from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import JobSpec, load_spec
-from trainmaster.node import fill
+from trainmaster.node import fill, silence
 from trainmaster.records import RunError, Status
 
 log = logging.getLogger("trainmaster.dispatch")
 
-_MEGABYTE = 1024 * 1024
 # How often a host that was lost is looked for.
 _TIDY_SECONDS, _LONGEST_TIDY_SECONDS = 2.0, 60.0
 
@@ -41,6 +42,8 @@ class SshEngine:
         self._heard = surroundings.heard
         self._links: dict[Path, Link] = {}
         self._owners: dict[str, dict[str, int]] = {}
+        self._ended: dict[tuple[str, int], set[int]] = {}
+        self._heard_at: dict[str, float] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
         self._secret = surroundings.secret
         self._hosts = surroundings.folder.path / "hosts"
@@ -105,17 +108,12 @@ class SshEngine:
         assert link.facts is not None
         await cargo.bring_kit(link.session, kit)
         await cargo.bring_snapshot(link.session, self._folder.snapshots, self._folder.blobs, spec.snapshot_id)
-        folder = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
+        for name, path in freight_of(nodes.folder).brought.items():
+            await cargo.bring_data(link.session, f"runs/{nodes.run_id}/{name}", path, link.say("data"))
+        folder = environment_of(nodes)
         if not folder or spec.environment.user_managed:
             return cargo.Settled()
-
-        def say(done: int, total: int) -> None:
-            part = f"{done // _MEGABYTE} of {total // _MEGABYTE} MB"
-            link.doing = f"bringing the environment to host {link.host.shown}: {part}"
-
-        settled = await cargo.bring_environment(link.session, link.facts, Path(folder), say)
-        link.doing = ""
-        return settled
+        return await cargo.bring_environment(link.session, link.facts, Path(folder), link.say("environment"))
 
     def _orders(
         self,
@@ -129,10 +127,12 @@ class SshEngine:
         """For each host, the plan of its node and the files that go with it."""
         addresses = plans.host_names([each.address for each in facts])
         orders: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        freight = freight_of(nodes.folder)
         for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
+            paths = self._paths(nodes, freight, there, place)
             plan = plans.translated(
                 plans.for_every_node(self._plan_of(nodes, given, number, str(kit)), given[0], is_shared(nodes.target)),
-                paths=self._paths(nodes, there, place),
+                paths=paths,
                 tokens={**fill.names(addresses, []), PYTHON_THERE: there.python},
                 inherited=spec.inherited_variables,
                 variables=there.variables,
@@ -154,10 +154,14 @@ class SshEngine:
             return mpi.launcher(given[0], folder, kit, python)
         return mpi.helper(given[0], number, folder, kit, python)
 
-    def _paths(self, nodes: Nodes, there: HostFacts, place: cargo.Settled) -> dict[str, str]:
-        environment = (read_json(nodes.folder.path / "environment.json") or {}).get("folder")
-        moved = {environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}
-        return {str(self._folder.path): there.root, **moved}
+    def _paths(self, nodes: Nodes, freight: Freight, there: HostFacts, place: cargo.Settled) -> dict[str, str]:
+        """Paths of this machine, and where on a host the same is found."""
+        environment = environment_of(nodes)
+        return {
+            str(self._folder.path): there.root,
+            **({environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}),
+            **freight.paths(f"{there.root}/runs/{nodes.run_id}"),
+        }
 
     async def _take_back(self, links: Sequence[Link]) -> None:
         """A run that could not be started on all hosts leaves nothing on any."""
@@ -192,9 +196,17 @@ class SshEngine:
             for task in (main, *others):
                 task.cancel()
             await asyncio.gather(main, *others, return_exceptions=True)
+        await self._look_at_rest(nodes, link)
         for each in (link, *helpers):
             if each.lost is not None:
                 self._leave(each, nodes.run_id)
+
+    async def _look_at_rest(self, nodes: Nodes, link: Link) -> None:
+        """In a shared folder the first node tells what all of them write; others may have written after its end."""
+        ended = self._ended.setdefault((nodes.run_id, nodes.folder.attempt), set())
+        ended.add(link.number)
+        if is_shared(nodes.target) and link.number > 0 and len(ended) == nodes.count and link.lost is None:
+            await link.look_again()
 
     async def stop(self, nodes: Nodes) -> None:
         starting = self._starting.get(nodes.run_id)
@@ -260,12 +272,13 @@ class SshEngine:
 
     async def facts(self, nodes: Nodes) -> Mapping[str, str]:
         """Asked when the run is over for good: its folders on the hosts are not needed any more."""
-        links = self._links_of(nodes)
         await self._sweep(nodes, remove=True)
-        for link in links:
-            self._links.pop(nodes.folder.node(link.number), None)
+        hosts = ", ".join(link.host.shown for link in self._links_of(nodes))
+        self._links = {place: link for place, link in self._links.items() if link.run_id != nodes.run_id}
+        self._ended = {key: numbers for key, numbers in self._ended.items() if key[0] != nodes.run_id}
         self._owners.pop(nodes.run_id, None)
-        return {"ssh.hosts": ", ".join(link.host.shown for link in links)}
+        self._heard_at.pop(nodes.run_id, None)
+        return {"ssh.hosts": hosts}
 
     async def close(self) -> None:
         for task in self._tidying.values():
@@ -301,19 +314,45 @@ class SshEngine:
                 number,
                 common=number == 0 or not is_shared(nodes.target),
                 patience=lost_after(nodes.target),
-                owners=self._owners.setdefault(nodes.run_id, {}),
-                heard=lambda name: self._on_file(nodes, name),
+                owners=None if is_shared(nodes.target) else self._owners.setdefault(nodes.run_id, {}),
+                freight=freight_of(nodes.folder),
+                heard=lambda name: self._on_file(nodes, number, name),
+                grown=lambda: self._on_growth(nodes, number),
                 variables=lambda: self._variables(host),
             )
         return self._links[place]
 
-    async def _on_file(self, nodes: Nodes, name: str) -> None:
+    async def _on_file(self, nodes: Nodes, number: int, name: str) -> None:
         """A node wrote one of the files by which others know how it goes."""
         event = {"running.json": "running", "done.json": "done"}.get(name.rpartition("/")[2])
         if event == "done" or (event and name.startswith(f"{within(nodes, 0)}/")):
             self._heard(nodes.run_id, event)
+        elif name.endswith(f"/{silence.NAME}"):
+            # One hangs, all hang: the others are to say where they stand.
+            await self._to_others(nodes, number, name, (nodes.folder.path / name).read_bytes())
         elif has_helpers(nodes):
             await self._pass_on(nodes, name)
+
+    async def _on_growth(self, nodes: Nodes, number: int) -> None:
+        """A node wrote something: a sign of life of the whole run, also where only its own files can be seen."""
+        limit = self._silence(nodes)
+        now = time.monotonic()
+        if limit is None or is_shared(nodes.target) or now < self._heard_at.get(nodes.run_id, 0.0) + limit / 8:
+            return
+        self._heard_at[nodes.run_id] = now
+        await self._to_others(nodes, number, "journals/.heard", b"")
+
+    def _silence(self, nodes: Nodes) -> float | None:
+        """How long the run may be silent, if it may not be so for ever."""
+        if len(nodes.numbers) == 1:
+            return None
+        limit = (read_json(nodes.folder.node(0) / "plan.json") or {}).get("hang_seconds")
+        return None if limit is None else float(limit)
+
+    async def _to_others(self, nodes: Nodes, number: int, path: str, data: bytes) -> None:
+        for link in self._links_of(nodes):
+            if link.number != number:
+                await link.put(path, data)
 
     async def _pass_on(self, nodes: Nodes, name: str) -> None:
         """What mpirun wants started on another host goes there."""
@@ -327,6 +366,11 @@ class SshEngine:
     def _root(self, host: SshHost) -> str:
         """Where this workspace keeps its things on a host."""
         return f"{host.folder}/hosts/{json.loads(self._folder.identity.read_text())['id']}"
+
+
+def environment_of(nodes: Nodes) -> str:
+    """Where the environment that was built for the run lies here; empty for the user's own."""
+    return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
 
 
 def has_helpers(nodes: Nodes) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from trainmaster.engines.plans import read_json, write_json
+from trainmaster.engines.ssh.data import Freight
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.mirror import RESULT, Mirror
 from trainmaster.engines.ssh.session import HostFacts, Session
@@ -21,6 +22,7 @@ log = logging.getLogger("trainmaster.dispatch")
 
 # Beside the plan of a node: which host it is for, and where things lie there.
 NOTE = "ssh.json"
+_MEGABYTE = 1024 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
@@ -37,8 +39,10 @@ class Link:
         *,
         common: bool,
         patience: float,
-        owners: dict[str, int],
+        owners: dict[str, int] | None,
+        freight: Freight,
         heard: Callable[[str], Awaitable[None]],
+        grown: Callable[[], Awaitable[None]],
         variables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`common`: whether it reports what lies in the run's folder, and not only the files of its own node."""
@@ -48,17 +52,19 @@ class Link:
         self.facts: HostFacts | None = None
         self.doing = ""
         self._root = root
-        self._run_id = run_id
+        self.run_id = run_id
         self._node = folder.node(number)
-        self._mirror = Mirror(folder, number, owners)
+        self._mirror = Mirror(folder, number, owners, freight)
+        self._back = freight.back
         self._common = common
         self._patience = patience
         self._heard = heard
+        self._grown = grown
         self._variables = variables
         self._heard_at = 0.0
         self._session: Session | None = None
         self._watching = False
-        self._stopped = self._killed = False
+        self._stopped = self._killed = self._last = False
         self._puts: dict[str, bytes] = {}
 
     # Before there is an agent
@@ -73,6 +79,15 @@ class Link:
         assert self._session is not None, "not connected"
         return self._session
 
+    def say(self, what: str) -> Callable[[int, int], None]:
+        """For those who bring something: how far they are is what the run waits for."""
+
+        def told(done: int, total: int) -> None:
+            part = f"{done // _MEGABYTE} of {total // _MEGABYTE} MB"
+            self.doing = f"bringing the {what} to host {self.host.shown}: {part}" if done < total else ""
+
+        return told
+
     def note(self, kit: str) -> None:
         """Writes down where the agent will be: from here on it has to be asked for there."""
         assert self.facts is not None
@@ -84,7 +99,7 @@ class Link:
         """Has the agent started."""
         order = {
             "op": "start",
-            "run": self._run_id,
+            "run": self.run_id,
             "folder": self._folder_there(self._mirror.node),
             "kit": self.kit,
             "attempt": attempt,
@@ -116,7 +131,7 @@ class Link:
                 if self._watching:
                     pause = _FIRST_PAUSE
                 self._watching = False
-                log.info("run %s, node %s: %s", self._run_id, self.number, error.message.replace("\n", " | "))
+                log.info("run %s, node %s: %s", self.run_id, self.number, error.message.replace("\n", " | "))
                 self.doing = f"waiting for host {self.host.shown}: {error.message.splitlines()[0]}"
                 if time.monotonic() - heard > self._patience:
                     self.lost = error
@@ -124,14 +139,23 @@ class Link:
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
 
+    async def look_again(self) -> None:
+        """Fetches what other nodes wrote to the shared folder since this one ended."""
+        self._last = True
+        with contextlib.suppress(ComputeTargetException):
+            if self._session is None:
+                await self.connect()
+            await self._watch()
+
     async def _watch(self) -> None:
         self._mirror.lay_down()
         order = {
             "op": "watch",
-            "run": self._run_id,
+            "run": self.run_id,
             "folder": self._folder_there(self._mirror.node),
             "kit": self.kit,
-            "common": self._common,
+            "common": self._common or self._last,
+            "back": self._back,
             "patience": self._patience / 2,
             "sizes": await asyncio.to_thread(self._mirror.sizes),
             "states": self._mirror.states(),
@@ -163,6 +187,8 @@ class Link:
             name = self._mirror.take(header, payload)
             if name:
                 await self._heard(name)
+            elif "grown" in header:
+                await self._grown()
 
     async def _ping(self) -> None:
         """Tells the other end that somebody listens: it goes away if nobody does."""
@@ -209,7 +235,7 @@ class Link:
             await self.connect()
         kit = self.kit
         if kit:
-            await self.session.call({"op": "sweep", "run": self._run_id, "kit": kit, "remove": remove})
+            await self.session.call({"op": "sweep", "run": self.run_id, "kit": kit, "remove": remove})
 
     async def close(self) -> None:
         """Ends the connection."""
@@ -223,4 +249,4 @@ class Link:
         return str((read_json(self._node / NOTE) or {}).get("kit", ""))
 
     def _folder_there(self, name: str) -> str:
-        return f"runs/{self._run_id}/{name}"
+        return f"runs/{self.run_id}/{name}"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.plans import read_json
+from trainmaster.engines.ssh.data import Freight
 from trainmaster.folders import RunFolder
 
 # How far each file of the working folder was fetched.
@@ -22,8 +23,11 @@ _WRITE_SECONDS = 1.0
 class Mirror:
     """One node of one attempt of a run."""
 
-    def __init__(self, folder: RunFolder, number: int, owners: dict[str, int]) -> None:
-        """`owners` is shared by the nodes of a run: file name to the node that it is taken from."""
+    def __init__(self, folder: RunFolder, number: int, owners: dict[str, int] | None, freight: Freight) -> None:
+        """`owners` is shared by the nodes of a run: file name to the node that it is taken from; None where all nodes
+        see the same files.
+        """
+        self._freight = freight
         self._run = folder
         self._number = number
         self._node = folder.node(number)
@@ -110,6 +114,8 @@ class Mirror:
 
     def _owns(self, name: str) -> bool:
         """Where several hosts have a file of one name, that of the first node is taken."""
+        if self._owners is None:
+            return True
         owner = self._owners.setdefault(name, self._number)
         if self._number < owner:
             self._owners[name] = self._number
@@ -118,7 +124,7 @@ class Mirror:
     def _path(self, name: str) -> Path:
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"a host sent a file that does not lie in the run's folder: {name!r}")
-        return self._run.path / name
+        return self._freight.place_here(name) or self._run.path / name
 
     def _keep_states(self) -> None:
         self._written_at = time.monotonic()

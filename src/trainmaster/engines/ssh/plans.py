@@ -28,11 +28,20 @@ def translated(
     Of the submitter's shell (`inherited`) nothing stays that describes this machine: the host's own `variables` take
     its place. `more` is added to the variables of every process.
     """
-    moved: dict[str, Any] = fill(_moved(plan, _pattern(paths), paths), tokens)
+    moved: dict[str, Any] = fill(moved_paths(plan, paths), tokens)
     for process in [*moved["processes"], *moved.get("ranks", [])]:
         process["env"] = _environment(process["env"], inherited, variables, more)
     moved["notify"] = None
     return moved
+
+
+def moved_paths(data: Any, paths: Mapping[str, str]) -> Any:
+    """Every text in `data` with the paths of this machine replaced by those of the host.
+
+    >>> moved_paths(["/ws/a:/ws", "/ws2"], {"/ws": "/there"})
+    ['/there/a:/there', '/ws2']
+    """
+    return _moved(data, _pattern(paths), paths)
 
 
 def _pattern(paths: Mapping[str, str]) -> re.Pattern[str]:
