@@ -50,7 +50,8 @@ def _compare(expected: Any, got: Any, name: str, tolerance: float) -> Difference
     finite = numpy.isfinite(expected) & numpy.isfinite(got)
     if not (same | finite).all():
         return Difference(float("inf"), float("inf"), f"output {name} is not finite where the other is")
-    apart = numpy.abs(numpy.where(same, 0.0, expected - got))
+    with numpy.errstate(invalid="ignore"):
+        apart = numpy.abs(numpy.where(same, 0.0, expected - got))
     sizes = numpy.abs(numpy.where(finite, expected, 0.0))
     largest = float(apart.max()) if apart.size else 0.0
     scale = float(sizes.max()) if sizes.size else 0.0

@@ -42,7 +42,8 @@ def read(path: str | os.PathLike[str]) -> Header:
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _header(data)
-    except (ValueError, IndexError, KeyError, UnicodeDecodeError) as error:
+    except (ValueError, TypeError) as error:
+        # TypeError: a field is of another kind than it should be.
         raise OnnxException(f"{os.fspath(path)} is not an ONNX file", cause=str(error)) from None
     except OSError as error:
         raise OnnxException(f"{os.fspath(path)} cannot be read: {error.strerror}") from None
