@@ -9,6 +9,7 @@ estimator = PyTorch(
     entry_script="train.py",
     script_params={"--lr": 0.0025, "--epochs": 6},
     compute_target="local",
+    pip_packages=["onnx", "onnxscript", "onnxruntime"],  # For the export at the end of the script.
     node_count=2,
     distributed_training=Mpi(process_count_per_node=1),
 )

@@ -9,6 +9,7 @@ estimator = SKLearn(
     entry_script="train.py",
     script_params={"--kernel": "rbf", "--penalty": 1.0},
     compute_target="local",
+    pip_packages=["skl2onnx", "onnx", "onnxruntime"],  # For the export at the end of the script.
 )
 run = Experiment(Workspace.from_config(), "iris").submit(estimator)
 run.wait_for_completion(show_output=True)

@@ -9,6 +9,7 @@ estimator = TensorFlow(
     entry_script="train.py",
     script_params={"--lr": 0.005, "--epochs": 6},
     compute_target="local",
+    pip_packages=["tf2onnx", "onnx", "onnxruntime"],  # For the export at the end of the script.
     environment_variables={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow itself prints errors only.
     use_gpu=False,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,13 +18,16 @@ from trainmaster import (
     AciWebservice,
     AksWebservice,
     ContainerImage,
+    Estimator,
+    Experiment,
     Image,
+    InferenceConfig,
     LocalWebservice,
     Model,
     Webservice,
     Workspace,
 )
-from trainmaster.errors import ModelNotFoundException, WebserviceException
+from trainmaster.errors import ModelNotFoundException, WebserviceException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 
 
@@ -203,6 +207,42 @@ def test_a_port_that_is_taken_is_said(bench: Bench) -> None:
     assert "taken-port" not in bench.workspace.webservices
 
 
+def test_pages_of_others_may_ask_where_that_is_allowed(bench: Bench) -> None:
+    config = LocalWebservice.deploy_configuration(cors_origins=["https://example.org"])
+    service = bench.deploy("for-pages", deployment_config=config)
+    allowed = {}
+    for origin in ("https://example.org", "https://other.example"):
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection.request("POST", "/score", body=ASKED, headers={"Origin": origin})
+        allowed[origin] = connection.getresponse().headers.get("Access-Control-Allow-Origin")
+        connection.close()
+    assert allowed == {"https://example.org": "https://example.org", "https://other.example": None}
+    with pytest.raises(WorkspaceException, match="has 1 services, such as for-pages"):
+        bench.workspace.delete()
+    service.delete()
+
+
+def test_several_models_in_the_environment_of_the_run_that_made_one(bench: Bench) -> None:
+    bench.script("train.py", "open('outputs/weights.txt', 'w').write('7')\n")
+    estimator = Estimator(str(bench.place), entry_script="train.py", compute_target="local", user_managed=True)
+    run = Experiment(bench.workspace, "training").submit(estimator)
+    run.wait_for_completion()
+    trained = run.register_model("weights", "outputs/weights.txt")
+    bench.script(
+        "several.py",
+        "import os, sys\nfrom azureml.core.model import Model\n\ndef init():\n    pass\n\ndef run(data):\n"
+        "    root = os.environ['AZUREML_MODEL_DIR']\n"
+        "    return [sorted(os.listdir(root)), open(Model.get_model_path('weights')).read(), sys.executable]\n",
+    )
+    config = InferenceConfig("several.py", source_directory=str(bench.place))
+    service = Model.deploy(
+        bench.workspace, "several", [bench.model(1), trained], config, LocalWebservice.deploy_configuration()
+    )
+    service.wait_for_deployment()
+    assert service.run("") == [["factor", "weights"], "7", sys.executable]
+    service.delete()
+
+
 def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bench.place)
     bench.script("beside.py", "EXTRA = 1000\n")
@@ -279,6 +319,8 @@ def test_what_cannot_be(bench: Bench, tmp_path: Path) -> None:
         Model.deploy(workspace, "no-list", bench.model(1), bench.config())
     with pytest.raises(WebserviceException, match="deployment_config must be"):
         Model.deploy(workspace, "no-config", [bench.model(1)], bench.config(), {"cpu": 1})
+    with pytest.raises(WebserviceException, match=r"cannot listen on no-such-host\.invalid"):
+        bench.deploy("no-host", deployment_config=LocalWebservice.deploy_configuration(host="no-such-host.invalid"))
     with pytest.raises(WebserviceException, match="inference_config must be"):
         Model.deploy(workspace, "no-script", [bench.model(1)], "score.py")
     assert workspace.webservices == {}

@@ -8,6 +8,7 @@ from digits import digits
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
+import trainmaster.onnx
 from azureml.core import Run
 
 parser = argparse.ArgumentParser()
@@ -50,5 +51,7 @@ if hvd.rank() == 0:
     accuracy = (model(unseen).argmax(1) == truth).float().mean().item()
     run.log("accuracy", accuracy)
     torch.save(model.state_dict(), "outputs/network.pt")
+    # Kept only if it answers as the model does.
+    print(trainmaster.onnx.export(model, unseen[:10], "outputs/model.onnx"))
     print(f"accuracy on unseen digits: {accuracy:.3f}")
 hvd.shutdown()

@@ -42,4 +42,6 @@ for epoch in range(options.epochs):
         print(f"epoch {epoch + 1:3d}  loss {loss.item():.4f}  accuracy {accuracy.item():.3f}")
 
 torch.save(network.state_dict(), "outputs/network.pt")
+# With its structure, for whoever has no class to load the weights into.
+torch.jit.script(network).save("outputs/network.ts")
 run.tag("result", "trained")

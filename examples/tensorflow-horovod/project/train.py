@@ -6,6 +6,7 @@ import horovod.tensorflow.keras as hvd
 import tensorflow as tf
 from digits import digits
 
+import trainmaster.onnx
 from azureml.core import Run
 
 parser = argparse.ArgumentParser()
@@ -45,4 +46,6 @@ if hvd.rank() == 0:
     _, accuracy = model.evaluate(*digits(1000, seed=1), verbose=0)
     run.log("accuracy", accuracy)
     model.save_weights("outputs/model.weights.h5")
+    # Kept only if it answers as the model does.
+    print(trainmaster.onnx.export(model, images[:10], "outputs/model.onnx"))
     print(f"accuracy on unseen digits: {accuracy:.3f}")

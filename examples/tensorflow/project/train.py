@@ -5,6 +5,7 @@ import argparse
 import tensorflow as tf
 from digits import digits
 
+import trainmaster.onnx
 from azureml.core import Run
 
 parser = argparse.ArgumentParser()
@@ -31,4 +32,6 @@ model.fit(images, labels, batch_size=50, epochs=options.epochs, callbacks=[ToRun
 _, accuracy = model.evaluate(*digits(1000, seed=1), verbose=0)
 run.log("accuracy", accuracy)
 model.save("outputs/model.keras")
+# Kept only if it answers as the model does.
+print(trainmaster.onnx.export(model, images[:10], "outputs/model.onnx"))
 print(f"accuracy on unseen digits: {accuracy:.3f}")

@@ -124,9 +124,9 @@ class Services:
             )
         if known is not None and not _same_address(record, known):
             await self.delete(record.name)
-            known = None
+            return await self.deploy(service, keys, sources, overwrite)
         if known is None:
-            _check_port(record.host, record.port)
+            _check_address(record.host, record.port)
             return self._on_its_way(self._add(record, keys or {}), sources)
         self._write_keys(record.name, {**self._read_keys(record.name), **_given(keys)})
         changes = {
@@ -303,15 +303,17 @@ class Services:
         self._changed = asyncio.Event()
 
     async def _gone_or_there(self, name: str) -> ServiceRecord | None:
-        """The record; for one that is being deleted: None, once it is gone."""
-        while (record := self._store.get_service(name)) is not None and record.state is ServiceState.DELETING:
-            self._take(name)
-            await asyncio.wait({self._tasks[name]})
-        # The files go last: a new service of this name must not find any.
-        task = self._tasks.get(name) or self._tasks.get(f"/{name}")
-        if record is None and task is not None:
+        """The record; for one that is being deleted: None, once it is gone with its files."""
+        while True:
+            record = self._store.get_service(name)
+            if record is not None and record.state is not ServiceState.DELETING:
+                return record
+            if record is not None:
+                self._take(name)
+            task = self._tasks.get(name) or self._tasks.get(f"/{name}")
+            if task is None:
+                return None
             await asyncio.wait({task})
-        return record
 
     def _seen(self, name: str) -> ServiceRecord | None:
         record = self._store.get_service(name) if isinstance(name, str) else None
@@ -364,20 +366,20 @@ def _same_address(wanted: ServiceRecord, known: ServiceRecord) -> bool:
     return wanted.host == known.host and wanted.port in (0, known.port)
 
 
-def _check_port(host: str, port: int) -> None:
-    """Says at once that a port is taken; its supervisor would first wait for it to become free."""
-    if not port:
-        return
-    with socket.socket() as tried:
-        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            tried.bind((host, port))
-        except OSError as error:
-            raise WebserviceException(
-                f"the service cannot have the address {host}:{port}",
-                cause=error.strerror or str(error),
-                hint="End what uses this port, or leave the port out: then a free one is taken and kept.",
-            ) from None
+def _check_address(host: str, port: int) -> None:
+    """Says at once that an address cannot be had; a supervisor would first wait for a port to become free."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        hint = "Leave the port out: then a free one is taken and kept." if port else "Give an address of this machine."
+        raise WebserviceException(
+            f"the service cannot have the address {host}:{port}" if port else f"the service cannot listen on {host}",
+            cause=error.strerror or str(error),
+            hint=hint,
+        ) from None
 
 
 def _check_properties(known: ServiceRecord, changes: Mapping[str, Any]) -> None:
