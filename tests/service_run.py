@@ -148,15 +148,20 @@ class Load:
             time.sleep(0.01)
 
     def _ask(self, client: int) -> None:
-        connection, number = Connection(self.port), client * 1_000_000
+        number = client * 1_000_000
+        while not self._stop.is_set():
+            with Connection(self.port) as connection:
+                number = self._ask_on(connection, number)
+
+    def _ask_on(self, connection: Connection, number: int) -> int:
+        """Asks until the connection fails; the last number."""
         while not self._stop.is_set():
             number += 1
             try:
                 answer = connection.ask(body=number)
             except (OSError, http.client.HTTPException) as error:
                 self._note(self.failed, repr(error))
-                connection = Connection(self.port)
-                continue
+                return number
             if answer.status != 200:
                 self._note(self.failed, f"{answer.status} {answer.body!r}")
             elif not self.expect(number, answer.json):
@@ -165,6 +170,7 @@ class Load:
                 with self._lock:
                     self.answered += 1
                     self.seen.append(answer.json)
+        return number
 
     def _note(self, where: list[Any], what: Any) -> None:
         with self._lock:

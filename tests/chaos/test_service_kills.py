@@ -1,100 +1,95 @@
-"""Dispatchers killed while services come, change and go: each ends as it was asked for, and nothing is left."""
+"""Services whose processes are killed under load: at most what was in flight fails, nothing is answered wrongly."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import random
 import signal
-import threading
-import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import until
-from tests.service_bench import ASKED, SCORE, Bench, supervisor_of
-from trainmaster import LocalWebservice, Webservice, Workspace
-from trainmaster.errors import WebserviceException
-from trainmaster.folders import WorkspaceFolder
+from tests.service_run import Load, Service, wait_until
+from trainmaster.node import process
+from trainmaster.serving import control
+from trainmaster.serving.plan import Limits
 
-SEEDS = range(int(os.environ.get("CHAOS_SEEDS", "3")))
-
-
-@contextlib.contextmanager
-def killer(folder: WorkspaceFolder, seed: int, times: int = 3) -> Iterator[None]:
-    """Kills the dispatcher so many times, at moments that nobody chose; returns when all are done."""
-    chance = random.Random(seed)
-
-    def kill() -> None:
-        for _ in range(times):
-            time.sleep(chance.uniform(0.0, 0.8))
-            with contextlib.suppress(OSError, ValueError):
-                os.kill(int(folder.lock.read_text()), signal.SIGKILL)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-
-def processes_of(place: Path) -> list[int]:
-    """The processes of the service in a folder: its supervisor by its command, its replicas by their files."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            with contextlib.suppress(OSError):
-                if os.fsencode(place) in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
-    return found
+ECHO = "import json\ndef run(data): return json.loads(data)"
+CLIENTS = 6
 
 
 @pytest.fixture
-def bench(workspace: Workspace, tmp_path: Path) -> Bench:
-    (tmp_path / "project").mkdir()
-    return Bench(workspace, tmp_path / "project")
+def service(tmp_path: Path) -> Iterator[Service]:
+    made = Service(tmp_path, ECHO, replicas=2).start()
+    yield made
+    control.kill(made.folder)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_a_dispatcher_killed_at_any_moment(bench: Bench, seed: int) -> None:
-    folder = WorkspaceFolder(bench.workspace.path)
-    place = folder.service("tough").path
-    config = LocalWebservice.deploy_configuration(replicas=2)
-    with killer(folder, seed):
-        service = bench.deploy("tough", factor=2, deployment_config=config)
-    assert service.run(ASKED)["result"] == [2, 4]
-    port, supervisor = service.port, supervisor_of(bench.workspace, "tough")
-    with killer(folder, seed + 100):
-        service.update(models=[bench.model(3)], wait=True)
-    assert service.run(ASKED)["result"] == [3, 6] and service.port == port
-    # One that is refused leaves what serves, however often it is begun anew.
-    bench.script("score.py", SCORE + "\nraise LookupError('never')\n")
-    with killer(folder, seed + 200), pytest.raises(WebserviceException, match="never"):
-        service.reload(wait=True)
-    assert service.run(ASKED)["result"] == [3, 6]
-    # None of the dispatchers touched what served.
-    assert supervisor_of(bench.workspace, "tough") == supervisor
-    assert not list(place.rglob("*partial*"))
-    assert len(processes_of(place)) >= 2
-    with killer(folder, seed + 300):
-        service.delete()
-    assert bench.workspace.webservices == {}
-    # The files go last; a dispatcher that was killed over it leaves them to the next.
-    bench.workspace._call("status")
-    until(lambda: not place.exists(), 60, "the removal of its folder")
-    until(lambda: not processes_of(place), 60, "the end of its processes")
+def test_killed_replicas_are_replaced(service: Service) -> None:
+    kills = 3
+    with Load(service.port, CLIENTS) as load:
+        for _ in range(kills):
+            load.wait_for(100)
+            victim = next(each.pid for each in service.state.replicas if each.state == "ready")
+            os.kill(victim, signal.SIGKILL)
+            wait_until(partial(_both_ready_without, service, victim))
+        load.wait_for(100)
+    assert load.wrong == []
+    # Each client has one request under way at most.
+    assert len(load.failed) <= kills * CLIENTS
+    assert sum(each.restarts for each in service.state.replicas) == kills
 
 
-def test_a_broken_one_ends_failed_and_nothing_runs(bench: Bench) -> None:
-    bench.script("score.py", "def init():\n    raise LookupError('never')\n\ndef run(data):\n    pass\n")
-    folder = WorkspaceFolder(bench.workspace.path)
-    with killer(folder, 7):
-        service: Any = bench.deploy("hopeless", wait=False)
-        with pytest.raises(WebserviceException, match="never"):
-            service.wait_for_deployment()
-    assert Webservice(bench.workspace, "hopeless").state == "failed"
-    until(lambda: not processes_of(folder.service("hopeless").path), 60, "the end of its processes")
+def test_a_killed_supervisor_takes_its_replicas_along_and_comes_back(service: Service) -> None:
+    port, replicas = service.port, [each.pid for each in service.state.replicas]
+    names = [(pid, process.start_time(pid)) for pid in replicas]
+    with Load(port, CLIENTS) as load:
+        load.wait_for(100)
+        assert control.kill(service.folder)
+        wait_until(lambda: not any(process.is_alive(pid, start, "") for pid, start in names))
+        assert not control.look(service.folder).alive
+        # What a dispatcher does when it finds it gone.
+        control.start(service.plan)
+        service.wait()
+        load.wait_for(100)
+    assert (service.port, load.wrong) == (port, [])
+
+
+def test_a_replica_that_dies_at_once_again_and_again_leaves_the_others_alone(service: Service) -> None:
+    """Its script cannot be loaded any more: new replicas fail, the old one goes on answering."""
+    (service.code / "score.py").write_text("raise RuntimeError('edited')")
+    first, second = (each.pid for each in service.state.replicas)
+    with Load(service.port, CLIENTS) as load:
+        os.kill(first, signal.SIGKILL)
+        wait_until(lambda: "edited" in service.state.error.get("headline", ""))
+        failed = len(load.failed)
+        load.wait_for(100)
+        assert len(load.failed) == failed
+        assert service.state.state == "ready"
+        assert second in [each.pid for each in service.state.replicas]
+        (service.code / "score.py").write_text(ECHO)
+        wait_until(lambda: _ready_without(service, first) == 2)
+    assert load.wrong == []
+    assert service.state.error == {}
+
+
+def test_a_replica_that_does_nothing_any_more_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stopped as by a script that hangs without ever letting the event loop have its turn."""
+    monkeypatch.setenv("TRAINMASTER_STUCK_SECONDS", "1")
+    made = Service(tmp_path, ECHO, limits=Limits(seconds=1.0)).start()
+    try:
+        stuck = made.state.replicas[0].pid
+        os.kill(stuck, signal.SIGSTOP)
+        wait_until(lambda: _ready_without(made, stuck) == 1)
+        assert made.ask(body=3).json == 3
+    finally:
+        control.kill(made.folder)
+
+
+def _both_ready_without(service: Service, pid: int) -> bool:
+    return _ready_without(service, pid) == 2
+
+
+def _ready_without(service: Service, pid: int) -> int:
+    return sum(each.state == "ready" and each.pid != pid for each in service.state.replicas)

@@ -20,8 +20,9 @@ _PATIENCE_SECONDS = 10.0
 
 def listen(kept: Path, host: str, port: int) -> socket.socket:
     """The listening socket; without a wanted port on the one noted in `kept`, or a free one. WebserviceException."""
-    wanted = port or _noted(kept, host)
-    found = _bind_patiently(host, wanted) if wanted else _bind_any(host)
+    noted = _noted(kept, host)
+    wanted = port or noted
+    found = _bind_wanted(host, wanted, patient=wanted == noted) if wanted else _bind_any(host)
     jsonfile.write(str(kept), {"host": host, "port": found.getsockname()[1]})
     return found
 
@@ -34,13 +35,13 @@ def _noted(kept: Path, host: str) -> int:
         return 0
 
 
-def _bind_patiently(host: str, port: int) -> socket.socket:
-    end = time.monotonic() + _PATIENCE_SECONDS
+def _bind_wanted(host: str, port: int, patient: bool) -> socket.socket:
+    end = time.monotonic() + (_PATIENCE_SECONDS if patient else 0.0)
     while True:
         try:
             return _bind(host, port)
         except OSError as error:
-            if error.errno != errno.EADDRINUSE or time.monotonic() > end:
+            if error.errno != errno.EADDRINUSE or time.monotonic() >= end:
                 raise WebserviceException(
                     f"the service cannot have the address {host}:{port}",
                     cause=error.strerror or str(error),

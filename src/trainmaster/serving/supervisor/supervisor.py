@@ -23,9 +23,9 @@ from trainmaster.serving.supervisor.replica import ReplicaProcess
 from trainmaster.serving.supervisor.signals import Signals
 
 _TICK_SECONDS = 1.0
-_MODELS_EVERY_SECONDS = 5.0
+_MODELS_EVERY_SECONDS = 2.0
 # Beyond the time limit of a request: then the replica is stuck, not slow.
-_STUCK_SECONDS = 30.0
+_STUCK_SECONDS = float(os.environ.get("TRAINMASTER_STUCK_SECONDS", 30.0))
 # What a replica may need beyond its own time for draining.
 _LATE_SECONDS = 5.0
 # So long a replica must have served for its death to count as the first.
