@@ -44,9 +44,9 @@ def status_arguments(parser: Parser) -> None:
 
 
 def status(options: Options) -> int:
-    """Whether the dispatcher lives, and the runs that have not ended. Starts nothing.
+    """Whether the dispatcher lives, the runs that have not ended, and the services. Starts nothing.
 
-    JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...]}.
+    JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...], "services": [name, ...]}.
     """
     folder = locate(options.workspace)
     state = describe(folder)
@@ -59,6 +59,8 @@ def status(options: Options) -> int:
         say(f"Dispatcher {state['pid']} serves {state['path']}: {counted(len(state['active_runs']), 'active run')}.")
         for run_id in state["active_runs"]:
             say(f"  {paint(run_id, 'cyan')}")
+        for name in state["services"]:
+            say(f"  service {paint(name, 'cyan')}")
     return exits.OK
 
 
@@ -85,6 +87,8 @@ def down(options: Options) -> int:
         say(f"Dispatcher {state['pid']} of {state['path']} has stopped.")
         if runs:
             note(f"{counted(len(runs), 'active run')}: those that run go on, those that wait start with the next one.")
+        if state["services"]:
+            note(f"{counted(len(state['services']), 'service')}: they go on, and the next one watches over them.")
     return exits.OK
 
 
@@ -98,6 +102,8 @@ def describe(folder: WorkspaceFolder) -> dict[str, Any]:
         "pid": answer["pid"] if answer else None,
         "version": answer["version"] if answer else None,
         "active_runs": active,
+        # A dispatcher of an earlier release knows none.
+        "services": answer.get("services", []) if answer else [],
     }
 
 

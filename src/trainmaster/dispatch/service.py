@@ -136,7 +136,8 @@ class Service:
         return {"version": __version__, "pid": os.getpid()}
 
     def status(self) -> dict[str, Any]:
-        return {"version": __version__, "pid": os.getpid(), "active": self._store.active_runs()}
+        services = [record.name for record in self._yard.services.list()]
+        return {"version": __version__, "pid": os.getpid(), "active": self._store.active_runs(), "services": services}
 
     def agent_notify(self, run_id: str, node: int, event: str) -> None:
         self._yard.heard_from_agent(run_id, event)
