@@ -21,7 +21,7 @@ from trainmaster.dispatch.sweeps.trials import Trials
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import load_spec
 from trainmaster.plain import to_plain
-from trainmaster.records import TERMINAL, RunError, RunRecord, Status, SweepRecord, TrialRecord
+from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, SweepRecord, TrialRecord
 from trainmaster.tuning.planning import Cancel, Ending, Plan, Start, SweepState, deadline, plan
 from trainmaster.tuning.results import has_value
 from trainmaster.tuning.spec import SweepSpec, load_sweep
@@ -338,9 +338,16 @@ class SweepLife:
         if self._trials is not None and self._ending is None:
             self._end(Ending(Status.FAILED, reason))
             return
-        # Not even its description could be read, or it fails at its end too: what it started ends by itself.
+        # Not even its description could be read, or it fails at its end too.
+        self._cancel_children()
         error = RunError(ERROR_CODE, reason)
         self._record = self._yard.move(self.run_id, Status.FAILED, error=error) or self._record
+
+    def _cancel_children(self) -> None:
+        query = RunQuery(parent_id=self.run_id, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000)
+        for run in self._yard.store.list_runs(query):
+            if self._yard.move(run.id, Status.CANCEL_REQUESTED) is not None:
+                self._yard.cancel(run.id)
 
     def _take_up_trials(self) -> None:
         """Whatever went wrong, trials that are in the store are driven."""
