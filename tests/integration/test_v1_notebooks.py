@@ -65,7 +65,7 @@ def shown(notebook: nbformat.NotebookNode) -> str:
     return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
 
 
-@pytest.mark.parametrize("name", ["october_2018", "may_2019", "september_2020", "deploying_2019"])
+@pytest.mark.parametrize("name", ["october_2018", "may_2019", "tuning_2019", "september_2020", "deploying_2019"])
 def test_a_notebook_of(folder: Path, name: str) -> None:
     notebook = as_notebook(folder / f"{name}.py")
     assert len(notebook.cells) > 5
@@ -73,6 +73,9 @@ def test_a_notebook_of(folder: Path, name: str) -> None:
     client.execute(env={**os.environ})
     if name == "september_2020":
         assert "<th>Details Page</th>" in shown(notebook)
+    if name == "tuning_2019":
+        # The widget shows how the sweep ended: a picture, and a table of its four trials.
+        assert "parallel coordinates of tuning-2019" in shown(notebook) and shown(notebook).count("<tr") == 5
     # The last cell asserts what the notebook came for; without it nothing would have been tried.
     assert printed(notebook).endswith("DONE\n")
     assert not [

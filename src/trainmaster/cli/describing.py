@@ -7,6 +7,9 @@ from typing import Any
 from trainmaster.cli.text import first_line
 from trainmaster.records import TERMINAL, RunRecord, Status
 
+SWEEP = "hyperdrive"
+"""The type of a sweep's run."""
+
 _STYLES = {
     Status.COMPLETED: "green",
     Status.FAILED: "red",

@@ -6,7 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import reason
+from trainmaster.cli.describing import SWEEP, reason
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.cli.screen import note, say_json
@@ -121,5 +121,8 @@ def _print(folder: RunFolder, record: RunRecord, rank: int | str) -> None:
         _reader(folder, record, rank, sys.stdout).finish(_write)
         return
     LogReader(folder).show(_write)
+    if record.type == SWEEP:
+        note(f"'trainmaster sweep show {record.id}' shows the trials.")
+        return
     why = reason(record)
     note(f"The script has not printed anything: the run is {record.status}{f' ({why})' if why else ''}.")

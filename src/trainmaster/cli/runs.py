@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
@@ -148,7 +149,9 @@ def show(options: Options) -> int:
 def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> list[tuple[str, str]]:
     now = time.time()
     seconds = took(record, now)
-    labels = ", ".join(name if value is None else f"{name}={value}" for name, value in record.tags.items())
+    # v1's service kept the settings of a sweep as labels, each twice: nobody wants to read them.
+    own = {name: value for name, value in record.tags.items() if not _is_setting(name, record.tags)}
+    labels = ", ".join(name if value is None else f"{name}={value}" for name, value in own.items())
     return [
         ("name", record.display_name),
         ("description", record.description),
@@ -168,6 +171,10 @@ def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> li
         ("folder", folder),
         *(("note", text) for text in record.warnings),
     ]
+
+
+def _is_setting(name: str, tags: Mapping[str, Any]) -> bool:
+    return name.startswith("_aml_system_") or f"_aml_system_{name}" in tags
 
 
 def _attempt_facts(attempts: list[dict[str, Any]]) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import style_of, took
+from trainmaster.cli.describing import SWEEP, style_of, took
 from trainmaster.cli.opening import find_run, list_runs, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
@@ -21,9 +21,6 @@ from trainmaster.tuning.view import SweepView, counts
 
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
-
-SWEEP = "hyperdrive"
-"""The type of a sweep's run."""
 
 _COLUMNS = (
     Column("SWEEP"),

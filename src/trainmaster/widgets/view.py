@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster import run_files
-from trainmaster.cli.sweeps import SWEEP
+from trainmaster.cli.describing import SWEEP
 from trainmaster.cli.text import plain_text
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import RunFolder
