@@ -10,8 +10,8 @@ from trainmaster import Experiment, Model, Workspace
 ws = Workspace.from_config()
 run = next(Experiment(ws, "demo").get_runs())
 network = run.register_model("spiral", "outputs/network.ts", model_framework=Model.Framework.PYTORCH)
-# In a shell: trainmaster models to-onnx spiral --input points:float32:batch,2
-convert = [sys.executable, "-m", "trainmaster.cli", "models", "to-onnx", "spiral", "--input", "points:float32:batch,2"]
+# In a shell: trainmaster models to-onnx spiral --input input:float32:batch,2
+convert = [sys.executable, "-m", "trainmaster.cli", "models", "to-onnx", "spiral", "--input", "input:float32:batch,2"]
 subprocess.run(convert, check=True)
 
 service = Model.deploy(ws, "spiral", [Model(ws, "spiral-onnx")], overwrite=True)
