@@ -88,7 +88,7 @@ class ServicePlan:
     drain_seconds: float = 30.0
     """So long an old replica may take to answer what it has begun."""
     server: str = str(SERVER)
-    """The folder of the scoring server; a copy in a kit keeps a service from changing with an upgrade."""
+    """The folder of the scoring server; each generation gets a copy."""
     version: Literal[1] = 1
 
 
@@ -169,7 +169,11 @@ class ServiceFiles:
         return self.path / "numbers"
 
     def server(self, generation: int) -> Path:
-        """What the replicas of a generation read."""
+        """The server that the replicas of a generation run: a copy, so that an upgrade does not change it."""
+        return self.path / f"server-{generation}"
+
+    def settings(self, generation: int) -> Path:
+        """What they read."""
         return self.path / f"server-{generation}.json"
 
     def models(self, generation: int) -> Path:

@@ -11,7 +11,7 @@ import shutil
 from email.message import Message
 from email.parser import BytesParser
 from email.policy import HTTP
-from typing import Any, Callable, Dict, Iterable, Iterator, List, MutableMapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, MutableMapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import parse_qsl
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -199,6 +199,3 @@ def _take(part: Any, fields: Dict[str, str], files: Dict[str, UploadedFile]) -> 
         fields[name] = content.decode("utf-8", "replace")
     else:
         files[name] = UploadedFile(content, filename, part.get_content_type())
-
-
-NAMES: List[str] = ["AMLRequest", "AMLResponse", "rawhttp"]

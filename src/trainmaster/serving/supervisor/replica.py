@@ -38,7 +38,8 @@ class ReplicaProcess:
         self._heard = b""
         theirs.set_inheritable(True)
         numbers = (str(listening), str(theirs.fileno()), str(files.numbers), str(slot), str(plan.drain_seconds))
-        argv = [plan.python, plan.server, "serve", str(files.server(plan.generation)), *numbers]
+        server, settings = files.server(plan.generation), files.settings(plan.generation)
+        argv = [plan.python, str(server), "serve", str(settings), *numbers]
         program = _Program(argv, plan.scoring.code, str(files.log))
         variables = {**plan.variables, "AZUREML_MODEL_DIR": plan.scoring.model_dir}
         try:

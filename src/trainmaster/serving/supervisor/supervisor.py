@@ -145,6 +145,8 @@ class Supervisor:
         self._numbers.clear(replica.slot)
         if replica in self._leaving:
             self._leaving.remove(replica)
+            if not any(each.generation == replica.generation for each in self._all()) and not self._stopping:
+                _tidy(self._files, replica.generation)
             return
         error = replica.error or self._silent_end(replica, code)
         if self._coming is not None and replica in self._coming.replicas:
@@ -404,11 +406,26 @@ class Supervisor:
 
 
 def _lay_out(plan: ServicePlan, files: ServiceFiles) -> None:
-    """What the replicas of a plan find: their settings, and the models where v1 had them."""
-    jsonfile.write(str(files.server(plan.generation)), to_plain(plan.scoring))
+    """What the replicas of a plan find: the server, its settings, and the models where v1 had them."""
+    server = files.server(plan.generation)
+    if not server.exists():
+        making = server.with_name(server.name + ".part")
+        shutil.rmtree(making, ignore_errors=True)
+        shutil.copytree(plan.server, making, ignore=shutil.ignore_patterns("__pycache__"))
+        making.rename(server)
+    jsonfile.write(str(files.settings(plan.generation)), to_plain(plan.scoring))
     place = Path(plan.scoring.code, "azureml-models")
     if plan.models_root and not os.path.lexists(place):
         place.symlink_to(plan.models_root)
+
+
+def _tidy(files: ServiceFiles, generation: int) -> None:
+    """Drops what only a generation that has gone needed."""
+    for path in (files.server(generation), files.settings(generation), files.models(generation)):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def _wire(error: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Of v1's previews only the TensorBoard is here."""
+"""Of v1's previews the TensorBoard and raw requests to services are here."""
 
 from azureml._lazy import names
 
