@@ -16,7 +16,7 @@ subprocess.run(convert, check=True)
 
 service = Model.deploy(ws, "spiral", [Model(ws, "spiral-onnx")], overwrite=True)
 service.wait_for_deployment(show_output=True)
-body = json.dumps({"data": [[0.64, -0.19], [-0.64, 0.19]]}).encode()
+body = json.dumps({"data": [[-0.02, 0.87], [0.02, -0.87]]}).encode()
 request = urllib.request.Request(service.scoring_uri, body, {"Content-Type": "application/json"})
 with urllib.request.urlopen(request) as response:
     answers = next(iter(json.load(response).values()))
