@@ -219,7 +219,7 @@ model = Model(workspace, "net", version=1)
 model.add_tags({"seen": "yes"}); model.remove_tags("k"); model.add_facts({"f": [1]}); model.update(description="new")
 model = Model(workspace, id="net:1", tags=["seen"])
 assert (model.tags, model.facts, model.description) == ({"seen": "yes"}, {"f": [1]}, "new")
-assert sorted(os.listdir(model.download("copy"))) == ["a", "deep"]
+assert sorted(os.listdir(model.download("copy"))) == ["a", "deep"] and not hasattr(model, "nothing")
 with open("copy/net/a", "w") as file:
     file.write("a copy may be changed")
 child = run.child_run("kid")
@@ -268,9 +268,28 @@ def test_in_a_job_on_the_oldest_python(workspace, tmp_path):
     run.complete()
 
 
-def test_a_run_and_its_models(shared, launch, project):
+WITH_THE_FULL_PACKAGE = """
+from azureml.core import Workspace
+model = Model(workspace, "net")
+assert model.created_time.year > 2000 and model.lineage["registered_in"] == run.id, model.lineage
+assert Model.package is not None and not hasattr(model, "nothing") and not hasattr(Model, "nothing")
+other = Workspace(path={path!r})
+assert Model.register(other, "outputs/model.pkl", "elsewhere").workspace is other
+assert [each.id for each in Model.list(other)] == [Model(other, "elsewhere").id] == ["elsewhere:1"]
+assert Model.get_model_path("elsewhere", _workspace=other).startswith({path!r})
+assert Model.list(workspace, "elsewhere") == []
+"""
+
+
+@pytest.fixture
+def other(workspace):
+    """Another workspace than that of the job."""
+    return workspace.path
+
+
+def test_a_run_and_its_models(shared, launch, other):
     """In the job, afterwards, and what the model then knows."""
-    run = launch(JOB)
+    run = launch(JOB + WITH_THE_FULL_PACKAGE.format(path=str(other)))
     run.wait_for_completion()
     model = Model(shared, "net", version=1)
     assert model.run.id == run.id == model.run_id and model.experiment_name == "spine"

@@ -1,9 +1,16 @@
 """Models from inside a job or a service: where one lies, registering one, and what there is."""
 
 import os
+import sys
 
-from trainmaster.errors import ModelNotFoundException, RunEnvironmentException, WebserviceException
+from trainmaster.errors import (
+    AzureMLException,
+    ModelNotFoundException,
+    RunEnvironmentException,
+    WebserviceException,
+)
 from trainmaster.runtime.asking import ask
+from trainmaster.runtime.full import full_package
 from trainmaster.runtime.identity import new_id
 from trainmaster.runtime.model_places import as_path, in_service
 from trainmaster.runtime.model_rules import (
@@ -17,6 +24,7 @@ from trainmaster.runtime.model_rules import (
     split_id,
 )
 from trainmaster.runtime.resource_configuration import as_plain
+from trainmaster.runtime.surroundings import JobWorkspace, full_workspace
 
 # Gigabytes are copied and hashed before the answer.
 _REGISTER_SECONDS = 3600.0
@@ -42,24 +50,18 @@ def _located(name, version):
     return _ask("models.locate", name=name, version=version)["path"]
 
 
-class _ModelType(type):
-    """Lets `Model.deploy` and its like be had where the full Trainmaster is installed in the job's environment."""
-
-    def __getattr__(cls, name):
-        if name not in ("deploy", "package", "profile", "print_configuration", "deserialize"):
-            raise AttributeError(name)
-        from trainmaster.runtime.full import full_package
-
-        return getattr(full_package("Model.{}".format(name)).Model, name)
-
-
-class Model(metaclass=_ModelType):
-    """A registered model, as a job sees it.
+class Model:
+    """A registered model, as a job sees it; one of another workspace than the job's is one of the full Trainmaster.
 
     >>> path = Model.get_model_path("mnist")  # doctest: +SKIP
     """
 
     Framework = Framework
+
+    def __new__(cls, workspace, *args, **kwargs):
+        if _is_whole(workspace):
+            return full_model("Model(workspace, name)")(workspace, *args, **kwargs)
+        return super(Model, cls).__new__(cls)
 
     def __init__(
         self,
@@ -80,6 +82,8 @@ class Model(metaclass=_ModelType):
     @staticmethod
     def get_model_path(model_name, version=None, _workspace=None):
         """Where a model's file or folder lies, in a service or in a job; else `model_name` as a path."""
+        if _is_whole(_workspace):
+            return full_model("Model.get_model_path").get_model_path(model_name, version, _workspace)
         return find_path(model_name, version)
 
     @staticmethod
@@ -99,6 +103,12 @@ class Model(metaclass=_ModelType):
         resource_configuration=None,
     ):
         """Keeps a file or a folder as the next version of `model_name`."""
+        if _is_whole(workspace):
+            return full_model("Model.register").register(
+                workspace, model_path, model_name, tags, properties, description, datasets, model_framework,
+                model_framework_version, child_paths, sample_input_dataset, sample_output_dataset,
+                resource_configuration,
+            )  # fmt: skip
         said = described(
             model_name, tags, properties, description, datasets, model_framework, model_framework_version,
             sample_input_dataset, sample_output_dataset, resource_configuration,
@@ -120,6 +130,10 @@ class Model(metaclass=_ModelType):
         model_framework=None,
     ):
         """The models for which all of it is true, newest first; with `latest` only the newest of each name."""
+        if _is_whole(workspace):
+            return full_model("Model.list").list(
+                workspace, name, tags, properties, run_id, latest, dataset_id, expand, page_count, model_framework
+            )
         query = {
             "name": name,
             "run_id": run_id,
@@ -261,6 +275,31 @@ class Model(metaclass=_ModelType):
         """Removes it; refused while a service has it."""
         _ask("models.delete", name=self.name, version=self.version)
 
+    @staticmethod
+    def deploy(workspace, name, models, *args, **kwargs):
+        """Makes a scoring service of models (full Trainmaster)."""
+        return full_model("Model.deploy").deploy(_whole(workspace), name, _whole_models(models), *args, **kwargs)
+
+    @staticmethod
+    def package(workspace, models, *args, **kwargs):
+        """Writes models as a folder that runs anywhere (full Trainmaster)."""
+        return full_model("Model.package").package(_whole(workspace), _whole_models(models), *args, **kwargs)
+
+    @staticmethod
+    def profile(workspace, profile_name, models, *args, **kwargs):
+        """Measures what a service of models needs (full Trainmaster)."""
+        chosen = _whole_models(models)
+        return full_model("Model.profile").profile(_whole(workspace), profile_name, chosen, *args, **kwargs)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            whole = full_model("model." + name)(_whole(self.workspace), id=self.id)
+        except AzureMLException as error:
+            raise AttributeError(str(error)) from error
+        return getattr(whole, name)
+
     def _change(self, op, **changes):
         self._record = _ask(op, name=self.name, version=self.version, **changes)
 
@@ -268,6 +307,28 @@ class Model(metaclass=_ModelType):
         return "Model(name={}, id={}, version={}, tags={}, properties={})".format(
             self.name, self.id, self.version, self.tags, self.properties
         )
+
+
+def full_model(wanted):
+    """The class of the full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    full_package(wanted)
+    # By its name, because this side of Trainmaster never depends on that one.
+    __import__("trainmaster.models.model")
+    return sys.modules["trainmaster.models.model"].Model
+
+
+def _is_whole(workspace):
+    """Whether it is a workspace that the full Trainmaster opened: perhaps another one than the job's."""
+    return workspace is not None and not isinstance(workspace, JobWorkspace)
+
+
+def _whole(workspace):
+    return workspace if _is_whole(workspace) else full_workspace()
+
+
+def _whole_models(models):
+    kind = full_model("Model")
+    return [kind(_whole(each.workspace), id=each.id) if isinstance(each, Model) else each for each in models]
 
 
 def described(

@@ -18,7 +18,7 @@ class JobWorkspace:
         self.location = os.environ.get("AZUREML_ARM_LOCATION", "local")
 
     def __getattr__(self, name):
-        return _of_full("workspace", name, _full_workspace)
+        return _of_full("workspace", name, full_workspace)
 
     def __repr__(self):
         return "Workspace(name={!r})".format(self.name)
@@ -52,7 +52,7 @@ def _of_full(kind, name, open_it):
     return getattr(whole, name)
 
 
-def _full_workspace():
+def full_workspace():
     """The workspace as the full Trainmaster opens it: the folder that has the run's folder."""
     from trainmaster.runtime.full import full_package
 
@@ -63,4 +63,4 @@ def _full_workspace():
 def _full_experiment(name):
     from trainmaster.runtime.full import full_package
 
-    return full_package("the experiment").Experiment(_full_workspace(), name)
+    return full_package("the experiment").Experiment(full_workspace(), name)
