@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed")
+NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed", "sweeps")
 
 
 def main() -> None:
