@@ -54,8 +54,8 @@ def error_details(error: RunError) -> dict[str, Any]:
 
 
 def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
-    """Number, state and error of every attempt of a run that may be retried; none for any other."""
-    if not record.spec or not json.loads(record.spec).get("max_retries"):
+    """Number, state and error of every attempt of a run that may be retried, or was; none for any other."""
+    if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
         return []
     from trainmaster.dispatch.attempts import failed_attempts
 

@@ -60,7 +60,7 @@ KillWait=15
 OverTimeLimit=0
 MinJobAge={keeps}
 SlurmctldTimeout=30
-SlurmdTimeout=10
+SlurmdTimeout=5
 MessageTimeout=10
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=1
@@ -78,9 +78,9 @@ _NODE = (
     "CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory=4000 {gres} State=UNKNOWN"
 )
 _PARTITIONS = """
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=10 PreemptMode=REQUEUE
-PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=100 PreemptMode=OFF
-PartitionName=short Nodes=ALL MaxTime=00:01:00 DefaultTime=00:01:00 State=UP OverSubscribe=NO PriorityTier=10
+PartitionName=main Nodes={most} Default=YES MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=10
+PartitionName=urgent Nodes={most} MaxTime=INFINITE State=UP OverSubscribe=NO PriorityTier=100 PreemptMode=OFF
+PartitionName=short Nodes={last} MaxTime=00:01:00 DefaultTime=00:01:00 State=UP OverSubscribe=NO PriorityTier=10
 """
 
 
@@ -104,9 +104,13 @@ def install() -> None:
 class MiniSlurm:
     """A cluster that lives as long as its `with` block."""
 
-    def __init__(self, folder: Path, nodes: int, cpus: int = 4, gpus: int = 0, keeps: int = 3600) -> None:
+    def __init__(
+        self, folder: Path, nodes: int, cpus: int = 4, gpus: int = 0, keeps: int = 3600, apart: int = 0
+    ) -> None:
+        """`apart` of its nodes are only in the partition `short`, where a job may take a minute."""
         self.folder = folder
-        self.nodes = [f"node{number + 1}" for number in range(nodes)]
+        self.nodes = [f"node{number + 1}" for number in range(nodes + apart)]
+        self._main = nodes
         self._cpus, self._gpus, self._keeps = cpus, gpus, keeps
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -154,6 +158,17 @@ class MiniSlurm:
         """kill -9 of slurmctld."""
         self._kill("slurmctld")
 
+    def keep_state(self) -> None:
+        """Has slurmctld write down all it knows, as it does every few seconds, and keeps that."""
+        self._kill("slurmctld", signal.SIGTERM)
+        shutil.copytree(self.folder / "state", self.folder / "kept", dirs_exist_ok=True)
+        self.start_controller()
+
+    def lose_state(self) -> None:
+        """What slurmctld, which must not run, learnt since then is gone."""
+        shutil.rmtree(self.folder / "state")
+        (self.folder / "kept").rename(self.folder / "state")
+
     def start_node(self, name: str) -> None:
         """Starts the slurmd of a node."""
         self._spawn(name, "slurmd", "-D", "-N", name)
@@ -193,7 +208,8 @@ class MiniSlurm:
         text = _SETTINGS.format(port=ports[0], user=getpass.getuser(), folder=self.folder, keeps=self._keeps, gres=gres)
         for name, port in zip(self.nodes, ports[1:], strict=True):
             text += _NODE.format(name=name, port=port, cpus=self._cpus, gres=of_node) + "\n"
-        (self.folder / "slurm.conf").write_text(text + _PARTITIONS)
+        most = ",".join(self.nodes[: self._main])
+        (self.folder / "slurm.conf").write_text(text + _PARTITIONS.format(most=most, last=self.nodes[-1]))
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         if self._gpus:
             # Any device will do for what is handed out.

@@ -316,9 +316,11 @@ class Life:
 
     async def _end(self, spec: JobSpec) -> None:
         """Everything the run left is brought in; only then does it get its terminal state."""
-        results = await self._results(spec)
         nodes = self._nodes(spec)
-        ending, facts = await self._engine.ending(nodes), await self._engine.facts(nodes)
+        # Asked before anything is cleared away: an engine may not tell that from an end that came from elsewhere.
+        ending = None if self._cancel.is_set() else await self._engine.ending(nodes)
+        results = await self._results(spec)
+        facts = await self._engine.facts(nodes)
         if self._is_trial and not facts and self._end_at_once(spec, results, ending):
             return
         self._seen_started(results)

@@ -78,6 +78,7 @@ class Agent(object):
         self._plan = plan
         self._folder = folder
         self._interrupts = interrupts
+        self._born = time.monotonic()
         self._cgroup = cgroup
         self._ranks = []
         self._tree = None
@@ -189,6 +190,7 @@ class Agent(object):
             self._reap()
             self._look_around()
             if all(rank.ended for rank in self._ranks) or self._is_served():
+                self._note_cancel()
                 return
             self._decide()
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
@@ -196,6 +198,12 @@ class Agent(object):
             self._tell_in_time()
             at = self._next_moment()
             self._interrupts.wait(None if at is None else max(0.0, at - time.monotonic()))
+
+    def _note_cancel(self):
+        """Whoever told this agent to stop may have told its processes too, and they may have been quicker."""
+        told = any(rank.failed and rank.told and not rank.service for rank in self._ranks)
+        if told and self._interrupts.asked and self._reason == "exited" and self._first_failure is None:
+            self._reason = "cancelled"
 
     def _look_around(self):
         if self._watch is not None and not self._interrupts.asked and self._watch.says_stop():
@@ -312,7 +320,8 @@ class Agent(object):
 
             marker = "{}={}".format(tree.NODE_VARIABLE, tree.node_marker(self._plan.run_id, self._plan.node))
             own = os.getpid()
-            self._tree = tree.Tree(marker, self._cgroup, root=own, since=process.start_time(own) or 0)
+            since = process.start_time(own) or 0
+            self._tree = tree.Tree(marker, self._cgroup, root=own, since=since, born=self._born)
         return self._tree
 
     def _clear_up(self):

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
-from trainmaster.engines.plans import write_plans
+from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.engines.slurm import options, states
 from trainmaster.engines.slurm.accounting import Accounting
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
@@ -95,25 +95,24 @@ class SlurmEngine:
             self._finish(job, "")
         if not job.id:
             return
-        await self._tell("scancel", "--quiet", "--state=PENDING", job.id)
+        await self._scancel(job, "--state=PENDING")
         # One agent is the batch script itself; several are the tasks of a step. srun, between them, would kill them.
-        await self._tell("scancel", "--quiet", "--signal=TERM", *(["--batch"] if nodes.count == 1 else []), job.id)
+        await self._scancel(job, "--signal=TERM", *(["--batch"] if nodes.count == 1 else []))
         self._hurry()
 
     async def kill(self, nodes: Nodes) -> None:
         job = self._job(nodes)
         job.stopped = True
-        if job.id:
-            await self._tell("scancel", "--quiet", job.id)
+        await self._scancel(job)
         self._hurry()
 
     async def sweep(self, nodes: Nodes) -> None:
         """Slurm ends what a job leaves behind. What runs where slurmd is gone sees by a file that it is given up."""
         job = self._job(nodes)
         job.give_up()
-        if job.id:
-            await self._tell("scancel", "--quiet", job.id)
-        claimed = [n for n in range(nodes.count) if (nodes.folder.node(n) / "agent.json").exists()]
+        await self._scancel(job)
+        claims = {number: read_claim(nodes.folder.node(number)) for number in range(nodes.count)}
+        claimed = [number for number, claim in claims.items() if claim and not claim.get("cancelled")]
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while any(job.result(number) is None for number in claimed) and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
@@ -128,10 +127,12 @@ class SlurmEngine:
     async def ending(self, nodes: Nodes) -> Ending | None:
         job = self._job(nodes)
         _check_taken(job)
-        if job.stopped or not job.needs_explaining():
+        if not job.needs_explaining():
             return None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._until_over(job), _EXPLAIN_SECONDS)
+        if job.state == "COMPLETED" and not job.is_silent:
+            return None
         told = job.printed() if job.state in ("FAILED", "COMPLETED") else ""
         return states.ending(job.id, job.state, job.node_list, told)
 
@@ -158,6 +159,13 @@ class SlurmEngine:
     async def _submit(self, job: Job) -> None:
         """Submits it, now or, if Slurm does not answer, later."""
         job.note()
+        job.submitting = True
+        try:
+            await self._sbatch(job)
+        finally:
+            job.submitting = False
+
+    async def _sbatch(self, job: Job) -> None:
         command = ["sbatch", "--parsable", *options.sbatch_options(job.nodes, str(job.folder))]
         try:
             said = await self._commands.ask(*command, given=job.script)
@@ -177,14 +185,17 @@ class SlurmEngine:
             await self.stop(job.nodes)
         self._hurry()
 
-    async def _tell(self, *command: str) -> None:
+    async def _scancel(self, job: Job, *given: str) -> None:
+        """By number and name: the number alone may be another job's by now."""
+        if not job.id:
+            return
         try:
-            await self._commands.ask(*command)
+            await self._commands.ask("scancel", "--quiet", *given, f"--name={job.name}", job.id)
         except NoAnswer as error:
-            log.warning("%s: %s", " ".join(command), error)
+            log.warning("scancel of job %s: %s", job.id, error)
         except Refused as error:
             # The job has ended in between, as a rule.
-            log.info("%s: %s", " ".join(command), error)
+            log.info("scancel of job %s: %s", job.id, error)
 
     # Watching
 
@@ -249,18 +260,23 @@ class SlurmEngine:
         by_id = {each.id: each for each in self._listed}
         for job in self._open:
             await self._compare(job, by_id)
-        for number in [each for each in self._leaving if each not in by_id or by_id[each].state in states.OVER]:
-            job = self._leaving.pop(number)
-            self._take(job, by_id.get(number))
+        for number, job in list(self._leaving.items()):
+            listed = by_id.get(number)
+            if listed is None or listed.name != job.name or listed.state in states.OVER:
+                del self._leaving[number]
+                self._take(job, listed)
         async with self._asked:
             self._asked.notify_all()
 
     async def _compare(self, job: Job, by_id: Mapping[str, states.Listed]) -> None:
+        if job.submitting:
+            return
         if not job.id:
             await self._find_or_submit(job)
             return
         listed = by_id.get(job.id)
-        if listed is None:
+        # A controller that lost jobs gives their numbers to others.
+        if listed is None or listed.name != job.name:
             job.missed += 1
             return
         job.missed = 0
@@ -285,7 +301,7 @@ class SlurmEngine:
             await self._submit(job)
 
     def _take(self, job: Job, listed: states.Listed | None) -> None:
-        if listed is not None:
+        if listed is not None and listed.name == job.name:
             job.state = listed.state
             job.node_list = listed.nodes or job.node_list
 

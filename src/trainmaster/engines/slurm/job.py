@@ -39,6 +39,7 @@ class Job:
         self.trouble = ""
         """Why it is not submitted yet."""
         self.refused = ""
+        self.submitting = False
         self.stopped = False
         self.told: set[str] = set()
         self.over = asyncio.Event()
@@ -105,10 +106,17 @@ class Job:
         write_json(self.folder / STOP, {"version": 1, "at": time.time()})
 
     def needs_explaining(self) -> bool:
-        """Whether Slurm may know better than the agents why they ended."""
+        """Whether Slurm may know better than the agents why they ended: none of them failed by itself."""
         results = [self.result(number) for number in range(self.nodes.count)]
         launcher = (self.nodes.folder.node(0) / "ranks.json").exists()
-        return any(result is None or _was_ended(result, launcher) for result in results)
+        if any(result and _failed_by_itself(result, launcher) for result in results):
+            return False
+        return any(result is None or result.get("reason") == "cancelled" or _failed(result) for result in results)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether an agent left no result."""
+        return any(self.result(number) is None for number in range(self.nodes.count))
 
     def printed(self) -> str:
         """The last lines of what the job itself printed: not the script, but what should have led to it."""
@@ -119,10 +127,13 @@ class Job:
         return text.strip()
 
 
-def _was_ended(result: dict[str, Any], launcher: bool) -> bool:
-    if result.get("reason") == "cancelled":
+def _failed(result: dict[str, Any]) -> bool:
+    return bool(result.get("first_failure"))
+
+
+def _failed_by_itself(result: dict[str, Any], launcher: bool) -> bool:
+    """Whether a process ended with an error, and neither by a signal nor because mpirun lost the others."""
+    if result.get("reason") in ("error", "timeout", "hang"):
         return True
-    failure = result.get("first_failure")
-    if not failure:
-        return False
-    return launcher or failure.get("signal") is not None or (failure.get("exit_code") or 0) > 128
+    failure = result.get("first_failure") or {}
+    return not launcher and failure.get("signal") is None and 0 < (failure.get("exit_code") or 0) <= 128
