@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from typing import Any
 
-from trainmaster.cli import exits
+from trainmaster.cli import compute_ssh, exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
@@ -63,15 +64,26 @@ def target_as_json(target: ComputeTarget) -> dict[str, Any]:
 
 
 def create_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="or 'ssh NAME HOST...' for hosts over SSH")
+    parser.add_argument("more", metavar="...", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--nodes", metavar="N", type=int, default=1, help="default: 1")
     parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
     parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
     parser.add_argument("--vm-size", metavar="SIZE", help="a machine kind of the table of sizes instead")
+    compute_ssh.create_arguments(parser)
 
 
 def create(options: Options) -> int:
-    """Make a target of nodes of this machine, or give an existing one another size. JSON: the target."""
+    """Make a target of nodes of this machine or, with `ssh NAME HOST...`, of hosts over SSH; an existing one gets
+    another size. JSON: the target.
+    """
+    if options.name == "ssh" and options.more:
+        return compute_ssh.create(options.more[0], options.more[1:], options)
+    if options.more:
+        raise UserErrorException(
+            f"'{options.more[0]}' is one word too many",
+            hint="Hosts over SSH: 'trainmaster compute create ssh NAME HOST...'.",
+        )
     configuration = _configuration(options)
     with warnings.catch_warnings(record=True) as doubts:
         warnings.simplefilter("always")

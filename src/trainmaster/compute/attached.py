@@ -40,6 +40,8 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
     address: str = ""
     ssh_port: int = 22
     private_key_file: str = ""
+    config_file: str = ""
+    """Instead of ~/.ssh/config."""
     secret: str = field(default="", repr=False)
     """The password, or the passphrase of the key."""
     azure: dict[str, Any] = field(default_factory=dict)
@@ -80,6 +82,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
                 "address": self.address.strip(),
                 "ssh_port": self.ssh_port,
                 "private_key_file": os.path.abspath(os.path.expanduser(key)) if key else "",
+                "config_file": self.config_file,
                 "authentication": "key" if key else "password" if self.secret else "agent",
                 "secret": secret_name(name) if self.secret and not self.is_here else "",
                 "azure": recorded(self.azure),

@@ -126,10 +126,14 @@ async def bring_contents(session: Session, contents: Iterable[Content], say: Cal
     answer = await session.call_for_bytes({"op": "lacking"}, "\n".join(known).encode())
     lacking = [known[name] for name in answer.decode().split()]
     total, done = sum(each.size for each in lacking), 0
-    for each in lacking:
-        await session.send_file({"op": "blob", "name": each.name}, each.path, each.size)
-        done += each.size
+
+    def sent(count: int) -> None:
+        nonlocal done
+        done += count
         say(done, total)
+
+    for each in lacking:
+        await session.send_file({"op": "blob", "name": each.name}, each.path, each.size, sent)
     await session.call({"op": "flush"})
 
 

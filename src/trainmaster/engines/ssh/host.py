@@ -14,6 +14,7 @@ from trainmaster.records import TargetRecord
 DEFAULT_FOLDER = "~/.trainmaster"
 DEFAULT_LOST_AFTER = 60.0
 CONNECT_SECONDS = 15
+DEFAULT_PORT = 22
 
 # Reads its own length and then itself, without taking a byte of what follows. No character in it means anything to any
 # login shell, single quotes aside.
@@ -57,6 +58,9 @@ def hosts_of(target: TargetRecord) -> tuple[SshHost, ...]:
 def _host(name: str, options: Mapping[str, Any]) -> SshHost:
     user, address, port = parted(name)
     given = options.get("port") or options.get("ssh_port")
+    if given == DEFAULT_PORT:
+        # What ssh takes by itself, unless the user's configuration says otherwise.
+        given = None
     return SshHost(
         name=address,
         username=user or str(options.get("username") or ""),

@@ -71,7 +71,9 @@ class Link:
 
     async def connect(self) -> HostFacts:
         """Reaches the host."""
+        self.doing = self.doing or f"reaching host {self.host.shown}"
         self._session, self.facts = await Session.open(self.host, self._root, self._patience, self._variables())
+        self.doing = ""
         return self.facts
 
     @property

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -128,8 +128,13 @@ class Session:
             header = {**header, "size": len(payload)}
         await self._put(json.dumps(header).encode() + b"\n" + payload)
 
-    async def send_file(self, header: Mapping[str, Any], path: Path, size: int) -> None:
-        """A frame with the contents of a file; one that became shorter breaks the connection off."""
+    async def send_file(
+        self, header: Mapping[str, Any], path: Path, size: int, sent: Callable[[int], None] = lambda count: None
+    ) -> None:
+        """A frame with the contents of a file; one that became shorter breaks the connection off.
+
+        `sent` hears of each piece, by its size.
+        """
         async with self._turn:
             await self._put(json.dumps({**header, "size": size}).encode() + b"\n")
             with open(path, "rb") as file:
@@ -140,6 +145,7 @@ class Session:
                         raise ComputeTargetException(f"{path} became shorter while it was sent")
                     await self._put(piece)
                     rest -= len(piece)
+                    sent(len(piece))
 
     async def _put(self, data: bytes) -> None:
         try:
@@ -182,6 +188,8 @@ class Session:
         with contextlib.suppress(Exception):
             self._input.close()
         await self._process.wait()
+        # Its pipes would otherwise stay until they are collected, perhaps after the end of the loop.
+        self._process._transport.close()  # type: ignore[attr-defined]
         self._listener.cancel()
         await asyncio.gather(self._listener, return_exceptions=True)
 
