@@ -15,8 +15,14 @@ def rename(graph: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
     wanted = {new for old, new in names.items() if new != old}
     taken = _names_in(graph) - set(names)
     # A name inside that is in the way makes room.
-    names.update({name: f"{name}_inside" for name in taken & wanted})
+    names.update({name: _free(name, taken | wanted) for name in taken & wanted})
     _rename_all(graph, names)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name += "_inside"
+    return name
 
 
 def name_batch(graph: Any, outputs: Sequence[bool]) -> None:

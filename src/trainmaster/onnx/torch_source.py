@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trainmaster.errors import OnnxException
-from trainmaster.onnx.graph import BATCH
+from trainmaster.onnx.graph import BATCH, rename
 from trainmaster.onnx.needed import has_newer_exporter, load
 from trainmaster.onnx.samples import Samples, resized
 from trainmaster.onnx.source import Wish, Written, numbered, words_of
@@ -67,9 +67,11 @@ class TorchSource:
         has_dynamo = has_newer_exporter()
         if self._is_script or not has_dynamo:
             self._write_legacy(path, wish, samples, has_dynamo)
+            self._rename(path, wish)
             return Written(f"torch.onnx {self.version} (legacy exporter)")
         try:
             self._write_dynamo(path, wish, samples)
+            self._rename(path, wish)
         except Exception as error:  # noqa: BLE001 - whatever a model makes of being traced
             return self._write_instead(path, wish, samples, error)
         return Written(f"torch.onnx {self.version}")
@@ -82,6 +84,7 @@ class TorchSource:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 self._write_legacy(path, wish, samples, has_dynamo=True)
+                self._rename(path, wish)
         except Exception as second:  # noqa: BLE001 - the same
             raise OnnxException(
                 "torch cannot convert this model to ONNX",
@@ -111,8 +114,8 @@ class TorchSource:
                 args,
                 path,
                 kwargs=kwargs or None,
-                input_names=list(wish.inputs),
-                output_names=list(wish.outputs),
+                input_names=_hidden("input", wish.inputs),
+                output_names=_hidden("output", wish.outputs),
                 opset_version=wish.opset,
                 dynamic_shapes=shapes,
                 dynamo=True,
@@ -122,18 +125,25 @@ class TorchSource:
 
     def _write_legacy(self, path: str, wish: Wish, samples: Samples, has_dynamo: bool) -> None:
         args, kwargs = self._arguments(samples)
+        inputs, outputs = _hidden("input", wish.inputs), _hidden("output", wish.outputs)
         settings: dict[str, Any] = {"dynamo": False} if has_dynamo else {}
         if wish.opset is not None:
             settings["opset_version"] = wish.opset
         if wish.dynamic_batch:
-            settings["dynamic_axes"] = {name: {0: BATCH} for name in (*wish.inputs, *wish.outputs)}
+            settings["dynamic_axes"] = {name: {0: BATCH} for name in (*inputs, *outputs)}
         if kwargs:
             # How its releases of all times take them.
             args = (*args, kwargs)
         with self._quiet():
-            self._torch.onnx.export(
-                self._model, args, path, input_names=list(wish.inputs), output_names=list(wish.outputs), **settings
-            )
+            self._torch.onnx.export(self._model, args, path, input_names=inputs, output_names=outputs, **settings)
+
+    @staticmethod
+    def _rename(path: str, wish: Wish) -> None:
+        """The names that are wanted; the exporters take no notice of those that they use inside."""
+        onnx = load("onnx")
+        proto = onnx.load(path)
+        rename(proto.graph, wish.inputs, wish.outputs)
+        onnx.save(proto, path)
 
     def _call(self, arrays: Sequence[Any]) -> Any:
         args, kwargs = self._arguments(Samples(tuple(arrays), self.samples.names, self.samples.by_keyword))
@@ -183,3 +193,8 @@ class TorchSource:
             speaker.setLevel(level)
             if was_training and not self._is_program:
                 self._model.train()
+
+
+def _hidden(word: str, names: Sequence[str]) -> list[str]:
+    """Names that no model has inside."""
+    return [f"__{word}_{place}__" for place in range(len(names))]
