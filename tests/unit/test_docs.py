@@ -16,7 +16,7 @@ DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 README = PROJECT / "README.md"
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
-_COMMAND = re.compile(r"(?:`|^\$ (?:\w+=\$\()?)trainmaster ((?:[a-z]+)(?: [a-z]+)?)", re.MULTILINE)
+_COMMAND = re.compile(r"(?:`|^\$ (?:\w+=\$\()?)trainmaster ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)?)", re.MULTILINE)
 _FILE = re.compile(r"`((?:src|tests|docs|benchmarks|examples)/[\w./-]+)`")
 
 
