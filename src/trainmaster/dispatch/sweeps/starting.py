@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.dispatch.sweeps.trials import headline
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.records import RunRecord, Status, TrialRecord
@@ -94,5 +95,4 @@ def end_line(trial: TrialRecord, best: float | None, metric: str) -> str:
     """
     line = f"run_{trial.number} is {trial.status}"
     line += f", best {metric} {best:.6g}" if best is not None else ""
-    error = trial.error.split("\n", 1)[0]
-    return f"{line}: {error}" if error else line
+    return f"{line}: {headline(trial.error)}" if trial.error else line

@@ -84,7 +84,7 @@ class Trials:
             record.judged,
             record.ended_at,
             self._names(record, values),
-            _headline(record.error),
+            headline(record.error),
         )
         self._entries[record.number] = _Entry(record, trial, read)
         self._numbers[record.run_id] = record.number
@@ -111,7 +111,7 @@ class Trials:
             status=run.status,
             ended_at=run.ended_at,
             metric_names=self._names(entry.record, entry.trial.values),
-            error=_headline(entry.record.error),
+            error=headline(entry.record.error),
         )
         self._note(number)
         return entry.record
@@ -172,5 +172,11 @@ def _view(goal: PrimaryMetricGoal, entry: _Entry) -> TrialView:
     return trial_view(goal, entry.trial, record.run_id, record.started_at, cut)
 
 
-def _headline(error: str) -> str:
-    return error.split("\n", 1)[0]
+def headline(error: str) -> str:
+    """What failed and, of a script, its last line, which is mostly the exception.
+
+    >>> headline("rank 0 ended with exit code 1\\n  Traceback ...\\n  ValueError: no luck\\n")
+    'rank 0 ended with exit code 1: ValueError: no luck'
+    """
+    first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [""]
+    return f"{first.rstrip(':')}: {rest[-1]}" if rest else first
