@@ -66,15 +66,22 @@ class TorchSource:
             samples = resized(samples, 2)
         has_dynamo = has_newer_exporter()
         if self._is_script or not has_dynamo:
-            self._write_legacy(path, wish, samples, has_dynamo)
-            self._rename(path, wish)
-            return Written(f"torch.onnx {self.version} (legacy exporter)")
+            return self._write_alone(path, wish, samples, has_dynamo)
         try:
             self._write_dynamo(path, wish, samples)
             self._rename(path, wish)
         except Exception as error:  # noqa: BLE001 - whatever a model makes of being traced
             return self._write_instead(path, wish, samples, error)
         return Written(f"torch.onnx {self.version}")
+
+    def _write_alone(self, path: str, wish: Wish, samples: Samples, has_dynamo: bool) -> Written:
+        """By the legacy exporter, where there is no other for it."""
+        try:
+            self._write_legacy(path, wish, samples, has_dynamo)
+            self._rename(path, wish)
+        except Exception as error:
+            raise OnnxException("torch cannot convert this model to ONNX", cause=words_of(error)) from error
+        return Written(f"torch.onnx {self.version} (legacy exporter)")
 
     def _write_instead(self, path: str, wish: Wish, samples: Samples, first: Exception) -> Written:
         reason = words_of(first)
@@ -131,6 +138,9 @@ class TorchSource:
             settings["opset_version"] = wish.opset
         if wish.dynamic_batch:
             settings["dynamic_axes"] = {name: {0: BATCH} for name in (*inputs, *outputs)}
+        if self._is_script and "example_outputs" in inspect.signature(self._torch.onnx.export).parameters:
+            # Before 1.10 they had to be told.
+            settings["example_outputs"] = self._call(samples.arrays)
         if kwargs:
             # How its releases of all times take them.
             args = (*args, kwargs)
