@@ -29,6 +29,7 @@ _TICK_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
 _CLAIM_SECONDS = 10.0
+_UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put")
 # Beside a folder of data: when it was brought.
 _PLACED = ".placed"
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
@@ -45,6 +46,7 @@ class Line(object):
         self._source = source
         self._sink = sink
         self._held = b""
+        self._rest = 0
 
     def send(self, header, payload=b""):
         """One frame."""
@@ -69,18 +71,19 @@ class Line(object):
         while b"\n" not in self._held:
             self._held += self._read()
         line, _, self._held = self._held.partition(b"\n")
-        return json.loads(line.decode("ascii"))
+        header = json.loads(line.decode("ascii"))
+        self._rest = header.get("size", 0)
+        return header
 
-    def payload(self, header):
-        return b"".join(self.pieces(header))
+    def payload(self):
+        return b"".join(self.pieces())
 
-    def pieces(self, header):
-        """The bytes that belong to a frame."""
-        rest = header.get("size", 0)
-        while rest:
+    def pieces(self):
+        """The bytes that belong to the frame, those that were not taken yet."""
+        while self._rest:
             data = self._held or self._read()
-            piece, self._held = data[:rest], data[rest:]
-            rest -= len(piece)
+            piece, self._held = data[: self._rest], data[self._rest :]
+            self._rest -= len(piece)
             yield piece
 
     def _read(self):
@@ -105,11 +108,20 @@ class Ferry(object):
             try:
                 answer = work(header)
             except OSError as error:
-                answer = {"error": "{}: {}".format(error.filename or header["op"], error.strerror or error)}
-            for _ in self._line.pieces({"size": 0}):
+                answer = self._complaint(header["op"], error)
+            # Whatever went wrong, the next frame begins behind this one.
+            for _ in self._line.pieces():
                 pass
             if answer is not None:
                 self._line.send(answer)
+
+    def _complaint(self, op, error):
+        """The answer to a request that failed; what is not answered is told by `flush`."""
+        self._note(error)
+        if op in _UNANSWERED:
+            return None
+        problem, self._problem = self._problem, ""
+        return {"error": problem}
 
     def _path(self, name):
         """A path in the workspace's folder here, which nothing that was sent may leave."""
@@ -133,7 +145,7 @@ class Ferry(object):
 
     def on_lacking(self, header):
         """Which of these contents are not there."""
-        names = self._line.payload(header).decode("ascii").split()
+        names = self._line.payload().decode("ascii").split()
         lacking = [name for name in names if not os.path.exists(self._blob(name))]
         self._line.send({"lacking": len(lacking)}, " ".join(lacking).encode("ascii"))
 
@@ -165,7 +177,7 @@ class Ferry(object):
         except OSError as error:
             self._note(error)
         # Whatever happens, all of its bytes have to be taken from the line.
-        for piece in self._line.pieces(header):
+        for piece in self._line.pieces():
             if handle is not None and not self._problem:
                 try:
                     write_all(handle, piece)
@@ -192,7 +204,7 @@ class Ferry(object):
     def on_tree(self, header):
         """A folder made of contents that are there, of links and of texts; it appears whole."""
         place = self._path(header["path"])
-        tree = json.loads(self._line.payload(header).decode("utf-8"))
+        tree = json.loads(self._line.payload().decode("utf-8"))
         if os.path.lexists(place):
             return {"ok": True}
         making = "{}.making-{}".format(place, os.getpid())
@@ -242,7 +254,7 @@ class Ferry(object):
         folder = self._path(header["folder"])
         os.makedirs(folder, exist_ok=True)
         run = self._path("runs/" + header["run"])
-        plan = json.loads(self._line.payload(header).decode("utf-8"))
+        plan = json.loads(self._line.payload().decode("utf-8"))
         for name, data in plan["files"].items():
             write_json(os.path.join(self._root, name), data)
         data = plan["plan"]
@@ -361,7 +373,7 @@ class Watch(object):
         elif op == "kill":
             end(self._folder, self._kit, signal.SIGKILL)
         elif op == "put":
-            data = self._line.payload(header)
+            data = self._line.payload()
             place = os.path.join(self._run, header["path"])
             os.makedirs(os.path.dirname(place), exist_ok=True)
             handle = os.open(place + ".part", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)

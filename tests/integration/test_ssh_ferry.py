@@ -1,0 +1,103 @@
+"""The program at the other end of a connection, on every Python that it may meet there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+
+from trainmaster.engines.ssh.host import SshHost, command
+from trainmaster.engines.ssh.session import ferry
+from trainmaster.environments.pythons import all_pythons
+from trainmaster.node.ferry import GREETING
+
+PYTHONS = all_pythons()
+
+
+class Ferry:
+    """Speaks with the program over pipes, started by the very words that ssh would hand to a shell."""
+
+    def __init__(self, python, root):
+        words = command(SshHost("host", python=python))[-1]
+        self._process = subprocess.Popen(["/bin/sh", "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._send(b"%08d" % len(ferry()) + ferry())
+        assert self._process.stdout.readline() == GREETING
+        self.facts = self.call({"op": "hello", "root": str(root), "make": True})
+
+    def _send(self, data):
+        self._process.stdin.write(data)
+        self._process.stdin.flush()
+
+    def send(self, header, payload=b""):
+        self._send(json.dumps({**header, **({"size": len(payload)} if payload else {})}).encode() + b"\n" + payload)
+
+    def receive(self):
+        header = json.loads(self._process.stdout.readline())
+        return header, self._process.stdout.read(header.get("size", 0))
+
+    def call(self, header, payload=b""):
+        self.send(header, payload)
+        return self.receive()[0]
+
+    def close(self):
+        self._process.stdin.close()
+        assert self._process.wait(60) == 0
+        self._process.stdout.close()
+
+
+@pytest.fixture
+def speak(tmp_path):
+    opened = []
+
+    def start(python):
+        opened.append(Ferry(python, tmp_path / "there"))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_every_python(speak, tmp_path, version):
+    there = speak(PYTHONS[version])
+    assert there.facts["version"][:2] == [int(part) for part in version.split(".")]
+    assert there.call({"op": "missing", "paths": ["kits/a"]}) == {"missing": ["kits/a"]}
+    there.send({"op": "blob", "name": "abc"}, b"content")
+    there.send({"op": "blob", "name": "def"})
+    assert there.call({"op": "flush"}) == {"ok": True}
+    there.send({"op": "lacking"}, b"abc\nxyz\ndef")
+    assert there.receive() == ({"lacking": 1, "size": 3}, b"xyz")
+    tree = {
+        "folders": ["a", "a/b"],
+        "files": [["a/b/c", "abc"]],
+        "links": [["a/l", "b/c"]],
+        "texts": [["t", "text", 0o755]],
+    }
+    assert there.call({"op": "tree", "path": "kits/a", "copy": False}, json.dumps(tree).encode()) == {"ok": True}
+    kit = tmp_path / "there" / "kits" / "a"
+    assert (kit / "a" / "l").read_text() == "content"
+    assert (kit / "t").stat().st_mode & 0o777 == 0o755
+    assert there.call({"op": "try", "argv": ["/bin/sh", "-c", "echo $WORD", "x"], "env": {"WORD": "w"}}) == {
+        "code": 0,
+        "said": "w\n",
+    }
+
+
+def test_nothing_is_written_elsewhere(speak, tmp_path):
+    there = speak(PYTHONS[max(PYTHONS)])
+    for path in ("../out", "/etc/out", "a/../../out"):
+        assert "not in the folder" in there.call({"op": "tree", "path": path, "copy": True}, b"{}")["error"]
+    assert not (tmp_path / "out").exists()
+
+
+def test_full_disk_is_told(speak, tmp_path):
+    there = speak(PYTHONS[max(PYTHONS)])
+    (tmp_path / "there" / "snapshots").write_text("in the way")
+    there.send({"op": "file", "path": "snapshots/a.json"}, b"x" * 100_000)
+    there.send({"op": "file", "path": "well.json"}, b"{}")
+    answer = there.call({"op": "flush"})
+    assert "snapshots" in answer["error"]
+    # What came after it was not mistaken for something else.
+    assert there.call({"op": "missing", "paths": ["none"]}) == {"missing": ["none"]}

@@ -1,0 +1,196 @@
+"""From a plan of this machine to one of a host; environments at another path; files that come back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from trainmaster.engines.ssh import mpi
+from trainmaster.engines.ssh.cargo import relocated, scan
+from trainmaster.engines.ssh.data import Freight
+from trainmaster.engines.ssh.mirror import Mirror
+from trainmaster.engines.ssh.plans import for_every_node, moved_paths, translated
+from trainmaster.folders import RunFolder
+
+PROCESS = {
+    "rank": 0,
+    "argv": ["/ws/environments/d.1/bin/python", "train.py", "--data", "/ws/datastore/in"],
+    "env": {
+        "PATH": "/ws/environments/d.1/bin:/here/bin:/bin",
+        "HOME": "/home/here",
+        "LANG": "de_DE.UTF-8",
+        "http_proxy": "http://here:3128",
+        "TRAINMASTER_SOCKET": "/ws/dispatcher.sock",
+        "TRAINMASTER_RUN_FOLDER": "/ws/runs/r",
+        "MASTER_ADDR": "{trainmaster:host:0}",
+        "OWN": "/ws2/stays",
+    },
+    "cwd": "/ws/runs/r/code",
+    "log": "/ws/runs/r/files/azureml-logs/70_driver_log.txt",
+}
+PLAN = {
+    "version": 1,
+    "node": 0,
+    "folder": "/ws/runs/r",
+    "layout": {"manifest": "/ws/snapshots/s.json", "blobs": "/ws/blobs"},
+    "links": [{"path": "/ws/runs/r/code/in", "target": "/ws/datastore/in"}],
+    "processes": [PROCESS],
+    "notify": {"socket": "/ws/dispatcher.sock"},
+}
+INHERITED = {"PATH": "/here/bin:/bin", "HOME": "/home/here", "LANG": "de_DE.UTF-8", "http_proxy": "http://here:3128"}
+
+
+def translate(**more):
+    return translated(
+        PLAN,
+        paths={"/ws": "/there", "/ws/environments/d.1": "/there/environments/d.1", "/ws/datastore/in": "/there/in"},
+        tokens={"{trainmaster:host:0}": "10.0.0.1"},
+        inherited=INHERITED,
+        variables={"PATH": "/usr/bin", "HOME": "/home/there"},
+        more=more,
+    )
+
+
+def test_translated():
+    plan = translate()
+    (process,) = plan["processes"]
+    assert plan["notify"] is None
+    assert plan["layout"] == {"manifest": "/there/snapshots/s.json", "blobs": "/there/blobs"}
+    assert plan["links"] == [{"path": "/there/runs/r/code/in", "target": "/there/in"}]
+    assert process["argv"] == ["/there/environments/d.1/bin/python", "train.py", "--data", "/there/in"]
+    assert process["env"] == {
+        "PATH": "/there/environments/d.1/bin:/usr/bin",
+        "HOME": "/home/there",
+        "LANG": "de_DE.UTF-8",
+        "TRAINMASTER_RUN_FOLDER": "/there/runs/r",
+        "MASTER_ADDR": "10.0.0.1",
+        "OWN": "/ws2/stays",
+    }
+    assert "/ws/" not in json.dumps(plan)
+
+
+def test_more_variables():
+    (process,) = translate(LD_LIBRARY_PATH="/there/lib", PATH="/first")["processes"]
+    assert process["env"]["LD_LIBRARY_PATH"] == "/there/lib"
+    assert process["env"]["PATH"].startswith("/first:/there/")
+
+
+def test_values_of_the_user_stay():
+    given = {**PLAN, "processes": [{**PROCESS, "env": {"HOME": "/my/own", "PATH": "/my/path"}}]}
+    plan = translated(given, paths={"/ws": "/there"}, tokens={}, inherited=INHERITED, variables={"HOME": "/h"}, more={})
+    assert plan["processes"][0]["env"] == {"HOME": "/my/own", "PATH": "/my/path"}
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [("/ws", "/t"), ("/ws/a", "/t/a"), ("/ws2", "/ws2"), ("/ws-old/a", "/ws-old/a"), ('{"a": "/ws"}', '{"a": "/t"}')],
+)
+def test_only_whole_paths_are_moved(text, moved):
+    assert moved_paths(text, {"/ws": "/t"}) == moved
+
+
+def test_every_host_lays_out_its_own_folder():
+    second = {**PLAN, "node": 1, "layout": None, "links": []}
+    assert for_every_node(second, PLAN, shared=False)["layout"] == PLAN["layout"]
+    assert for_every_node(second, PLAN, shared=False)["links"] == PLAN["links"]
+    assert for_every_node(second, PLAN, shared=True) == second
+
+
+def test_mpi_requests():
+    launcher = mpi.launcher(PLAN, "/ws/runs/r/nodes/0", "/ws/kits/k", "python3")
+    reach = launcher["processes"][0]["env"]["PRTE_MCA_plm_ssh_agent"]
+    assert reach == "python3 -I -S /ws/kits/k/trainmaster/node/reach.py ask /ws/runs/r/nodes/0/launch"
+    helper = mpi.helper(PLAN, 1, "/ws/runs/r/nodes/1", "/ws/kits/k", "python3")
+    assert (helper["node"], helper["processes"][0]["service"]) == (1, True)
+    assert mpi.asked("nodes/0/launch/b.json", {"host": "b"}, ["a", "b"]) == 1
+    assert mpi.asked("nodes/0/launch/b.json", {"host": "c"}, ["a", "b"]) is None
+    assert mpi.asked("nodes/0/running.json", {"host": "b"}, ["a", "b"]) is None
+
+
+def test_relocated(tmp_path):
+    here = tmp_path / "env"
+    (here / "bin").mkdir(parents=True)
+    (here / "lib" / "python3.11" / "__pycache__").mkdir(parents=True)
+    (here / "bin" / "python").symlink_to("/usr/bin/python3.11")
+    (here / "bin" / "python3").symlink_to("python")
+    (here / "bin" / "own").symlink_to(here / "bin" / "tool")
+    (here / "bin" / "tool").write_text(f"#!{here}/bin/python\nprint()\n")
+    (here / "bin" / "binary").write_bytes(b"\x7fELF\0" + str(here).encode())
+    (here / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.11.2\n")
+    (here / "lib" / "python3.11" / "module.py").write_text(f"# {here}")
+    tree = relocated(scan(here), str(here), "/there/env", "/opt/python/bin/python3.11")
+    links, texts = dict(tree.links), {name: (text, mode) for name, text, mode in tree.texts}
+    assert links == {
+        "bin/python": "/opt/python/bin/python3.11",
+        "bin/python3": "python",
+        "bin/own": "/there/env/bin/tool",
+    }
+    assert texts == {
+        "bin/tool": ("#!/there/env/bin/python\nprint()\n", 0o755),
+        "pyvenv.cfg": ("home = /opt/python/bin\nversion_info = 3.11.2\n", 0o644),
+    }
+    assert {name for name, _ in tree.files} == {"bin/binary", "lib/python3.11/module.py"}
+
+
+class TestMirror:
+    @pytest.fixture
+    def run(self, tmp_path):
+        folder = RunFolder(tmp_path / "run")
+        folder.node(0).mkdir(parents=True)
+        return folder
+
+    def test_growth_at_its_place(self, run):
+        mirror = Mirror(run, 0, {}, Freight())
+        mirror.take({"grown": "journals/a", "offset": 0}, b"one\n")
+        mirror.take({"grown": "journals/a", "offset": 4}, b"two\n")
+        # The same again, as after a connection that dropped.
+        mirror.take({"grown": "journals/a", "offset": 4}, b"two\nthree\n")
+        assert (run.journals / "a").read_text() == "one\ntwo\nthree\n"
+        assert mirror.sizes() == {"journals/a": 14}
+
+    def test_result_comes_last(self, run):
+        mirror = Mirror(run, 0, {}, Freight())
+        assert mirror.take({"small": "nodes/0/result.json"}, b"{}") == "nodes/0/result.json"
+        assert not (run.node(0) / "result.json").exists()
+        mirror.finish()
+        assert (run.node(0) / "result.json").read_bytes() == b"{}"
+
+    def test_whole_files_and_their_tails(self, run):
+        mirror = Mirror(run, 0, {}, Freight())
+        frame = {"work": "code/outputs/model", "mode": 0o644}
+        mirror.take({**frame, "offset": 0, "start": 0, "last": False}, b"ab")
+        assert not (run.code / "outputs" / "model").exists()
+        mirror.take({**frame, "offset": 2, "start": 0, "last": True}, b"cd")
+        assert (run.code / "outputs" / "model").read_bytes() == b"abcd"
+        mirror.take({**frame, "offset": 4, "start": 4, "last": True}, b"ef")
+        assert (run.code / "outputs" / "model").read_bytes() == b"abcdef"
+        mirror.take({**frame, "offset": 0, "start": 0, "last": True}, b"x")
+        assert (run.code / "outputs" / "model").read_bytes() == b"x"
+
+    def test_first_node_counts(self, run):
+        owners: dict[str, int] = {}
+        first, second = (Mirror(run, number, owners, Freight()) for number in (0, 1))
+        frame = {"work": "code/outputs/same", "mode": 0o644, "offset": 0, "start": 0, "last": True}
+        second.take(frame, b"second")
+        first.take(frame, b"first")
+        second.take(frame, b"second again")
+        assert (run.code / "outputs" / "same").read_bytes() == b"first"
+
+    def test_states_are_remembered(self, run):
+        mirror = Mirror(run, 0, {}, Freight())
+        mirror.take({"state": "code/outputs/a", "is": [1, 2, 3]}, b"")
+        mirror.finish()
+        assert Mirror(run, 0, {}, Freight()).states() == {"code/outputs/a": [1, 2, 3]}
+
+    @pytest.mark.parametrize("name", ["../x", "/etc/x", "nodes/../../x"])
+    def test_hosts_cannot_write_elsewhere(self, run, name):
+        with pytest.raises(ValueError, match="does not lie in the run's folder"):
+            Mirror(run, 0, {}, Freight()).take({"small": name}, b"")
+
+    def test_data_goes_back_to_where_it_came_from(self, run, tmp_path):
+        freight = Freight({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))
+        frame = {"work": "outside/0/in/deep/new", "mode": 0o644, "offset": 0, "start": 0, "last": True}
+        Mirror(run, 0, {}, freight).take(frame, b"new")
+        assert (tmp_path / "store" / "in" / "deep" / "new").read_bytes() == b"new"
+        assert freight.paths("/there") == {str(tmp_path / "store" / "in"): "/there/outside/0/in"}
