@@ -19,18 +19,21 @@ RUN_VARIABLE = "TRAINMASTER_RUN_ID"
 NODE_VARIABLE = "TRAINMASTER_AGENT"
 # Stands among those met for all that were too quick to be named.
 _UNSEEN = (0, 0)
+_YOUNG_SECONDS = 2.0
 _AGENT = b"/trainmaster/node/__main__.py"
 
 
 class Tree(object):
     """What belongs to one run (or one node of it) on this machine, and what it takes to find it."""
 
-    def __init__(self, marker, cgroup=None, root=None, since=0, exclude=()):
+    def __init__(self, marker, cgroup=None, root=None, since=0, exclude=(), born=None):
+        """`root` is this process or none; `born` is when it began, by the monotonic clock."""
         self._marker = b"\0" + marker.encode("utf-8", "surrogateescape") + b"\0"
         self.cgroup = cgroup
         self._root = root
         self._since = since
         self._protected = {0, 1, os.getpid()} | set(exclude)
+        self._born = born
         self._told = set()
         self.met = set()
 
@@ -40,7 +43,7 @@ class Tree(object):
 
     def find(self):
         """The living processes of the tree."""
-        table = _all_processes()
+        table = _all_processes(self._least())
         protected = self._protected | _ancestors(os.getpid(), table)
         inside = cgroups.pids(self.cgroup) if self.cgroup else ()
         for pid in inside:
@@ -51,6 +54,18 @@ class Tree(object):
         table = {pid: one for pid, one in table.items() if one is not None and pid not in protected}
         own = _with_descendants(table, [pid for pid in inside if pid in table] + marked, self._root)
         return [table[pid] for pid in sorted(own) if not table[pid].gone]
+
+    def _least(self):
+        """The least process id that one of the tree can have.
+
+        Ids are given out in turn, so that those of a young process's descendants are larger than its own, unless the
+        count began anew meanwhile: then the newest is less, and all are looked at. Nothing goes round within seconds.
+        """
+        own = os.getpid()
+        if self._root != own or self._born is None or time.monotonic() - self._born > _YOUNG_SECONDS:
+            return 0
+        newest = (process.read("/proc/loadavg") or b"0").split()[-1]
+        return own if newest.isdigit() and int(newest) >= own else 0
 
     def _is_marked(self, one):
         # Only processes younger than the agent can be of its run; children of 2 are threads of the kernel.
@@ -233,8 +248,8 @@ def _is_agent(pid):
     return any(argument.endswith(_AGENT) for argument in arguments[1:])
 
 
-def _all_processes():
-    found = (process.look(name) for name in os.listdir("/proc") if name.isdigit())
+def _all_processes(least=0):
+    found = (process.look(name) for name in os.listdir("/proc") if name.isdigit() and int(name) >= least)
     return {one.pid: one for one in found if one is not None}
 
 
