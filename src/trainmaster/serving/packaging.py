@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -11,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
+from urllib.parse import unquote
 
 from trainmaster.environments import lock
 from trainmaster.environments.containers import find_engine
@@ -179,8 +182,49 @@ def hashed(folder: Path, spec: EnvironmentSpec) -> Requirements:
             cause=masked("\n".join(asked.stderr.splitlines()[-20:])),
             hint="They were installed before; is the package index they came from still there?",
         )
-    local = tuple(f"{pin.name}=={pin.version}" for pin in pins if pin.source and "://" not in pin.source)
-    return Requirements(masked(asked.stdout), local)
+    return with_hashes_of_files(masked(asked.stdout), pins)
+
+
+def with_hashes_of_files(text: str, pins: Sequence[lock.Pin]) -> Requirements:
+    """Adds the hashes that no index told: those of files in folders of this machine."""
+    lines, local = [], []
+    sources = {_requirement(pin): pin for pin in pins}
+    for line in text.splitlines():
+        pin = sources.get(line.strip())
+        if pin is None:
+            lines.append(line)
+            continue
+        hashes = _hashes_in_folder(pin)
+        if not hashes:
+            raise WebserviceException(
+                f"{line.strip()} cannot be locked: where it comes from tells no hashes",
+                cause=f"It comes from {masked(pin.source) or 'an unknown place'}.",
+                hint="Package the service with packages of an index, or of a folder of this machine.",
+            )
+        local.append(line.strip())
+        lines += [" \\\n".join([line, *(f"    --hash=sha256:{each}" for each in hashes)])]
+    return Requirements("\n".join(lines) + "\n", tuple(local))
+
+
+def _hashes_in_folder(pin: lock.Pin) -> list[str]:
+    folder = Path(unquote(pin.source.removeprefix("file://")))
+    if not folder.is_dir():
+        return []
+    found = [
+        path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz", ".zip")) and _names(path.name, pin)
+    ]
+    return sorted({_sha256(path) for path in found})
+
+
+def _names(file: str, pin: lock.Pin) -> bool:
+    """Whether a file is of that release: `torch-2.13.0+cpu-cp311-...whl`."""
+    stem = re.sub(r"[-_.]+", "-", unquote(file)).lower()
+    return stem.startswith(re.sub(r"[-_.]+", "-", f"{pin.name}-{pin.version}").lower() + "-")
+
+
+def _sha256(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _requirement(pin: lock.Pin) -> str:
