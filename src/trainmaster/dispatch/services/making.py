@@ -40,7 +40,7 @@ async def make_plan(
     """Makes what a generation of a service needs, as far as it is not there, and says how it is to be served."""
     folder = yard.folder.service(record.name)
     here = folder.generation(generation)
-    await asyncio.to_thread(here.mkdir, parents=True, exist_ok=True)
+    await asyncio.to_thread(_begin, here)
     found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), yard, sources, say)
     await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
     places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
@@ -140,6 +140,13 @@ async def environment(
     )
 
 
+def _begin(here: Path) -> None:
+    """The folder of a generation, without what a dispatcher left half-made that was killed over it."""
+    here.mkdir(parents=True, exist_ok=True)
+    for left in here.glob("*.partial-*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
 def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> None:
     if not (here / "code").is_dir():
         lay_out(workspace.snapshots / f"{spec.code.snapshot_id}.json", workspace.blobs, here / "code")
@@ -150,11 +157,8 @@ def _model_place(model: str, yard: Yard) -> Path:
     record = yard.store.get_model(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
-    contents = Contents(yard.folder.models)
-    place = contents.materialise(name, record.version, record.manifest)
     # A model that was changed on the disk is never served.
-    contents.check(name, record.version, record.manifest)
-    return place
+    return Contents(yard.folder.models).sound(name, record.version, record.manifest)
 
 
 def _link_models(places: Mapping[str, Path], root: Path) -> None:
