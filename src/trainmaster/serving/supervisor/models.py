@@ -32,9 +32,12 @@ class Models:
 
 
 def _look(root: str) -> Files:
+    """Sizes and times of all files; links are followed, for that is how models come into a service."""
     found: Files = {}
-    # The folder of each version is a link to where the registry has it.
-    for folder, _, names in os.walk(root, followlinks=True) if root else ():
+    seen: set[str] = set()
+    for folder, below, names in os.walk(root, followlinks=True) if root else ():
+        # A link to a folder above must not lead around for ever.
+        below[:] = [name for name in below if _is_new(os.path.join(folder, name), seen)]
         for name in names:
             path = os.path.join(folder, name)
             try:
@@ -43,6 +46,13 @@ def _look(root: str) -> Files:
                 continue  # a link to nowhere; were it a file before, it is missed
             found[os.path.relpath(path, root)] = [stat.st_size, stat.st_mtime_ns]
     return found
+
+
+def _is_new(folder: str, seen: set[str]) -> bool:
+    real = os.path.realpath(folder)
+    known = real in seen
+    seen.add(real)
+    return not known
 
 
 def _read(kept: Path) -> Files | None:
