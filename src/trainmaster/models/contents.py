@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -145,14 +146,15 @@ class Contents:
 
     def check(self, name: str, version: int, digest: str) -> None:
         """Read all files of a model; WebserviceException if one is not what was registered."""
-        place = self.place_of(name, version)
-        damages = self.damages(digest, place)
+        self._check(name, version, self.damages(digest, self.place_of(name, version)))
+
+    def _check(self, name: str, version: int, damages: Sequence[str]) -> None:
         if damages:
             raise WebserviceException(
                 f"model {name}:{version} is damaged",
                 cause="\n".join(damages[:20]),
                 hint="Register it again from where its files came from: that replaces damaged contents. "
-                f"If only files of {place} are, remove that folder; it is made again.",
+                f"If only files of {self.place_of(name, version)} are, remove that folder; it is made again.",
             )
 
     def damages(self, digest: str, place: Path | None = None) -> list[str]:
@@ -163,9 +165,12 @@ class Contents:
         ]
         if place is not None and place.is_dir():
             # One that is a link to its content has just been read.
-            apart = tuple(file for file in manifest.files if not self._is_link(place, file))
-            found += [f"{place}: {each}" for each in check_contents(place, Manifest(manifest.entry, apart))]
+            found += [f"{place}: {each}" for each in check_contents(place, self._apart(place, manifest))]
         return found
+
+    def _apart(self, place: Path, manifest: Manifest) -> Manifest:
+        """Those files of `place` that are no links to their contents."""
+        return replace(manifest, files=tuple(file for file in manifest.files if not self._is_link(place, file)))
 
     def _intact(self, file: ModelFile) -> bool:
         return is_intact(self._blobs, file.digest, file.size)
@@ -183,26 +188,42 @@ class Contents:
         """`place_of` the model, made if it is not there: read-only files, links to the contents where there can be."""
         place = self.place_of(name, version)
         manifest = self.manifest(digest)
-        if _has_all(place, manifest):
-            return place
+        if not _has_all(place, manifest):
+            self._make(place, manifest, _has_all)
+        return place
+
+    def sound(self, name: str, version: int, digest: str) -> Path:
+        """`materialise`, with all of it read: what was changed in the folder is put right.
+
+        WebserviceException if the contents themselves are damaged.
+        """
+        place = self.materialise(name, version, digest)
+        manifest = self.manifest(digest)
+        self._check(name, version, self.damages(digest))
+        apart = self._apart(place, manifest)
+        if check_contents(place, apart):
+            self._make(place, manifest, lambda place, _: not check_contents(place, apart))
+        return place
+
+    def _make(self, place: Path, manifest: Manifest, is_good: Callable[[Path, Manifest], bool]) -> None:
+        """Put a new folder in the place of what is there, unless somebody else just did."""
         making = self._folder / ".making" / os.urandom(8).hex()
         _drop_forgotten(making.parent)
         try:
             self.copy_to(making, manifest, _linked)
-            _move_away(place, making.with_name(f"{making.name}-away"))
-            place.parent.mkdir(parents=True, exist_ok=True)
-            making.rename(place)
+            with _alone(self._folder / ".making.lock"):
+                if not is_good(place, manifest):
+                    _move_away(place, making.with_name(f"{making.name}-away"))
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    making.rename(place)
         except OSError as error:
-            # Another process may have been faster: a folder with contents is never replaced by a rename.
-            if not _has_all(place, manifest):
-                raise WebserviceException(
-                    f"the files of model {name}:{version} cannot be had",
-                    cause=str(error),
-                    hint=f"'trainmaster models verify {name}' tells whether its contents are whole.",
-                ) from None
+            raise WebserviceException(
+                f"the files of model {place.parent.name}:{place.name} cannot be had",
+                cause=str(error),
+                hint=f"'trainmaster models verify {place.parent.name}:{place.name}' tells whether they are whole.",
+            ) from None
         finally:
             shutil.rmtree(making, ignore_errors=True)
-        return place
 
     def copy_to(self, target: Path, manifest: Manifest, put: Callable[[str, Path, ModelFile], None]) -> None:
         """Put all files of a model below `target`, each by `put`."""
@@ -254,6 +275,15 @@ def _has_all(place: Path, manifest: Manifest) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """While this lasts, no other process puts a folder in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def _move_away(place: Path, target: Path) -> None:
     """Removes a folder from which somebody took a file."""
     with contextlib.suppress(FileNotFoundError):
@@ -266,6 +296,8 @@ def copied(blob: str, path: Path, file: ModelFile) -> None:
     making = path.with_name(f".partial-{os.urandom(8).hex()}")
     try:
         shutil.copyfile(blob, making)
+        if digest_of(making) != file.digest:
+            raise OSError(errno.EIO, "the content is not what was registered", file.path)
         making.chmod(0o755 if file.executable else 0o644)
         making.replace(path)
     finally:

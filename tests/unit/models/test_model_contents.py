@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import threading
 import time
 from hashlib import sha256
 from pathlib import Path
@@ -176,6 +179,47 @@ def test_a_folder_from_which_somebody_took_a_file_is_made_again(contents, net):
     assert contents.damages(kept.digest, place) == []
 
 
+def test_what_was_changed_in_a_folder_is_put_right_and_never_what_was_changed_in_contents(contents, net):
+    kept = keep(contents, net)
+    place = contents.sound("mnist", 1, kept.digest)
+    graph = place / "net" / "deep" / "graph.json"
+    graph.unlink()
+    graph.write_text("[]")
+    assert contents.sound("mnist", 1, kept.digest) == place
+    assert graph.read_text() == "{}" and contents.damages(kept.digest, place) == []
+    spoil(graph, b"[]")
+    with pytest.raises(WebserviceException, match=r"(?s)model mnist:1 is damaged.*deep/graph\.json"):
+        contents.sound("mnist", 1, kept.digest)
+
+
+def test_a_crowd_that_wants_the_folder_gets_one_and_the_same(contents, net):
+    """Nobody takes away what another one has been given."""
+    kept = keep(contents, net)
+    start = threading.Barrier(8)
+    opened = []
+
+    def use():
+        start.wait()
+        place = contents.materialise("mnist", 1, kept.digest)
+        opened.append((place / "net" / "weights.bin").stat().st_ino)
+        opened.append(place.stat().st_ino)
+
+    crowd = [threading.Thread(target=use) for _ in range(8)]
+    for each in crowd:
+        each.start()
+    for each in crowd:
+        each.join()
+    assert len(opened) == 16 and len(set(opened)) == 2
+
+
+def test_a_damaged_content_is_not_copied(contents, net, tmp_path):
+    kept = keep(contents, net)
+    spoil(blobs(tmp_path)[0], b"x" * blobs(tmp_path)[0].stat().st_size)
+    with pytest.raises(OSError, match="not what was registered"):
+        contents.copy_to(tmp_path / "out", kept.manifest, copied)
+    assert not [name for _, _, names in os.walk(tmp_path / "out") for name in names if name.startswith(".partial-")]
+
+
 def test_a_lost_or_damaged_list_is_one_clear_error(contents, net):
     kept = keep(contents, net)
     assert contents.is_there(kept.digest)
@@ -252,3 +296,19 @@ def test_a_file_that_cannot_be_read_leaves_nothing(contents, net, tmp_path):
 def test_a_file_that_goes_away_is_told(contents, tmp_path):
     with pytest.raises(ModelPathNotFoundException, match="went away"):
         contents.keep("gone", {"gone": tmp_path / "gone"})
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(net, tmp_path):
+    """As of a disk that is full: no file may grow beyond a megabyte, and the weights have three."""
+    script = (
+        "import resource, sys; from pathlib import Path\n"
+        "from trainmaster.models.contents import Contents; from trainmaster.models.sources import files_at\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))\n"
+        "sources = files_at(sys.argv[1])\n"
+        "Contents(Path(sys.argv[2])).keep(sources.entry, sources.files)\n"
+    )
+    command = [sys.executable, "-c", script, str(net), str(tmp_path / "models")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert "the model cannot be kept in the workspace" in done.stderr and "File too large" in done.stderr, done.stderr
+    assert not (tmp_path / "models" / ".lists").exists()
+    assert not list((tmp_path / "models" / ".blobs" / ".partial").iterdir())
