@@ -107,7 +107,7 @@ def _on_refusal(host: SshHost) -> str:
     return (
         f"'{by_hand(host)}' has to work without a question: give private_key_file=, or add the key to an agent "
         "(ssh-add), or name it in ~/.ssh/config. A dispatcher that was started before the agent does not know it: "
-        "'trainmaster dispatcher stop' ends it."
+        "'trainmaster down' ends it."
     )
 
 

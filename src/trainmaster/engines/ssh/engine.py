@@ -20,7 +20,7 @@ from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.link import NOTE, Link
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.errors import AzureMLException, ComputeTargetException
+from trainmaster.errors import AzureMLException, ComputeTargetException, EnvironmentException
 from trainmaster.job import JobSpec, load_spec
 from trainmaster.node import fill, silence
 from trainmaster.records import RunError, Status
@@ -90,8 +90,10 @@ class SshEngine:
     async def _start(self, nodes: Nodes, links: Sequence[Link], plans: Sequence[dict[str, Any]], kit: Path) -> None:
         write_plans(nodes, plans)
         facts = await together(link.connect() for link in links)
+        _check_one_place(nodes, facts)
         await together(self._left.settle(link.session) for link in links)
         spec = load_spec(nodes.folder.spec.read_text())
+        _check_no_container(spec)
         bringing = links[:1] if is_shared(nodes.target) else links
         settled = await together(self._bring(link, nodes, spec, kit) for link in bringing)
         settled += settled[:1] * (len(links) - len(settled))
@@ -381,6 +383,25 @@ def has_helpers(nodes: Nodes) -> bool:
 def within(nodes: Nodes, number: int) -> str:
     """The folder of a node, as a path in that of the run."""
     return str(nodes.folder.node(number).relative_to(nodes.folder.path))
+
+
+def _check_one_place(nodes: Nodes, facts: Sequence[HostFacts]) -> None:
+    """mpirun starts its ranks by one command line on all hosts."""
+    roots = sorted({each.root for each in facts})
+    if has_helpers(nodes) and len(roots) > 1:
+        raise ComputeTargetException(
+            f"the hosts of '{nodes.target.name}' keep our files at different paths, and MPI needs one",
+            cause=f"They are {', '.join(roots)}.",
+            hint="Say folder='/a/path/that/all/have' in SshCompute.configuration, or use one user name on all hosts.",
+        )
+
+
+def _check_no_container(spec: JobSpec) -> None:
+    if spec.environment.container is not None:
+        raise EnvironmentException(
+            "containers are not started on hosts over SSH",
+            hint="Leave the image out: the packages of the environment are brought to the host.",
+        )
 
 
 async def together(works: Any) -> list[Any]:
