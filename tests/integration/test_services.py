@@ -269,6 +269,25 @@ def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         Image(bench.workspace, "my-image")
 
 
+def test_the_oldest_spellings(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bench.place)
+    bench.script("score.py", SCORE)
+    (bench.place / "factor").write_text('{"factor": 6}')
+    config = ContainerImage.image_configuration("score.py", "python")
+    service = Webservice.deploy(bench.workspace, "of-files", ["factor"], config, AciWebservice.deploy_configuration())
+    service.wait_for_deployment()
+    assert service.run(ASKED)["result"] == [6, 12] and service.models[0].name == "factor"
+    with pytest.raises(WebserviceException, match="there is a service 'of-files' already"):
+        Webservice.check_for_existing_webservice(bench.workspace, "of-files")
+    local = Webservice.deploy_local_from_model(bench.workspace, "tried", service.models, config, wait=True)
+    assert local.state == "running" and local.run(ASKED)["result"] == [6, 12]
+    elsewhere = local.deploy_to_cloud("tried-further", AksWebservice.deploy_configuration(num_replicas=1))
+    elsewhere.wait_for_deployment()
+    assert type(elsewhere) is AksWebservice and elsewhere.run(ASKED)["result"] == [6, 12]
+    for each in (service, local, elsewhere):
+        each.delete()
+
+
 def test_it_serves_without_a_dispatcher_and_comes_back_when_all_is_killed(alone: Bench) -> None:
     service = alone.deploy("survivor", deployment_config=LocalWebservice.deploy_configuration(replicas=2))
     port = service.port
