@@ -17,12 +17,14 @@ import contextlib
 import getpass
 import os
 import random
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 PACKAGES = ("slurm-wlm", "slurmctld", "slurmd", "slurm-client", "munge")
@@ -149,6 +151,13 @@ class MiniSlurm:
         """The ids of the jobs that are there: queued, running or ending, unless other states are asked for."""
         return self.run("squeue", "-h", "-o", "%i", *([f"--states={','.join(states)}"] if states else [])).split()
 
+    def queued_seconds(self, job: str) -> float:
+        """How long a job waited between its submission and its start, by slurmctld's own log."""
+        log = self._log("slurmctld").read_text()
+        times = re.findall(rf"^\[(\S+)\] (?:_slurm_rpc_submit|sched).*JobId={job}\b", log, re.MULTILINE)
+        first, last = (datetime.fromisoformat(text) for text in (times[0], times[-1]))
+        return (last - first).total_seconds()
+
     def start_controller(self) -> None:
         """Starts slurmctld; returns when it answers."""
         self._spawn("slurmctld", "slurmctld", "-D", "-i")
@@ -195,11 +204,11 @@ class MiniSlurm:
         self.start_controller()
         for name in self.nodes:
             self.start_node(name)
-        _until(self.all_idle, 30, "nodes that are idle", self._log("slurmctld"))
+        _until(lambda: self.idle() == set(self.nodes), 30, "nodes that are idle", self._log("slurmctld"))
 
-    def all_idle(self) -> bool:
-        """Whether every node is free and answers."""
-        return len(set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).split())) == len(self.nodes)
+    def idle(self) -> set[str]:
+        """The nodes that are free and answer."""
+        return set(self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N", check=False).split())
 
     def _write_settings(self) -> None:
         ports = _free_ports(len(self.nodes) + 1)

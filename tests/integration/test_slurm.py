@@ -307,7 +307,7 @@ class TestKills:
         running = send(until_there(go))
         until_running(running)
         job_of(running)
-        slurm.run("scontrol", "reconfigure")
+        slurm.keep_state()
         slurm.kill_controller()
         late = send("print('late')")
         until(lambda: "waiting for Slurm" in _waiting(late), SLOW, "the reason")
@@ -346,7 +346,7 @@ class TestKills:
         assert "Slurm lost a node" in str(details["error"])
         # The agent there went on, and has seen that its run is given up.
         until((_folder(run).path / "nodes/1/result.json").exists, SLOW, "the end of the agent nobody reached")
-        until(slurm.all_idle, SLOW, "the node's return")
+        until(lambda: lost in slurm.idle(), SLOW, "the node's return")
 
 
 class TestTarget:
