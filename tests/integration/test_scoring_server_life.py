@@ -150,6 +150,11 @@ def test_a_model_file_that_changes_is_noticed(tmp_path: Path) -> None:
         os.kill(made.state.replicas[0].pid, signal.SIGKILL)
         wait_until(lambda: made.state.state == "unhealthy")
         assert made.state.replicas == ()
+        # Nor does a supervisor that comes after this one.
+        made.stop()
+        control.start(made.plan)
+        with pytest.raises(WebserviceException, match="m/1/weights has changed on disk"):
+            made.wait()
         made.update(script)
         made.wait()
         assert (made.ask(body="1").json, made.state.warnings) == ("other", ())

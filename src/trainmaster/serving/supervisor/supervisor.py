@@ -220,6 +220,14 @@ class Supervisor:
         except OSError as error:
             self._refuse(plan, "the folder of the service cannot be used", cause=str(error))
             return
+        changed = models.changed()
+        if changed:
+            # It served before with other contents; whether these are wanted, only a new deployment says.
+            hint = "Register the new contents as a version, or deploy the service again."
+            self._refuse(
+                plan, f"the model file {changed[0]} has changed on disk since the service was deployed", hint=hint
+            )
+            return
         self._coming = Generation(plan, models, [Place() for _ in range(plan.replicas)])
         self._bring_up(self._coming)
 
