@@ -88,7 +88,7 @@ class Life:
         """The agent says that the script has started."""
         # It may have waited in the engine's own queue.
         self._move(Status.STARTING, expect=(Status.QUEUED,))
-        self._move(Status.RUNNING, at=at, expect=(Status.STARTING,))
+        self._move(Status.RUNNING, at=at, expect=(Status.STARTING,), jot=self._is_trial)
 
     def seen_done(self) -> None:
         """The agent of a node says that only services are left there."""

@@ -130,14 +130,22 @@ class Store:
             return runs.active(connection)
 
     def move(
-        self, run_id: str, to: Status, *, expect: Collection[Status] | None = None, at: float, **changes: Any
+        self,
+        run_id: str,
+        to: Status,
+        *,
+        expect: Collection[Status] | None = None,
+        at: float,
+        jot: bool = False,
+        **changes: Any,
     ) -> RunRecord | None:
         """Move a run to the state `to`, if it is in one that `to` may follow (and in `expect`, if given).
 
         The run as it is afterwards, or None when it was in another state: then nothing was changed.
-        `started_at` is set when it begins to run, `ended_at` when it ends, and the fields in `changes`.
+        `started_at` is set when it begins to run, `ended_at` when it ends, and the fields in `changes`. What is only
+        jotted down may be forgotten in a power cut.
         """
-        with self._database.writing() as connection:
+        with self._database.jotting() if jot else self._database.writing() as connection:
             return runs.move(connection, run_id, to, expect, at, changes)
 
     def finish_run(

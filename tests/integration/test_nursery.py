@@ -1,0 +1,99 @@
+"""Agents that are forked by one Python instead of each being a new one."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import ended, until
+
+from trainmaster import Workspace
+from trainmaster.engines.plans import read_json
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.node import process
+from trainmaster.run import Run
+
+pytestmark = pytest.mark.timeout(300)
+
+Submit = Callable[..., Run]
+
+
+def nursery_of(workspace: Workspace) -> int | None:
+    """The process id of the dispatcher's nursery, if it has one."""
+    dispatcher = int(WorkspaceFolder(workspace.path).lock.read_text())
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            found = process.look(entry.name)
+            line = process.read(f"/proc/{entry.name}/cmdline") or b""
+            if found is not None and found.parent == dispatcher and b"--nursery" in line.split(b"\0"):
+                return int(entry.name)
+    return None
+
+
+def claim_of(workspace: Workspace, run: Run) -> dict[str, Any]:
+    place = WorkspaceFolder(workspace.path).run(run.id).node(0) / "agent.json"
+    found: dict[str, Any] = until(lambda: read_json(place), 60, "the claim")
+    return found
+
+
+@pytest.fixture
+def nursery(workspace: Workspace, submit: Submit) -> int:
+    """Runs that come quickly one after the other make the dispatcher have one."""
+
+    def found() -> int | None:
+        ended(submit("pass"))
+        return nursery_of(workspace)
+
+    number: int = until(found, 60, "a nursery")
+    return number
+
+
+def test_a_forked_agent_is_as_good_as_any(workspace: Workspace, submit: Submit, nursery: int) -> None:
+    run = submit("import sys; print('hello'); sys.exit(3)")
+    details = ended(run)
+    assert details["status"] == "Failed" and details["error"]["exit_code"] == 3
+    log = WorkspaceFolder(workspace.path).run(run.id).node(0) / "agent.log"
+    assert "rank 0 ended with exit code 3" in log.read_text()
+
+
+def test_agents_live_on_without_it_and_the_next_are_started_directly(
+    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    waiting = submit(script)
+    claim = claim_of(workspace, waiting)
+    assert process.look(claim["pid"]).parent == nursery
+    os.kill(nursery, signal.SIGKILL)
+    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, 60, "its end")
+    assert ended(submit("pass"))["status"] == "Completed"
+    assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
+    gate.touch()
+    assert ended(waiting)["status"] == "Completed"
+
+
+def test_one_that_hangs_holds_nobody_up(workspace: Workspace, submit: Submit, nursery: int) -> None:
+    os.kill(nursery, signal.SIGSTOP)
+    try:
+        assert ended(submit("pass"))["status"] == "Completed"
+    finally:
+        os.kill(nursery, signal.SIGKILL)
+
+
+def test_it_ends_with_the_dispatcher_and_agents_do_not(
+    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
+    waiting = submit(script)
+    claim = claim_of(workspace, waiting)
+    folder = WorkspaceFolder(workspace.path)
+    os.kill(int(folder.lock.read_text()), signal.SIGKILL)
+    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, 60, "its end")
+    assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
+    gate.touch()
+    assert ended(waiting)["status"] == "Completed"
