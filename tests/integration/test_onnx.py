@@ -20,7 +20,17 @@ import pytest
 from tests.conftest import ended, until
 from tests.service_bench import ask
 
-from trainmaster import Environment, Experiment, InferenceConfig, LocalWebservice, Model, PyTorch, SKLearn, TensorFlow
+from trainmaster import (
+    Dataset,
+    Environment,
+    Experiment,
+    InferenceConfig,
+    LocalWebservice,
+    Model,
+    PyTorch,
+    SKLearn,
+    TensorFlow,
+)
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import WebserviceException
 from trainmaster.run import Run
@@ -94,7 +104,9 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
     unknown = subprocess.run(command, capture_output=True, text=True, check=False)
     assert unknown.returncode == 2 and "it is not known what the model takes" in unknown.stdout + unknown.stderr
     assert Model.list(frameworks, "script-onnx") == []
-    done = subprocess.run([*command, "--input", "input:float32:batch,4"], capture_output=True, text=True, check=False)
+    (tmp_path / "rows.csv").write_text("a,b,c,d\n1,2,3,4\n5,6,7,8\n")
+    script.update(sample_input_dataset=Dataset.Tabular.from_delimited_files(str(tmp_path / "rows.csv")))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     converted = Model(frameworks, "script-onnx")
     assert json.loads(done.stdout)["id"] == converted.id == "script-onnx:1"
@@ -102,8 +114,12 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
     assert converted.lineage == script.lineage and converted.facts["converted_from"] == script.id
     assert converted.facts["parity"]["max_absolute"] < 1e-5
     asked = '{"data": [[1, 2, 3, 4]]}'
-    answers = [deployed(f"from-{each.name}", each).run(asked)["output"] for each in (script, converted)]
+    services = [deployed(f"from-{each.name}", each) for each in (script, converted)]
+    answers = [service.run(asked)["output"] for service in services]
     assert answers[1][0] == pytest.approx(answers[0][0], abs=1e-5)
+    for service in services:
+        status, words = ask(service, '{"data": [[1, 2, 3]]}')
+        assert status == 400 and "input: it must be an array of batch x 4, and is one of 1 x 3." in words
 
 
 def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed):

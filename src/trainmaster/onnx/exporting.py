@@ -68,8 +68,7 @@ def export(
         dynamic_batch,
         opset,
     )
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    work = tempfile.mkdtemp(prefix=".onnx-", dir=os.path.dirname(target))
+    work = _beside(target)
     try:
         written = os.path.join(work, "model.onnx")
         exported = _write_and_compare(source, wish, written, tolerance)
@@ -81,6 +80,15 @@ def export(
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return exported
+
+
+def _beside(target: str) -> str:
+    """A folder for the files on the way, on the same disk."""
+    try:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        return tempfile.mkdtemp(prefix=".onnx-", dir=os.path.dirname(target))
+    except OSError as error:
+        raise UserErrorException(f"{target} cannot be written: {error.strerror}") from None
 
 
 def _write_and_compare(source: Source, wish: Wish, path: str, tolerance: float) -> Exported:

@@ -28,6 +28,7 @@ from trainmaster.node.layout import lay_out
 from trainmaster.onnx.exported import Exported
 from trainmaster.onnx.reading import exported_of
 from trainmaster.plain import to_plain
+from trainmaster.serving.no_code.inputs import known_inputs
 from trainmaster.serving.no_code.kinds import Kind, Recognised, recognise, torch_file
 from trainmaster.serving.no_code.packages import of_release, of_run
 
@@ -123,7 +124,7 @@ def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversi
         "target": str(target),
         "answer": str(told),
         "code": [*(os.path.abspath(each) for each in wanted.code), *_code_of_run(workspace, model, target.parent)],
-        "inputs": [dict(each) for each in wanted.inputs or model.facts.get("inputs") or ()],
+        "inputs": [dict(each) for each in wanted.inputs or known_inputs(model)],
         "sample": os.path.abspath(wanted.sample) if wanted.sample else "",
         "settings": dict(wanted.settings),
     }

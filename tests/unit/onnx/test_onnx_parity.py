@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainmaster.errors import OnnxException, UserErrorException
-from trainmaster.onnx import export, needed, quantizing
+from trainmaster.onnx import export, exporting, needed, quantizing
 from trainmaster.onnx.parity import anything_finite, compare
 from trainmaster.onnx.source import framework_of
 
@@ -74,6 +74,12 @@ def test_what_cannot_be_converted(tmp_path):
             framework_of(thing)
     with pytest.raises(UserErrorException, match="is a folder"):
         export(object(), [1.0], tmp_path)
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserErrorException, match="cannot be written: "):
+        exporting._beside(str(tmp_path / "file" / "m.onnx"))
 
 
 def test_a_package_that_is_missing_is_named_with_what_to_do(monkeypatch):

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from trainmaster.cli import models_to_onnx
 from trainmaster.errors import UserErrorException, WebserviceException
 from trainmaster.serving import no_code, package_texts
+from trainmaster.serving.no_code.inputs import fact, known_inputs
 from trainmaster.serving.no_code.kinds import Kind, Recognised, recognise, torch_file, torch_kind
 from trainmaster.serving.no_code.packages import of_release
 
@@ -228,6 +229,14 @@ def test_a_file_of_torch_save_can_still_be_converted(tmp_path):
     assert torch_file(model) == Recognised(Kind.TORCH_PICKLE, "m.pt")
     assert torch_file(Known(tmp_path, {"m.pt": b""}, "Onnx")) is None
     assert torch_kind(tmp_path / "nothing") is Kind.TORCH_PICKLE
+
+
+def test_facts_that_say_nothing(tmp_path):
+    model = Known(tmp_path, {})
+    model.facts = {"inputs": [{"name": "x", "type": "float32", "shape": None, "more": 1}], "outputs": [{"name": "y"}]}
+    assert known_inputs(model) == [{"name": "x", "type": "float32", "shape": None}]
+    with pytest.raises(WebserviceException, match="'outputs' of model m:1 does not say"):
+        fact(model, "outputs")
 
 
 def test_the_release_of_the_model_is_served(tmp_path):

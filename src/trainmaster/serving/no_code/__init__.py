@@ -18,6 +18,7 @@ from trainmaster.errors import OnnxException, WebserviceException
 from trainmaster.estimators.inherited import inherited
 from trainmaster.onnx.reading import read
 from trainmaster.serving.environment import with_server
+from trainmaster.serving.no_code.inputs import fact, known_inputs
 from trainmaster.serving.no_code.kinds import Kind, Recognised, recognise
 from trainmaster.serving.no_code.packages import environment_for
 from trainmaster.serving.spec import ServiceCode, ServiceSpec
@@ -78,16 +79,4 @@ def _ends(model: Model, found: Recognised) -> dict[str, Any]:
             "inputs": [asdict(each) for each in header.inputs],
             "outputs": [asdict(each) for each in header.outputs],
         }
-    return {name: _checked(model, name) for name in ("inputs", "outputs")}
-
-
-def _checked(model: Model, name: str) -> list[dict[str, Any]]:
-    """A fact about the model: a list of {"name", "type", "shape"}."""
-    fact = model.facts.get(name) or []
-    try:
-        return [{"name": str(each["name"]), "type": str(each["type"]), "shape": each["shape"]} for each in fact]
-    except (KeyError, TypeError):
-        raise WebserviceException(
-            f"the fact {name!r} of model {model.id} does not say what its {name} are",
-            hint='Write model.add_facts({"inputs": [{"name": "x", "type": "float32", "shape": ["batch", 4]}]}).',
-        ) from None
+    return {"inputs": known_inputs(model), "outputs": fact(model, "outputs")}
