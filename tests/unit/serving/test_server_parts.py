@@ -63,16 +63,20 @@ def test_pace() -> None:
         pace.note(seconds)
         modes.append(pace.direct)
     assert modes == [False] * 31 + [True]
-    for seconds in (0.03, 0.03, *[0.001] * 50):
+    for seconds in [0.1, 0.1, *[0.001] * 100] * 3:
         pace.note(seconds)
-    assert pace.direct, "two slow ones are forgiven"
-    pace.note(0.3)
+    assert pace.direct, "what quick ones made up for is forgotten"
+    for seconds in (0.1, 0.1, 0.1):
+        assert pace.direct
+        pace.note(seconds)
     assert not pace.direct
     for _ in range(Pace.FIRST * 2 - 1):
         pace.note(0.001)
     assert not pace.direct, "each time more quick ones are wanted"
     pace.note(0.001)
     assert pace.direct
+    pace.note(0.3)
+    assert not pace.direct, "one that is far too slow suffices"
 
 
 def test_back_off() -> None:

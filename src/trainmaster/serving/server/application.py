@@ -197,8 +197,9 @@ class Application:
                 return await self._in_time(self._batches.add(request))
             if self._asynchronous:
                 return await self._in_time(self._loop.create_task(self._answering.answer_later(request)))
-            if self._caller.direct:
-                answer: Answer = self._caller.call(self._answering.answer, request)
+            now = self._caller.now
+            if now is not None:
+                answer: Answer = now(self._answering.answer, request)
                 return answer
             return await self._in_time(self._caller.submit(self._answering.answer, request))
         except _TimeOver:
@@ -221,9 +222,10 @@ class Application:
     async def _answer_batch(self, batch: List[Request]) -> List[Answer]:
         self._mine[places.BATCHES] += 1.0
         self._mine[places.BATCHED] += len(batch)
+        now = self._caller.now
         answers: List[Answer]
-        if self._caller.direct:
-            answers = self._caller.call(self._answering.answer_all, batch)
+        if now is not None:
+            answers = now(self._answering.answer_all, batch)
         else:
             answers = await self._caller.submit(self._answering.answer_all, batch)
         return answers

@@ -16,13 +16,14 @@ from typing import Any, Awaitable, Callable, List, Optional, Tuple
 from .answering import Answer, Request
 from .pace import Pace
 
+Call = Callable[[Callable[[Any], Any], Any], Any]
 _Task = Tuple["asyncio.Future[Any]", Callable[[Any], Any], Any]
 
 
 class Threads:
     """Calls functions in threads of their own, `count` at a time."""
 
-    direct = False
+    now: Optional[Call] = None
 
     def __init__(self, count: int) -> None:
         self._queue: "SimpleQueue[Optional[_Task]]" = SimpleQueue()
@@ -34,10 +35,6 @@ class Threads:
         future: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
         self._queue.put((future, function, argument))
         return future
-
-    def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """For the event loop's own thread, which is never one of these."""
-        raise AssertionError("direct is False")
 
     def _work(self) -> None:
         while True:
@@ -54,8 +51,8 @@ class MainThread:
         self._queue: "SimpleQueue[Optional[_Task]]" = SimpleQueue()
         self._pace = Pace()
         self._ended = False
-        self.direct = False
-        """Whether the event loop runs in the main thread right now: then `call` may be used instead of `submit`."""
+        self.now: Optional[Call] = None
+        """Calls here and now, instead of `submit`: only while the event loop runs in the main thread."""
 
     def serve(self) -> None:
         """Runs the event loop, beside the calls or between them, until `end`."""
@@ -69,18 +66,8 @@ class MainThread:
         """Lets `serve` return. Called in the event loop."""
         self._ended = True
         self._queue.put(None)
-        if self.direct:
+        if self.now is not None:
             self._loop.stop()
-
-    def call(self, function: Callable[[Any], Any], argument: Any) -> Any:
-        """Calls here and now; only while `direct`."""
-        began = perf_counter()
-        result = function(argument)
-        self._pace.note(perf_counter() - began)
-        if not self._pace.direct:
-            self.direct = False
-            self._loop.stop()
-        return result
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> "asyncio.Future[Any]":
         """The result to be."""
@@ -89,11 +76,20 @@ class MainThread:
         return future
 
     def _loop_between_calls(self) -> None:
-        self.direct = True
+        self.now = self._call
         try:
             self._loop.run_forever()
         finally:
-            self.direct = False
+            self.now = None
+
+    def _call(self, function: Callable[[Any], Any], argument: Any) -> Any:
+        began = perf_counter()
+        result = function(argument)
+        self._pace.note(perf_counter() - began)
+        if not self._pace.direct:
+            self.now = None
+            self._loop.stop()
+        return result
 
     def _loop_beside_calls(self) -> None:
         beside = threading.Thread(target=self._loop.run_forever, name="event loop")
