@@ -14,10 +14,11 @@ import sys
 from pathlib import Path
 
 from tests.conftest import dispatcher_handle
-from trainmaster import Model, Workspace
+from trainmaster import Experiment, Model, Workspace
+from trainmaster.environments.kit import ensure_kit
 from trainmaster.folders import WorkspaceFolder
 
-KILLS = int(os.environ.get("CHAOS_MODEL_KILLS", "12"))
+KILLS = int(os.environ.get("CHAOS_MODEL_KILLS", "8"))
 FILES = 300
 # Every content, and then the list of them, gets its name by a rename: at one of these the program waits to be killed.
 REGISTER = """
@@ -87,6 +88,41 @@ def register_without_dispatcher(
         select.select([client.stdout], [], [], chance.uniform(0.0, 0.25))
         kill_dispatcher(folder)
         return int(client.communicate(timeout=120)[0])
+
+
+JOB = """
+from azureml.core import Run
+run = Run.get_context()
+print("begins", flush=True)
+print(run.register_model("net", "outputs/net").version, flush=True)
+"""
+
+
+def test_a_job_whose_dispatcher_is_killed_registers_once(workspace: Workspace, tmp_path: Path) -> None:
+    chance = random.Random(int(os.environ.get("CHAOS_SEED", random.randrange(2**32))))
+    run = Experiment(workspace, "jobs").start_logging()
+    folder = WorkspaceFolder(workspace.path)
+    (folder.run(run.id).files / "outputs").mkdir()
+    make_model(folder.run(run.id).files / "outputs", 0).rename(folder.run(run.id).files / "outputs" / "net")
+    variables = {
+        **os.environ,
+        "PYTHONPATH": str(ensure_kit(workspace.path)),
+        "TRAINMASTER_RUN_ID": run.id,
+        "TRAINMASTER_RUN_FOLDER": str(folder.run(run.id).path),
+        "TRAINMASTER_SOCKET": str(folder.socket),
+    }
+    for version in range(1, 4):
+        with subprocess.Popen(
+            [sys.executable, "-c", JOB], stdout=subprocess.PIPE, text=True, env=variables, cwd=tmp_path
+        ) as job:
+            assert job.stdout is not None and job.stdout.readline() == "begins\n"
+            select.select([job.stdout], [], [], chance.uniform(0.0, 0.25))
+            kill_dispatcher(folder)
+            # A job starts no dispatcher; the next client does.
+            workspace._call("status")
+            assert int(job.communicate(timeout=120)[0]) == version
+        assert len(Model.list(workspace)) == version
+    Model(workspace, "net").verify()
 
 
 def registering(workspace: Workspace, source: Path, rename: int) -> subprocess.Popen[str]:

@@ -26,8 +26,8 @@ from trainmaster.runtime.model_rules import (
 from trainmaster.runtime.resource_configuration import as_plain
 from trainmaster.runtime.surroundings import JobWorkspace, full_workspace
 
-# Gigabytes are copied and hashed before the answer.
-_REGISTER_SECONDS = 3600.0
+# Gigabytes may be copied and hashed before the answer.
+_ANSWER_SECONDS = 3600.0
 
 
 def find_path(name, version=None, of_workspace=None):
@@ -356,8 +356,8 @@ def kept(workspace, said, path, of_run=False, child_paths=None):
     """The model that the workspace makes of files of a run, or of any path."""
     said = dict(said, lineage={"registered_in": os.environ.get("TRAINMASTER_RUN_ID", "")})
     children = None if child_paths is None else [os.fspath(each) for each in child_paths]
-    args = {"model": said, "path": path, "of_run": of_run, "child_paths": children}
-    return Model(workspace, _record=ask("models.keep", args, "models", _HINT, _REGISTER_SECONDS))
+    record = _ask("models.keep", model=said, path=path, of_run=of_run, child_paths=children)
+    return Model(workspace, _record=record)
 
 
 _HINT = (
@@ -367,7 +367,7 @@ _HINT = (
 
 
 def _ask(op, **args):
-    return ask(op, args, "models", _HINT)
+    return ask(op, args, "models", _HINT, _ANSWER_SECONDS)
 
 
 def _find(name, model_id, version, tags, properties, run_id, framework):
