@@ -287,6 +287,30 @@ def test_an_asynchronous_run_answers_many_at_once(service: Callable[..., Service
     assert sorted(_at_once(made, 3)) == [(200, '"0"'), (200, '"1"'), (200, '"2"')]
 
 
+def test_without_the_quick_parts(service: Callable[..., Service]) -> None:
+    """An environment that has nothing but uvicorn: the standard event loop, h11, json."""
+    made = service(
+        """
+        import sys, threading, time
+        for name in ("uvloop", "httptools"):
+            sys.modules[name] = None
+        sys.modules["scoring_server.answering"].orjson = None
+
+        def init():
+            global thread
+            thread = threading.get_ident()
+
+        def run(data):
+            if data == "slow":
+                time.sleep(0.3)
+            return {"data": data, "same": threading.get_ident() == thread}
+        """
+    ).start()
+    for data in [*map(str, range(40)), "slow", *map(str, range(40))]:
+        assert made.ask(body=data).json == {"data": data, "same": True}
+    assert made.ask(body=b"x" * 200_000).json["data"] == "x" * 200_000
+
+
 def test_batches(service: Callable[..., Service]) -> None:
     made = service(
         """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -52,6 +53,20 @@ def test_an_update_drops_no_request_and_keeps_the_address(service: Service) -> N
     assert [each.state for each in service.state.replicas] == ["ready"] * 3
     versions = [version for version, _ in load.seen]
     assert versions[0] == "old" and versions[-1] == "new"
+
+
+def test_all_replicas_get_work(service: Service) -> None:
+    service.write("import os\ndef run(data): return os.getpid()")
+    service.start()
+    wanted = {each.pid for each in service.state.replicas}
+    seen: set[int] = set()
+    with contextlib.ExitStack() as open_connections:
+
+        def ask() -> bool:
+            seen.add(open_connections.enter_context(Connection(service.port)).ask(body="1").json)
+            return seen == wanted
+
+        wait_until(ask, f"only {seen} of {wanted} answer")
 
 
 def test_a_broken_update_changes_nothing(service: Service) -> None:

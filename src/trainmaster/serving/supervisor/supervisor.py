@@ -399,8 +399,9 @@ class Supervisor:
         return Replica(replica.pid, replica.generation, replica.state, restarts)
 
     def _say(self, text: str) -> None:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime())
-        sys.stderr.write(f"{moment}.000Z supervisor | {text}\n")
+        now = time.time()
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
+        sys.stderr.write(f"{moment}.{int(now % 1 * 1000):03d}Z supervisor | {text}\n")
         sys.stderr.flush()
 
     def _trim_log(self) -> None:
