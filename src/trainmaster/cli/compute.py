@@ -6,7 +6,7 @@ import argparse
 import warnings
 from typing import Any
 
-from trainmaster.cli import compute_ssh, exits
+from trainmaster.cli import compute_slurm, compute_ssh, exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
@@ -64,19 +64,23 @@ def target_as_json(target: ComputeTarget) -> dict[str, Any]:
 
 
 def create_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="or 'ssh NAME HOST...' for hosts over SSH")
+    parser.add_argument("name", metavar="NAME", help="or 'ssh NAME HOST...', or 'slurm [NAME]'")
     parser.add_argument("more", metavar="...", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--nodes", metavar="N", type=int, default=1, help="default: 1")
+    parser.add_argument("--nodes", metavar="N", type=int, help="default: 1; of Slurm: the most that one run may have")
     parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
     parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
     parser.add_argument("--vm-size", metavar="SIZE", help="a machine kind of the table of sizes instead")
     compute_ssh.create_arguments(parser)
+    compute_slurm.create_arguments(parser)
 
 
 def create(options: Options) -> int:
-    """Make a target of nodes of this machine or, with `ssh NAME HOST...`, of hosts over SSH; an existing one gets
-    another size. JSON: the target.
+    """Make a target of nodes of this machine, with `ssh NAME HOST...` of hosts over SSH, or with `slurm [NAME]` of a
+    Slurm cluster, of which sinfo is asked; an existing one gets another size. JSON: the target.
     """
+    if options.name == "slurm":
+        return compute_slurm.create(options.more, options)
+    compute_slurm.refuse(options)
     if options.name == "ssh" and options.more:
         return compute_ssh.create(options.more[0], options.more[1:], options)
     if options.more:
@@ -103,11 +107,12 @@ def create(options: Options) -> int:
 
 
 def _configuration(options: Options) -> ComputeTargetProvisioningConfiguration:
+    nodes = 1 if options.nodes is None else options.nodes
     if options.vm_size is None:
-        return LocalCompute.configuration(nodes=options.nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus)
+        return LocalCompute.configuration(nodes=nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus)
     if options.cpus is not None or options.gpus is not None:
         raise UserErrorException("--vm-size says how many CPUs and GPUs there are", hint="Leave --cpus and --gpus out.")
-    return AmlCompute.provisioning_configuration(vm_size=options.vm_size, max_nodes=options.nodes)
+    return AmlCompute.provisioning_configuration(vm_size=options.vm_size, max_nodes=nodes)
 
 
 def sizes_arguments(parser: Parser) -> None:

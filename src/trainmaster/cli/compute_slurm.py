@@ -1,0 +1,170 @@
+"""`trainmaster compute create slurm [NAME]`: asks sinfo what there is, and takes what fits."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmaster.cli import exits
+from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.screen import note, say, say_json
+from trainmaster.cli.text import counted
+from trainmaster.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
+from trainmaster.errors import ComputeTargetException, UserErrorException
+
+_FORMAT = "%P|%a|%D|%c|%G|%l"
+_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Partition:
+    """What sinfo says of a partition: the least that all of its nodes have."""
+
+    name: str
+    is_default: bool
+    nodes: int
+    cpus: int
+    gpus: int
+    time_limit: str
+
+
+def create_arguments(parser: Parser) -> None:
+    """The options of a target of Slurm."""
+    parser.add_argument("--partition", metavar="NAME", help="slurm: the partition; default: the cluster's own default")
+    parser.add_argument("--account", metavar="NAME", help="slurm: the account")
+    parser.add_argument("--qos", metavar="NAME", help="slurm: the quality of service")
+    parser.add_argument("--constraint", metavar="TEXT", help="slurm: which nodes")
+    parser.add_argument("--time-limit", metavar="TIME", help="slurm: of every run: minutes, or as 1-12:00:00")
+    parser.add_argument(
+        "--sbatch",
+        metavar="OPTION",
+        action="append",
+        default=[],
+        help="slurm: another option for sbatch, as --sbatch=--mem=8G",
+    )
+
+
+def refuse(options: Options) -> None:
+    """They mean nothing to another engine."""
+    for name in ("partition", "account", "qos", "constraint", "time_limit", "sbatch"):
+        if getattr(options, name):
+            raise UserErrorException(
+                f"--{name.replace('_', '-')} is for Slurm", hint="Use 'trainmaster compute create slurm NAME'."
+            )
+
+
+def create(words: Sequence[str], options: Options) -> int:
+    """Make a target of a Slurm cluster. JSON: the target."""
+    from trainmaster.cli.compute import target_as_json
+
+    if len(words) > 1:
+        raise UserErrorException(f"'{words[1]}' is one word too many", hint="trainmaster compute create slurm [NAME]")
+    name = words[0] if words else "slurm"
+    target = ComputeTarget.create(open_workspace(options.workspace), name, configuration(options))
+    facts = target_as_json(target)
+    if options.json:
+        say_json(facts)
+        return exits.OK
+    cpus = counted(facts["cpus_per_node"], "CPU") if facts["cpus_per_node"] else "all CPUs"
+    share = f"{cpus} and {counted(facts['gpus_per_node'], 'GPU')}"
+    say(f"Target '{name}': up to {counted(target.nodes, 'node')} for a run, with {share} each.")
+    return exits.OK
+
+
+def configuration(options: Options) -> SlurmConfiguration:
+    """What was asked for; the rest as sinfo has it."""
+    chosen = choose(ask_partitions(), options.partition)
+    return SlurmCompute.configuration(
+        partition=chosen.name,
+        account=options.account,
+        qos=options.qos,
+        max_nodes=chosen.nodes if options.nodes is None else options.nodes,
+        gpus_per_node=chosen.gpus if options.gpus is None else options.gpus,
+        cpus_per_node=options.cpus,
+        time_limit=options.time_limit,
+        constraint=options.constraint,
+        extra_sbatch=options.sbatch,
+        shared_folder=options.shared_folder or None,
+    )
+
+
+def choose(partitions: list[Partition], wanted: str | None) -> Partition:
+    """The partition of this name; without one the default, or the only one."""
+    named = [each for each in partitions if each.name == wanted] if wanted else []
+    defaults = [each for each in partitions if each.is_default] or (partitions if len(partitions) == 1 else [])
+    if wanted and not named:
+        raise UserErrorException(f"Slurm has no partition '{wanted}'", hint=f"There are:\n{described(partitions)}")
+    if not wanted and not defaults:
+        raise UserErrorException(
+            "Slurm has no default partition", hint=f"Choose one with --partition:\n{described(partitions)}"
+        )
+    chosen = (named or defaults)[0]
+    note(f"sinfo has:\n{described(partitions)}")
+    note(f"Taken: {chosen.name}. Others with --partition; less of it with --nodes, --cpus, --gpus.")
+    return chosen
+
+
+def described(partitions: Iterable[Partition]) -> str:
+    """One line for each."""
+    return "\n".join(
+        f"  {each.name}{' (default)' if each.is_default else ''}: {counted(each.nodes, 'node')} with "
+        f"{counted(each.cpus, 'CPU')} and {counted(each.gpus, 'GPU')}, time limit {each.time_limit}"
+        for each in partitions
+    )
+
+
+def ask_partitions() -> list[Partition]:
+    """All partitions that are up."""
+    program = shutil.which("sinfo")
+    if program is None:
+        raise ComputeTargetException(
+            "there is no sinfo on the PATH of this machine",
+            hint="Use Trainmaster on a machine from which jobs are submitted (a login node).",
+        )
+    try:
+        done = subprocess.run(
+            [program, "--noheader", f"--format={_FORMAT}"], capture_output=True, text=True, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise ComputeTargetException("Slurm does not answer", cause=f"sinfo took more than {_SECONDS} s") from None
+    if done.returncode != 0:
+        raise ComputeTargetException("Slurm cannot be asked for its partitions", cause=done.stderr.strip())
+    return parse(done.stdout)
+
+
+def parse(text: str) -> list[Partition]:
+    """The lines of sinfo; a partition of several kinds of nodes has one for each kind.
+
+    >>> parse("main*|up|3|8|gpu:a100:4(S:0-1)|infinite\\nmain*|up|1|4+|gpu:2|infinite\\nold|down|9|1|(null)|1:00:00")
+    [Partition(name='main', is_default=True, nodes=4, cpus=4, gpus=2, time_limit='infinite')]
+    """
+    found: dict[str, Partition] = {}
+    for line in text.splitlines():
+        words = [word.strip() for word in line.split("|")]
+        if len(words) != 6 or words[1] != "up":
+            continue
+        name, _, nodes, cpus, gres, limit = words
+        plain = name.rstrip("*")
+        new = Partition(plain, name.endswith("*"), int(nodes), int(cpus.rstrip("+")), _gpus(gres), limit)
+        known = found.get(plain, new)
+        total = new.nodes + (known.nodes if plain in found else 0)
+        found[plain] = Partition(
+            plain, new.is_default, total, min(known.cpus, new.cpus), min(known.gpus, new.gpus), limit
+        )
+    return list(found.values())
+
+
+def _gpus(gres: str) -> int:
+    """
+    >>> _gpus("gpu:a100:4(S:0-1),shard:8"), _gpus("(null)"), _gpus("gpu:2")
+    (4, 0, 2)
+    """
+    total = 0
+    for part in gres.split(","):
+        kind, *rest = part.partition("(")[0].split(":")
+        if kind == "gpu":
+            total += int(rest[-1]) if rest and rest[-1].isdigit() else 1
+    return total
