@@ -193,7 +193,10 @@ class Host:
         self._holder = start_holder([*words, "bash", "-c", text], self.folder / "init.log")
         pid = self._holder.pid
         until(lambda: _namespace(pid, "net") != _namespace(os.getpid(), "net"), f"{self.name}'s network")
-        _in(self.switch, ["ip", "link", "add", self.port, "type", "veth", "peer", "name", "eth0", "netns", str(pid)])
+        # The same card after every boot: others remember it for half a minute.
+        card = "02:00:" + ":".join(f"{int(part):02x}" for part in self.address.split("."))
+        end = ["name", "eth0", "address", card, "netns", str(pid)]
+        _in(self.switch, ["ip", "link", "add", self.port, "type", "veth", "peer", *end])
         _in(self.switch, ["ip", "link", "set", self.port, "master", "br0", "up"])
         _in(pid, ["ip", "addr", "add", f"{self.address}/24", "dev", "eth0"])
         _in(pid, ["ip", "link", "set", "eth0", "up"])

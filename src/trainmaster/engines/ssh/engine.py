@@ -360,7 +360,7 @@ class SshEngine:
         """What mpirun wants started on another host goes there."""
         links = self._links_of(nodes)
         request = read_json(nodes.folder.path / name) or {}
-        number = mpi.asked(name, request, [link.facts.address if link.facts else "" for link in links])
+        number = mpi.asked(name, request, [link.address for link in links])
         if number is not None:
             place = f"{within(nodes, number)}/{mpi.REQUEST}"
             await links[number].put(place, json.dumps(request).encode())

@@ -93,7 +93,8 @@ class Link:
     def note(self, kit: str) -> None:
         """Writes down where the agent will be: from here on it has to be asked for there."""
         assert self.facts is not None
-        data = {"version": 1, "host": self.host.shown, "root": self.facts.root, "kit": kit}
+        place = {"host": self.host.shown, "address": self.facts.address, "root": self.facts.root}
+        data = {"version": 1, **place, "kit": kit}
         self._node.mkdir(parents=True, exist_ok=True)
         write_json(self._node / NOTE, data)
 
@@ -244,6 +245,11 @@ class Link:
         session, self._session = self._session, None
         if session is not None:
             await session.close()
+
+    @property
+    def address(self) -> str:
+        """Under which it was reached when the agent was started."""
+        return str((read_json(self._node / NOTE) or {}).get("address", ""))
 
     @property
     def kit(self) -> str:
