@@ -14,6 +14,7 @@ from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
 from trainmaster import Estimator, Experiment, Workspace
+from trainmaster.cli.entry import run as command
 from trainmaster.compute import ComputeTarget, SlurmCompute
 from trainmaster.errors import ComputeTargetException
 from trainmaster.estimators import Gloo, Mpi, ParameterServer
@@ -341,7 +342,7 @@ class TestKills:
         slurm.run("scontrol", "update", f"NodeName={lost}", "State=DOWN", "Reason=dead")
         details = ended(run)
         slurm.start_node(lost)
-        slurm.run("scontrol", "update", f"NodeName={lost}", "State=RESUME")
+        slurm.run("scontrol", "update", f"NodeName={lost}", "State=RESUME", check=False)
         assert details["status"] == "Failed"
         assert "Slurm lost a node" in str(details["error"])
         # The agent there went on, and has seen that its run is given up.
@@ -367,6 +368,17 @@ class TestTarget:
         target = ComputeTarget(shared_workspace, "cluster")
         assert isinstance(target, SlurmCompute)
         assert target.serialize()["options"]["partition"] == "main"
+
+
+def test_compute_create_asks_sinfo(shared_workspace, slurm, capfd):
+    place = ["--workspace", str(shared_workspace.path)]
+    assert command(["compute", "create", "slurm", "asked", *place]) == 0
+    said = capfd.readouterr()
+    assert "main (default): 3 nodes with 4 CPUs and 2 GPUs" in said.err
+    assert "up to 3 nodes for a run, with all CPUs and 2 GPUs each" in said.out
+    assert ComputeTarget(shared_workspace, "asked").serialize()["options"]["partition"] == "main"
+    assert command(["compute", "create", "slurm", "asked", "--partition", "nowhere", *place]) != 0
+    assert "Slurm has no partition 'nowhere'" in capfd.readouterr().err
 
 
 def test_killed_by_the_time_limit(minute):
