@@ -41,6 +41,8 @@ class Tensor:
         self.name = name
         self.dtype = numpy.dtype(kind)
         self.shape = None if shape is None else tuple(shape)
+        self._is_float = self.dtype.kind == "f"
+        self._fixed = [(place, size) for place, size in enumerate(self.shape or ()) if isinstance(size, int)]
 
     def read(self, value: Any) -> Any:
         """The array that `value`, out of JSON, is."""
@@ -54,9 +56,16 @@ class Tensor:
             array = numpy.asarray(value)
         except (ValueError, OverflowError):
             raise Wrong("{}: its rows have different lengths.".format(self.name)) from None
-        wanted, found = self.dtype.kind, array.dtype.kind
+        found = array.dtype.kind
         if array.size == 0:
             raise Wrong("{}: it is empty.".format(self.name))
+        if self._is_float and found in "fi":
+            # The usual case.
+            return array.astype(self.dtype)
+        return self._rare(array, found)
+
+    def _rare(self, array: Any, found: str) -> Any:
+        wanted = self.dtype.kind
         if wanted in "OU":
             if found != "U":
                 raise Wrong("{}: it must hold texts.".format(self.name))
@@ -71,8 +80,7 @@ class Tensor:
     def _converted(self, array: Any) -> Any:
         wanted, found = self.dtype.kind, array.dtype.kind
         if wanted == "f":
-            with numpy.errstate(over="ignore"):
-                return array.astype(self.dtype)
+            return array.astype(self.dtype)
         if wanted == "b":
             if found != "b":
                 raise Wrong("{}: it must hold true and false.".format(self.name))
@@ -87,10 +95,7 @@ class Tensor:
     def _check_shape(self, shape: Tuple[int, ...]) -> None:
         wanted = self.shape
         assert wanted is not None
-        fits = len(shape) == len(wanted) and all(
-            not isinstance(size, int) or size == given for size, given in zip(wanted, shape)
-        )
-        if not fits:
+        if len(shape) != len(wanted) or any(shape[place] != size for place, size in self._fixed):
             raise Wrong(
                 "{}: it must be an array of {}, and is one of {}.".format(self.name, _sizes(wanted), _sizes(shape))
             )
@@ -118,8 +123,11 @@ class Model:
     def __init__(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], compute: Compute) -> None:
         self.inputs = list(inputs)
         self.outputs = list(outputs)
+        self._names = [each.name for each in inputs]
         self._by_name = {each.name: each for each in inputs}
         self._compute = compute
+        sizes = [size for each in inputs for size in each.shape or () if isinstance(size, str)]
+        self._has_common_sizes = len(set(sizes)) < len(sizes)
 
     @property
     def batched(self) -> bool:
@@ -131,9 +139,10 @@ class Model:
 
     def read(self, text: Union[str, bytes]) -> Arrays:
         """The arrays of a request."""
-        given = arrays_of(parsed(text), [each.name for each in self.inputs])
+        given = arrays_of(parsed(text), self._names)
         arrays = {name: self._by_name[name].read(value) for name, value in given.items()}
-        self._check_common(arrays)
+        if self._has_common_sizes:
+            self._check_common(arrays)
         return arrays
 
     def _check_common(self, arrays: Arrays) -> None:
@@ -223,6 +232,9 @@ def arrays_of(body: Any, names: Sequence[str]) -> Dict[str, Any]:
         body = {"data": body}
     if not isinstance(body, dict):
         raise Wrong(how_to_ask(names))
+    if len(body) == 1 and len(names) == 1 and isinstance(body.get("data"), list):
+        # The usual case.
+        return {names[0]: body["data"]}
     if set(body) and set(body) == set(names) and not set(body) & set(_PLACES):
         body = {"inputs": body}
     places = [place for place in _PLACES if place in body]
