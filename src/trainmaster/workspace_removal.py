@@ -14,7 +14,7 @@ from trainmaster.errors import WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.workspace_files import read_identity
 
-_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images")
+_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
 # The user's own.
 _DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")

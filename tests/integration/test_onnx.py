@@ -141,6 +141,10 @@ def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed):
     described = fetched(service.port, "/swagger.json")["components"]["schemas"]
     assert described["ServiceOutput"]["required"] == ["hidden", "logits"]
     assert described["ServiceInput"]["oneOf"][0]["properties"]["data"]["items"]["maxItems"] == 4
+    files = Path(Model.package(frameworks, [model]).location)
+    assert "onnxruntime==" in (files / "requirements.lock").read_text()
+    assert {path.name for path in (files / "code").iterdir()} >= {"score.py", "no_code.json", "azureml-models"}
+    assert (files / "code/azureml-models/net/1/net.onnx").is_file()
 
 
 def test_an_estimator_needs_no_code(frameworks, sklearn_run, deployed):
