@@ -112,27 +112,15 @@ class Application:
                 number = value.decode("ascii")
         number = number or f"{self._prefix}{next(self._count):06x}"
         received = 0
-        scored = scope["path"] == "/score"
-        try:
-            refused = self._refused(scope, authorization, origin, number)
-            if refused is not None:
-                answer = refused
-            elif scored:
-                body = await self._body(receive, length)
-                received = len(body)
-                answer = await self._score(
-                    Request(number, scope["method"], scope["query_string"], scope["headers"], body)
-                )
-            else:
-                answer = self._pages[scope["path"]](scope)
-        except _Gone:
-            self._note(scope, number, 499, began, received, 0)
-            return
-        except _TimeOver:
-            answer = refusal(408, "The body of the request did not arrive in time.", number, (CLOSE,))
-        except _TooLarge:
-            text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
-            answer = refusal(413, text, number, (CLOSE,))
+        answer = self._refused(scope, authorization, origin, number)
+        if answer is None and scope["path"] == "/score":
+            try:
+                answer, received = await self._score(scope, receive, length, number)
+            except _Gone:
+                self._note(scope, number, 499, began, received, 0)
+                return
+        elif answer is None:
+            answer = self._pages[scope["path"]](scope)
         await send(
             {"type": "http.response.start", "status": answer.status, "headers": self._headers(answer, number, origin)}
         )
@@ -159,6 +147,25 @@ class Application:
             text = "A key of the service is needed, as the header Authorization: Bearer KEY."
             return refusal(401, text, number, ((b"www-authenticate", b"Bearer"),))
         return None
+
+    async def _score(self, scope: Scope, receive: Receive, length: Optional[bytes], number: str) -> Tuple[Answer, int]:
+        """The answer to a request that may be answered, and how many bytes it had. Raises _Gone."""
+        mine = self._mine
+        if mine[places.IN_FLIGHT] >= self.settings.in_flight:
+            text = "Too many requests at once. Try again soon."
+            return refusal(503, text, number, ((b"retry-after", b"1"),)), 0
+        mine[places.IN_FLIGHT] += 1.0
+        try:
+            body = await self._body(receive, length)
+            request = Request(number, scope["method"], scope["query_string"], scope["headers"], body)
+            return await self._run(request), len(body)
+        except _TimeOver:
+            return refusal(408, "The body of the request did not arrive in time.", number, (CLOSE,)), 0
+        except _TooLarge:
+            text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
+            return refusal(413, text, number, (CLOSE,)), 0
+        finally:
+            mine[places.IN_FLIGHT] -= 1.0
 
     async def _body(self, receive: Receive, length: Optional[bytes]) -> bytes:
         """The body, whole. Raises _TooLarge, _TimeOver or _Gone."""
@@ -187,11 +194,7 @@ class Application:
         finally:
             del self._reading[task]
 
-    async def _score(self, request: Request) -> Answer:
-        mine = self._mine
-        if mine[places.IN_FLIGHT] >= self.settings.in_flight:
-            return refusal(503, "Too many requests at once. Try again soon.", request.id, ((b"retry-after", b"1"),))
-        mine[places.IN_FLIGHT] += 1.0
+    async def _run(self, request: Request) -> Answer:
         try:
             if self._batches is not None:
                 return await self._in_time(self._batches.add(request))
@@ -205,8 +208,6 @@ class Application:
         except _TimeOver:
             text = "The scoring script did not answer within {:g} seconds.".format(self.settings.seconds)
             return refusal(504, text, request.id)
-        finally:
-            mine[places.IN_FLIGHT] -= 1.0
 
     async def _in_time(self, future: "asyncio.Future[Answer]") -> Answer:
         self._pending[future] = monotonic() + self.settings.seconds

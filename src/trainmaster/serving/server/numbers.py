@@ -28,10 +28,11 @@ _LABELS = (("/score", SCORED), ("other", OTHERS))
 
 
 def make(path: str) -> None:
-    """An empty file for the counters, if there is none yet."""
+    """An empty file for the counters, if there is none yet. Raises OSError."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        os.ftruncate(handle, SLOTS * SIZE * 8)
+        # Its place on disk is taken now: were it full later, writing to the memory would end the process.
+        os.posix_fallocate(handle, 0, SLOTS * SIZE * 8)
     finally:
         os.close(handle)
 

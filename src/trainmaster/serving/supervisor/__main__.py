@@ -8,10 +8,11 @@ import os
 import sys
 from pathlib import Path
 
-from trainmaster.errors import AzureMLException
+from trainmaster.errors import AzureMLException, WebserviceException
 from trainmaster.node import jsonfile, process
 from trainmaster.serving.control import TAKEN
 from trainmaster.serving.plan import ServiceFiles, read_plan
+from trainmaster.serving.server import numbers
 from trainmaster.serving.supervisor.address import listen
 from trainmaster.serving.supervisor.signals import Signals
 from trainmaster.serving.supervisor.supervisor import Supervisor
@@ -27,9 +28,16 @@ def main(folder: Path) -> int:
         return TAKEN
     try:
         plan = read_plan(folder)
+        numbers.make(str(files.numbers))
         listening = listen(files.address, plan.host, plan.port)
     except AzureMLException as error:
         print(json.dumps(error.to_wire()))
+        return 1
+    except OSError as error:
+        told = WebserviceException(
+            "the folder of the service cannot be used", cause=f"{error.filename}: {error.strerror}"
+        )
+        print(json.dumps(told.to_wire()))
         return 1
     reading, writing = os.pipe()
     if os.fork():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -71,7 +73,6 @@ class Supervisor:
         self._signals = signals
         self._selector = selectors.DefaultSelector()
         self._selector.register(signals.reading, selectors.EVENT_READ)
-        numbers.make(str(self._files.numbers))
         self._numbers = numbers.Numbers(str(self._files.numbers))
         self._current: Generation | None = None
         self._coming: Generation | None = None
@@ -128,13 +129,17 @@ class Supervisor:
         """Everything that ended."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 return
-            if pid == 0:
+            if ended is None:
                 return
+            # What its script has started goes with it; until it is waited for, the group is its own.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(ended.si_pid, signal.SIGKILL)
+            _, status = os.waitpid(ended.si_pid, 0)
             for replica in self._all():
-                if replica.pid == pid:
+                if replica.pid == ended.si_pid:
                     self._gone(replica, os.waitstatus_to_exitcode(status))
 
     def _gone(self, replica: ReplicaProcess, code: int) -> None:
@@ -364,9 +369,15 @@ class Supervisor:
 
     def _write_state(self) -> None:
         state = self._state()
-        if self._written is None or replace(state, changed_at=self._written.changed_at) != self._written:
-            self._written = state
+        if self._written is not None and replace(state, changed_at=self._written.changed_at) == self._written:
+            return
+        try:
             jsonfile.write(str(self._files.state), to_plain(state))
+        except OSError as error:
+            # A full disk must not end the service; it is tried again with the next look.
+            self._say(f"the state cannot be written: {error}")
+            return
+        self._written = state
 
     def _state(self) -> State:
         current = self._current
@@ -401,8 +412,9 @@ class Supervisor:
     def _say(self, text: str) -> None:
         now = time.time()
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now))
-        sys.stderr.write(f"{moment}.{int(now % 1 * 1000):03d}Z supervisor | {text}\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{moment}.{int(now % 1 * 1000):03d}Z supervisor | {text}\n")
+            sys.stderr.flush()
 
     def _trim_log(self) -> None:
         """Replicas append to the file, so it can be emptied below them; the part before is kept once."""
