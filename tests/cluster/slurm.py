@@ -186,6 +186,10 @@ class MiniSlurm:
         """kill -9 of a slurmd. What it had started goes on, as on a machine of which only slurmd crashed."""
         self._kill(name)
 
+    def living(self) -> set[str]:
+        """The daemons that run."""
+        return set(self._daemons)
+
     def _start(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
         for name in ("state", "log", "munge"):

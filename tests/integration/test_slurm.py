@@ -344,7 +344,7 @@ class TestKills:
         slurm.start_node(lost)
         slurm.run("scontrol", "update", f"NodeName={lost}", "State=RESUME", check=False)
         assert details["status"] == "Failed"
-        assert "Slurm lost a node" in str(details["error"])
+        assert "Slurm lost node 1 of the run" in str(details["error"])
         # The agent there went on, and has seen that its run is given up.
         until((_folder(run).path / "nodes/1/result.json").exists, SLOW, "the end of the agent nobody reached")
         until(lambda: lost in slurm.idle(), SLOW, "the node's return")

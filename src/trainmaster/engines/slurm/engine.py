@@ -131,10 +131,11 @@ class SlurmEngine:
             return None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._until_over(job), _EXPLAIN_SECONDS)
-        if job.state == "COMPLETED" and not job.is_silent:
+        silent = job.silent
+        if job.state == "COMPLETED" and not silent:
             return None
         told = job.printed() if job.state in ("FAILED", "COMPLETED") else ""
-        return states.ending(job.id, job.state, job.node_list, told)
+        return states.ending(job.id, job.state, job.node_list, told, silent)
 
     async def facts(self, nodes: Nodes) -> Mapping[str, str]:
         job = self._jobs.pop((nodes.run_id, nodes.folder.attempt), None) or Job(nodes)
@@ -311,7 +312,7 @@ class SlurmEngine:
         while not job.settled:
             job.refresh()
             self._look_at(job)
-            if time.monotonic() >= deadline or job.state != "COMPLETED":
+            if time.monotonic() >= deadline:
                 break
             await asyncio.sleep(0.1)
         self._finish(job, job.state)

@@ -114,9 +114,11 @@ class Job:
         return any(result is None or result.get("reason") == "cancelled" or _failed(result) for result in results)
 
     @property
-    def is_silent(self) -> bool:
-        """Whether an agent left no result."""
-        return any(self.result(number) is None for number in range(self.nodes.count))
+    def silent(self) -> dict[int, str]:
+        """The nodes whose agents left no result, with the names of their machines."""
+        names = (read_json(self.folder / GANG) or {}).get("names", [])
+        numbers = [number for number in range(self.nodes.count) if self.result(number) is None]
+        return {number: names[number] if number < len(names) else "?" for number in numbers}
 
     def printed(self) -> str:
         """The last lines of what the job itself printed: not the script, but what should have led to it."""

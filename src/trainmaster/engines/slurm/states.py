@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.engines.engine import Ending
@@ -89,11 +89,15 @@ def _number(job: Listed) -> int:
     return int(first) if first.isdigit() else 0
 
 
-def ending(job_id: str, state: str, nodes: str, told: str = "") -> Ending | None:
+def ending(
+    job_id: str, state: str, nodes: str, told: str = "", silent: Mapping[int, str] | None = None
+) -> Ending | None:
     """How the job of a run ended, where that is more than its agents can know; `told` is what it printed itself.
 
-    >>> ending("17", "NODE_FAIL", "node[1-2]").error.message
-    'Slurm lost a node of job 17 (node[1-2]): NODE_FAIL'
+    `silent` are the nodes of the run that left no result, with their names.
+
+    >>> ending("17", "NODE_FAIL", "node[1-2]", silent={1: "node2"}).error.message
+    'Slurm lost node 1 of the run (node2): NODE_FAIL, job 17'
     """
     if state == "PREEMPTED":
         return Ending(
@@ -105,6 +109,11 @@ def ending(job_id: str, state: str, nodes: str, told: str = "") -> Ending | None
     if state in ("TIMEOUT", "DEADLINE"):
         message = f"the run was cancelled: Slurm's time limit for job {job_id} had passed ({state})"
         return Ending(Status.CANCELED, RunError("SlurmTimeLimit", message))
+    if state in ("NODE_FAIL", "BOOT_FAIL"):
+        lost = silent or {}
+        which = f"node {min(lost)} of the run ({lost[min(lost)]})" if lost else f"a node of {nodes}"
+        message = f"Slurm lost {which}: {state}, job {job_id}"
+        return Ending(Status.FAILED, RunError("NodeFailed", message, {"node": min(lost)} if lost else {}))
     failed = _FAILURES.get(state)
     if failed is not None:
         code, sentence = failed
@@ -114,8 +123,6 @@ def ending(job_id: str, state: str, nodes: str, told: str = "") -> Ending | None
 
 
 _FAILURES = {
-    "NODE_FAIL": ("NodeFailed", "Slurm lost a node of job {job} ({nodes}): NODE_FAIL"),
-    "BOOT_FAIL": ("NodeFailed", "a node of job {job} did not start: BOOT_FAIL"),
     "OUT_OF_MEMORY": ("OutOfMemory", "job {job} used more memory than Slurm gave it on {nodes}: OUT_OF_MEMORY"),
     "FAILED": ("StartError", "job {job} failed on {nodes} before an agent of Trainmaster could say how"),
     "REVOKED": ("StartError", "job {job} was taken over by another cluster: REVOKED"),
