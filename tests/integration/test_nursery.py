@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from tests.conftest import ended, until
 
-from trainmaster import Workspace
+from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.engines.plans import read_json
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node import process
+from trainmaster.node.tree import processes_of
 from trainmaster.run import Run
 
 pytestmark = pytest.mark.timeout(300)
@@ -97,3 +98,70 @@ def test_it_ends_with_the_dispatcher_and_agents_do_not(
     assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
     gate.touch()
     assert ended(waiting)["status"] == "Completed"
+
+
+HEAVY = "import os\nPID = os.getpid()\n"
+USER = """
+import os, subprocess, sys, time
+import heavy
+from azureml.core import Run
+run = Run.get_context()
+run.log("warm", int(heavy.PID != os.getpid()))
+print("arguments", sys.argv[1:], __name__, os.path.basename(__file__))
+what = sys.argv[1]
+if what == "fail":
+    raise ValueError("this went wrong")
+if what == "exit":
+    sys.exit(7)
+if what == "wait":
+    subprocess.Popen(["sleep", "600"])
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def warm(workspace: Workspace, project: Callable[..., Path], tmp_path: Path) -> Callable[[str], Run]:
+    """Submits a script that asks for a warm Python, once there is one."""
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "heavy.py").write_text(HEAVY)
+    source = project(train=USER)
+    variables = {"TRAINMASTER_WARM_IMPORTS": "heavy", "PYTHONPATH": str(tmp_path / "modules")}
+
+    def send(what: str) -> Run:
+        estimator = Estimator(
+            str(source),
+            entry_script="train.py",
+            script_params={what: "1"},
+            compute_target="local",
+            user_managed=True,
+            environment_variables=variables,
+        )
+        return Experiment(workspace, "warm").submit(estimator)
+
+    def is_warm() -> bool:
+        run = send("end")
+        assert ended(run)["status"] == "Completed"
+        return run.get_metrics()["warm"] == 1
+
+    until(is_warm, 120, "a warm Python")
+    return send
+
+
+def test_a_warm_script_is_a_script(workspace: Workspace, warm: Callable[[str], Run]) -> None:
+    folder = WorkspaceFolder(workspace.path)
+    well, failed, left = warm("end"), warm("fail"), warm("exit")
+    assert ended(well)["status"] == "Completed"
+    text = (folder.run(well.id).logs / "70_driver_log.txt").read_text()
+    assert text == "arguments ['end', '1'] __main__ train.py\n"
+    error = ended(failed)["error"]
+    assert error["exit_code"] == 1 and "ValueError: this went wrong" in error["tail"]
+    assert ended(left)["error"]["exit_code"] == 7
+    assert [run.get_metrics()["warm"] for run in (well, failed, left)] == [1, 1, 1]
+
+
+def test_a_warm_script_and_its_children_end_with_a_cancel(warm: Callable[[str], Run]) -> None:
+    run = warm("wait")
+    until(lambda: run.get_metrics().get("warm") == 1 and len(processes_of(run.id)) == 1, 60, "its child")
+    run.cancel()
+    assert ended(run)["status"] == "Canceled"
+    assert processes_of(run.id) == []

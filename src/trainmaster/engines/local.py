@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place
-from trainmaster.engines.nursery import Nursery
+from trainmaster.engines.nursery import Nursery, WarmNursery, warm_modules
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
 from trainmaster.machine import cpus, node_gpus
@@ -31,6 +31,7 @@ class LocalEngine:
     def __init__(self) -> None:
         self._spawned: dict[Path, int] = {}
         self._nursery: Nursery | None = None
+        self._warm: dict[tuple[str, str, tuple[str, ...]], WarmNursery] = {}
         self._last_start = -_CLOSE_SECONDS
 
     def place(self, nodes: Nodes) -> Place:
@@ -46,7 +47,22 @@ class LocalEngine:
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
-            self._spawned[folder] = await self._agent_by_fork(folder, kit) or _spawn_agent(folder, kit)
+            warm = await self._warm_agent(folder, plan, kit)
+            self._spawned[folder] = warm or await self._agent_by_fork(folder, kit) or _spawn_agent(folder, kit)
+
+    async def _warm_agent(self, folder: Path, plan: Mapping[str, Any], kit: str) -> int | None:
+        """For a script that asks for a Python with imports; until there is one, it is started like all others."""
+        processes = plan["processes"]
+        modules = warm_modules(processes[0]) if len(processes) == 1 else ()
+        if not modules:
+            return None
+        key = (kit, processes[0]["argv"][0], modules)
+        nursery = self._warm.get(key)
+        if nursery is not None and nursery.lives:
+            return await nursery.start(folder) if nursery.is_ready else None
+        with contextlib.suppress(OSError):
+            self._warm[key] = WarmNursery(kit, processes[0])
+        return None
 
     async def _agent_by_fork(self, folder: Path, kit: str) -> int | None:
         """For agents that come one soon after the other; the first ones of them are started directly."""
@@ -54,7 +70,6 @@ class LocalEngine:
         if self._nursery is not None and self._nursery.kit == kit and self._nursery.lives:
             return await self._nursery.start(folder)
         if self._last_start - before < _CLOSE_SECONDS:
-            await self.close()
             with contextlib.suppress(OSError):
                 self._nursery = Nursery(kit)
         return None
@@ -102,8 +117,9 @@ class LocalEngine:
 
     async def close(self) -> None:
         """Agents need nobody."""
-        if self._nursery is not None:
-            self._nursery.close()
+        for nursery in (self._nursery, *self._warm.values()):
+            if nursery is not None:
+                nursery.close()
 
 
 def _lives(claim: dict[str, Any]) -> bool:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+from trainmaster.node.warm import VARIABLE
 
 # So long after the last agent it is let go.
 _IDLE_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0
+_OF_RUNS = ("TRAINMASTER_", "AZUREML_")
 
 
 class Nursery:
@@ -19,13 +25,17 @@ class Nursery:
     def __init__(self, kit: str) -> None:
         self.kit = kit
         self._lock = asyncio.Lock()
+        self._idle: asyncio.TimerHandle | None = None
+        self.pid = self._spawn([sys.executable, "-I", "-S"], (), os.environ)
+
+    def _spawn(self, python: Sequence[str], modules: Sequence[str], variables: Mapping[str, str]) -> int:
         self._line, theirs = socket.socketpair()
         self._line.setblocking(False)
         try:
-            self.pid = os.posix_spawn(
-                sys.executable,
-                [sys.executable, "-I", "-S", f"{kit}/trainmaster/node/__main__.py", "--nursery"],
-                os.environ,
+            return os.posix_spawn(
+                python[0],
+                [*python, f"{self.kit}/trainmaster/node/__main__.py", "--nursery", *modules],
+                variables,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), 1),
@@ -35,7 +45,6 @@ class Nursery:
             )
         finally:
             theirs.close()
-        self._idle: asyncio.TimerHandle | None = None
 
     @property
     def lives(self) -> bool:
@@ -48,16 +57,21 @@ class Nursery:
             if not self.lives:
                 return None
             self._stay()
-            loop = asyncio.get_running_loop()
-            try:
-                await loop.sock_sendall(self._line, os.fsencode(folder / "plan.json") + b"\n")
-                answer = await asyncio.wait_for(loop.sock_recv(self._line, 32), _ANSWER_SECONDS)
-            except (OSError, TimeoutError):
-                answer = b""
-            if not answer.endswith(b"\n"):
-                self.close()
-                return None
-            return int(answer)
+            answer = await self._ask(os.fsencode(folder / "plan.json") + b"\n", _ANSWER_SECONDS)
+            return int(answer) if answer else None
+
+    async def _ask(self, line: bytes, seconds: float | None) -> bytes:
+        """The answer to a line; empty, and the end of it, if there is none in time."""
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(self._line, line)
+            answer = await asyncio.wait_for(loop.sock_recv(self._line, 32), seconds)
+        except (OSError, TimeoutError):
+            answer = b""
+        if not answer.endswith(b"\n"):
+            self.close()
+            return b""
+        return answer
 
     def _stay(self) -> None:
         if self._idle is not None:
@@ -76,3 +90,35 @@ class Nursery:
         from trainmaster.engines.local import pid_ended
 
         await pid_ended(self.pid)
+
+
+class WarmNursery(Nursery):
+    """One of the run's own Python, which has imported modules that the run asks for. Ready when it has."""
+
+    def __init__(self, kit: str, process: Mapping[str, Any]) -> None:
+        self.kit = kit
+        self._lock = asyncio.Lock()
+        self._idle = None
+        self.is_ready = False
+        python = process["argv"][0]
+        # Not the marks of the first run, by which the processes of a run are found.
+        variables = {name: value for name, value in process["env"].items() if not name.startswith(_OF_RUNS)}
+        self.pid = self._spawn([python], warm_modules(process), variables)
+        told = json.dumps({"python": python, "variables": dict(os.environ)}).encode() + b"\n"
+        self._warming = asyncio.get_running_loop().create_task(self._warm_up(told))
+
+    async def _warm_up(self, told: bytes) -> None:
+        self.is_ready = await self._ask(told, None) == b"ready\n"
+        if self.lives:
+            self._stay()
+
+    def close(self) -> None:
+        self._warming.cancel()
+        super().close()
+
+
+def warm_modules(process: Mapping[str, Any]) -> tuple[str, ...]:
+    """What a process of a plan wants to have imported before it starts; nothing for most."""
+    argv, wanted = process["argv"], process["env"].get(VARIABLE, "")
+    is_script = len(argv) > 1 and argv[1].endswith(".py") and argv[0].startswith("/")
+    return tuple(wanted.replace(",", " ").split()) if is_script else ()

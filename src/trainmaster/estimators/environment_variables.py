@@ -12,6 +12,9 @@ _RESERVED = ("AZUREML_", "TRAINMASTER_")
 # Those of our names that are for users to set, and what they may be.
 _OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master"), "TRAINMASTER_GPUS": ("process", "node")}
 
+# Those that may be any text: module names for a warm Python (docs/sweeps.md).
+_FREE = ("TRAINMASTER_WARM_IMPORTS",)
+
 
 def environment_variables(name: str, given: Any) -> dict[str, str]:
     """`given` as variables that a process can have."""
@@ -32,6 +35,6 @@ def environment_variables(name: str, given: Any) -> dict[str, str]:
 
 def warn_reserved(variables: dict[str, str]) -> None:
     """A run sets some of these names itself, and its own values win."""
-    reserved = sorted(name for name in variables if name.startswith(_RESERVED) and name not in _OPTIONS)
+    reserved = sorted(name for name in variables if name.startswith(_RESERVED) and name not in (*_OPTIONS, *_FREE))
     if reserved:
         warn(f"environment_variables: where a run sets {', '.join(reserved)} itself, its own value is used")

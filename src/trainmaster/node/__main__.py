@@ -1,4 +1,4 @@
-"""`python -I -S -E <kit>/trainmaster/node/__main__.py <plan.json>`, or `--nursery` in the place of the plan.
+"""`python -I -S -E <kit>/trainmaster/node/__main__.py <plan.json>`, or `--nursery [modules]` in the place of the plan.
 
 Kept tiny: unlike a module, a script is compiled anew at every start.
 """
@@ -9,10 +9,10 @@ import sys
 if __name__ == "__main__":
     # -I keeps the user's packages and variables out; it also keeps out the kit this file lies in.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    if sys.argv[1:] == ["--nursery"]:
+    if sys.argv[1:2] == ["--nursery"]:
         from trainmaster.node.nursery import main as serve
 
-        sys.exit(serve())
+        sys.exit(serve(sys.argv[2:]))
     from trainmaster.node.agent import main
 
     sys.exit(main(sys.argv[1:]))

@@ -17,8 +17,10 @@ import sys
 from trainmaster.node import agent, cause, folders, layout, notify, process, result, spawn, tail, tree  # noqa: F401
 
 
-def main():
-    """Serves until its input ends."""
+def main(names):
+    """Serves until its input ends. With `names` it imports them first: scripts of this Python are then its forks."""
+    if names:
+        _warm_up(names)
     # Its children are waited for by nobody here; the kernel takes them away.
     _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)
     if hasattr(gc, "freeze"):
@@ -34,6 +36,24 @@ def main():
             if pid == 0:
                 _become_agent(line.decode("utf-8", "surrogateescape"))
             os.write(1, b"%d\n" % pid)
+
+
+def _warm_up(names):
+    """Says "ready" when it is; before that it hears as which command it runs, and the variables of agents."""
+    from trainmaster.node import jsonfile, warm
+
+    text = b""
+    while not text.endswith(b"\n"):
+        part = os.read(0, 65536)
+        if not part:
+            os._exit(0)
+        text += part
+    told = jsonfile.loads(text.decode("utf-8", "surrogateescape"))
+    # The first two are the folders of this program.
+    warm.ready(told["python"], names, sys.path[2:])
+    os.environ.clear()
+    os.environ.update(told["variables"])
+    os.write(1, b"ready\n")
 
 
 def _become_agent(plan):
@@ -57,7 +77,3 @@ def _redirect(log):
         # Those three are inherited by nobody: the script gets its own.
     os.close(null)
     os.close(output)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -53,7 +53,13 @@ def become_subreaper():
 def start(process, environment, cgroup=None):
     """Starts a process of the run, in its cgroup if it has one; it cannot outlive this process. Raises StartError."""
     agent = os.getpid()
-    return _fork(process, environment, lambda: _become_ours(agent), cgroup)
+    return _fork(process, environment, lambda: _become_ours(agent), cgroup, _warm(process))
+
+
+def _warm(process):
+    """The module that runs the script without a new Python, if this one is warm for it."""
+    warm = sys.modules.get("trainmaster.node.warm")
+    return warm if warm is not None and warm.fits(process) else None
 
 
 def start_detached(argv):
@@ -73,8 +79,8 @@ class _Detached(object):
         self.argv = argv
 
 
-def _fork(process, environment, prepare, cgroup=None):
-    # All that can be made ready before the fork is: the child does nothing but system calls.
+def _fork(process, environment, prepare, cgroup=None, warm=None):
+    # All that can be made ready before the fork is: the child does nothing but system calls (a warm one goes on).
     argv = [encode(text) for text in process.argv]
     program = find_program(process, environment)
     variables = {encode(name): encode(value) for name, value in environment.items()}
@@ -83,14 +89,18 @@ def _fork(process, environment, prepare, cgroup=None):
     # Until the child has its own handlers, a signal would run ours there and wake the parent's loop.
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _ALL_SIGNALS)
     try:
-        pid, inside = _fork_into(cgroup)
+        pid, inside = _fork_into(cgroup) if warm is None else (os.fork(), cgroup is None)
         if pid == 0:
             try:
                 prepare()
                 if not inside:
                     _join(cgroup)
                 _reset_signals()
-                _run_program(program, argv, variables, cwd, log, writing)
+                if warm is None:
+                    _run_program(program, argv, variables, cwd, log, writing)
+                elif _enter(cwd, log, writing):
+                    os.close(writing)
+                    warm.become(process, environment)
             finally:
                 os._exit(127)
     except OSError as error:
@@ -144,6 +154,16 @@ def _reset_signals():
 
 
 def _run_program(program, argv, variables, cwd, log, pipe):
+    if not _enter(cwd, log, pipe):
+        return
+    try:
+        os.execve(program, argv, variables)
+    except OSError as error:
+        _complain(pipe, b"exec", error)
+
+
+def _enter(cwd, log, pipe):
+    """The log opened, the folder entered; False if that cannot be, which the pipe says."""
     step = b"log"
     try:
         null = os.open(os.devnull, os.O_RDONLY)
@@ -152,10 +172,14 @@ def _run_program(program, argv, variables, cwd, log, pipe):
             os.dup2(source, target)
         step = b"cwd"
         os.chdir(cwd)
-        step = b"exec"
-        os.execve(program, argv, variables)
     except OSError as error:
-        os.write(pipe, step + b" " + str(error.errno).encode("ascii"))
+        _complain(pipe, step, error)
+        return False
+    return True
+
+
+def _complain(pipe, step, error):
+    os.write(pipe, step + b" " + str(error.errno).encode("ascii"))
 
 
 def find_program(process, environment):

@@ -12,7 +12,7 @@ import os
 import time
 
 from trainmaster.node import cgroup as cgroups
-from trainmaster.node import process
+from trainmaster.node import process, warm
 
 RUN_VARIABLE = "TRAINMASTER_RUN_ID"
 # The agents of two nodes may share a machine: this one tells their processes apart.
@@ -237,14 +237,16 @@ def _with_descendants(table, starts, root):
     ready = list(starts) + children.get(root, [])
     while ready:
         pid = ready.pop()
-        if pid in table and pid not in own and not _is_agent(pid):
+        if pid in table and pid not in own and not _is_agent(table[pid]):
             own.add(pid)
             ready.extend(children.get(pid, ()))
     return own
 
 
-def _is_agent(pid):
-    arguments = (process.read("/proc/{}/cmdline".format(pid)) or b"").split(b"\0")
+def _is_agent(one):
+    if one.command == warm.NAME.decode("ascii"):
+        return False
+    arguments = (process.read("/proc/{}/cmdline".format(one.pid)) or b"").split(b"\0")
     return any(argument.endswith(_AGENT) for argument in arguments[1:])
 
 
