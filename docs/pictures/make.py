@@ -1,4 +1,4 @@
-"""Makes the pictures of the README anew: `.venv/bin/python docs/pictures/make.py`.
+"""Makes the pictures of the README and of tuning.md anew: `.venv/bin/python docs/pictures/make.py [sweep]`.
 
 Every picture is what commands printed that were really run, in a workspace of their own, on a terminal 116 columns
 wide. Only the paths of this machine are replaced by those a reader would have.
@@ -73,6 +73,10 @@ class Terminal:
         os.close(ours)
         return b"".join(parts).decode(errors="replace").replace("\r\n", "\n")
 
+    def write(self, name: str, text: str) -> None:
+        """A file of the folder."""
+        (self._folder / name).write_text(text)
+
     def save(self, name: str, title: str) -> None:
         """Writes the picture and begins another."""
         drawn = self._console.export_svg(title=title)
@@ -92,8 +96,9 @@ class Terminal:
         return Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True, color_system="truecolor")
 
 
-def main() -> None:
-    """All pictures."""
+def main(*names: str) -> None:
+    """All pictures, or those of some functions below."""
+    makers = [globals()[name] for name in names] or [demo, failed, looking, sweep]
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place).resolve()
         for name, script in (("slow", SLOW), ("broken", BROKEN)):
@@ -101,9 +106,8 @@ def main() -> None:
             (folder / name / "train.py").write_text(script)
         terminal = Terminal(folder)
         try:
-            demo(terminal)
-            failed(terminal)
-            looking(terminal)
+            for make in makers:
+                make(terminal)
         finally:
             terminal.quietly("trainmaster cancel @1 @2 --wait")
             terminal.quietly("trainmaster down")
@@ -139,5 +143,20 @@ def looking(terminal: Terminal) -> None:
     terminal.save("runs.svg", "looking at runs")
 
 
+def sweep(terminal: Terminal) -> None:
+    """The sweep of examples/sweep-pytorch with more trials: the table, and both kinds of plot."""
+    example = PROJECT / "examples" / "sweep-pytorch"
+    program = (example / "submit.py").read_text().replace("max_total_runs=6", "max_total_runs=30")
+    program = program.replace(
+        '"--width": choice(8, 32, 64)', '"--width": choice(8, 16, 32, 64), "--epochs": choice(20, 30)'
+    )
+    terminal.write("sweep.py", program.replace("Path(__file__).parent", f"Path({str(example)!r})"))
+    terminal.quietly(f"{sys.executable} sweep.py")
+    terminal.run("trainmaster sweep show last -n 12")
+    terminal.save("sweep.svg", "a sweep: the best trials first")
+    for kind in ("parallel", "scatter"):
+        terminal.quietly(f"trainmaster sweep plot last --kind {kind} -o {HERE / kind}.svg")
+
+
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

@@ -30,10 +30,14 @@ def look_at(workspace: Workspace, run_id: str) -> SweepView:
 
 
 def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
-    """The sweep now, about once a second, and a last time when it has ended."""
+    """The sweep now, at each change and about once a second, and a last time when it has ended."""
+    from trainmaster.tuning.run import Looking
+
+    # What has not changed is not sent again.
+    looking = Looking(lambda operation, **arguments: workspace._call(operation, run_id=run_id, **arguments))
     with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
         while True:
-            view = look_at(workspace, run_id)
+            view = looking.now()
             yield view
             if view.has_ended:
                 return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ class HyperDriveRun(Run):
 
     def watch(self) -> Iterator[SweepView]:
         """The sweep now, at each change (a few a second at most), and a last time when it has ended."""
-        looking = _Looking(self)
+        looking = Looking(self._call)
         with self.experiment.workspace._client.watch(self.id) as watch:
             while True:
                 ended = watch.next()["ended"]
@@ -147,16 +147,17 @@ class HyperDriveRun(Run):
         raise HyperDriveNotImplementedException("fail is not supported for a sweep", hint="Use cancel().")
 
 
-class _Looking:
+class Looking:
     """Asks again and again, each time for what has changed only."""
 
-    def __init__(self, run: HyperDriveRun) -> None:
-        self._run = run
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
         self._version = ""
         self._view: SweepView | None = None
 
     def now(self) -> SweepView:
-        answer = self._run._call("sweeps.changes", since=self._version)
+        """The sweep and all its trials."""
+        answer = self._call("sweeps.changes", since=self._version)
         view = from_plain(SweepView, answer["view"])
         if not answer["whole"] and self._view is not None:
             trials = {trial.number: trial for trial in (*self._view.trials, *view.trials)}
