@@ -87,6 +87,33 @@ def test_a_replica_that_does_nothing_any_more_is_replaced(tmp_path: Path, monkey
         control.kill(made.folder)
 
 
+def test_what_a_script_has_started_goes_with_its_replica(tmp_path: Path) -> None:
+    script = """
+        import subprocess
+
+        def init():
+            global child
+            child = subprocess.Popen(["sleep", "3600"])
+
+        def run(data):
+            return child.pid
+    """
+    made = Service(tmp_path, script).start()
+    try:
+        child = made.ask(body="1").json
+        start = process.start_time(child)
+        os.kill(made.state.replicas[0].pid, signal.SIGKILL)
+        wait_until(lambda: not process.is_alive(child, start, ""))
+        made.wait()
+        wait_until(lambda: _ready_without(made, 0) == 1)
+        child = made.ask(body="1").json
+        start = process.start_time(child)
+    finally:
+        # The kernel ends the replicas with their supervisor, and only them; the rest is looked for.
+        control.kill(made.folder)
+    wait_until(lambda: not process.is_alive(child, start, ""))
+
+
 def _both_ready_without(service: Service, pid: int) -> bool:
     return _ready_without(service, pid) == 2
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from trainmaster.errors import WebserviceException, from_wire
 from trainmaster.node import jsonfile, process
-from trainmaster.serving.plan import ServiceFiles, ServicePlan, State, read_state, write_plan
+from trainmaster.node.tree import Tree
+from trainmaster.serving.plan import VARIABLE, ServiceFiles, ServicePlan, State, read_state, write_plan
 
 TAKEN = 2
 """What the supervisor's program ends with where another supervisor lives already."""
@@ -81,12 +82,22 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
 
 def stop(folder: Path) -> bool:
     """Asks the service to answer what it has begun and to end. False if it had no supervisor."""
-    return _signal(folder, signal.SIGTERM)
+    if _signal(folder, signal.SIGTERM):
+        return True
+    sweep(folder)
+    return False
 
 
 def kill(folder: Path) -> bool:
     """Ends the service at once; its replicas end with the supervisor. False if it had none."""
-    return _signal(folder, signal.SIGKILL)
+    killed = _signal(folder, signal.SIGKILL)
+    sweep(folder)
+    return killed
+
+
+def sweep(folder: Path) -> None:
+    """Ends what is left of a service without a supervisor: what its script started, and was not ended with it."""
+    Tree(f"{VARIABLE}={folder}").kill()
 
 
 def wait_stopped(folder: Path, seconds: float) -> bool:

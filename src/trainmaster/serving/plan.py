@@ -18,6 +18,8 @@ from trainmaster.plain import PlainDataError, from_plain, to_plain
 
 T = TypeVar("T")
 
+VARIABLE = "TRAINMASTER_SERVICE_FOLDER"
+"""By this variable every process of a service is known, those that its script started included."""
 SERVER = Path(__file__).resolve().parent / "server"
 """The scoring server as it is installed here. It stands alone: copied anywhere, it runs there."""
 

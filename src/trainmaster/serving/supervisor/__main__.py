@@ -10,7 +10,7 @@ from pathlib import Path
 
 from trainmaster.errors import AzureMLException, WebserviceException
 from trainmaster.node import jsonfile, process
-from trainmaster.serving.control import TAKEN
+from trainmaster.serving.control import TAKEN, sweep
 from trainmaster.serving.plan import ServiceFiles, read_plan
 from trainmaster.serving.server import numbers
 from trainmaster.serving.supervisor.address import listen
@@ -26,6 +26,8 @@ def main(folder: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return TAKEN
+    # Of a supervisor that was killed.
+    sweep(folder)
     try:
         plan = read_plan(folder)
         numbers.make(str(files.numbers))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainmaster.node import spawn
-from trainmaster.serving.plan import ServiceFiles, ServicePlan
+from trainmaster.serving.plan import VARIABLE, ServiceFiles, ServicePlan
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ReplicaProcess:
         server, settings = files.server(plan.generation), files.settings(plan.generation)
         argv = [plan.python, str(server), "serve", str(settings), *numbers]
         program = _Program(argv, plan.scoring.code, str(files.log))
-        variables = {**plan.variables, "AZUREML_MODEL_DIR": plan.scoring.model_dir}
+        variables = {**plan.variables, "AZUREML_MODEL_DIR": plan.scoring.model_dir, VARIABLE: plan.folder}
         try:
             started = spawn.start(program, variables)
             started.confirm()

@@ -17,6 +17,7 @@ from trainmaster.errors import WebserviceException
 from trainmaster.node import jsonfile, spawn
 from trainmaster.node.tail import tail
 from trainmaster.plain import to_plain
+from trainmaster.serving.control import sweep
 from trainmaster.serving.plan import Replica, ServiceFiles, ServicePlan, State, StateName, read_plan
 from trainmaster.serving.server import numbers
 from trainmaster.serving.supervisor.backoff import pause
@@ -98,6 +99,7 @@ class Supervisor:
             self._reap()
             self._obey()
             self._step()
+        sweep(self._files.path)
         self._write_state()
         self._say(f"the service has {self._ended}" if self._ended == "failed" else "the service was stopped")
         return 1 if self._ended == "failed" else 0
