@@ -124,6 +124,7 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
 
 def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed):
     model = torch_run.register_model("net", "outputs/net.onnx", model_framework=Model.Framework.ONNX)
+    assert model.facts["parity"]["max_absolute"] < 1e-5 and model.facts["inputs"][0]["shape"] == ["batch", 4]
     service = deployed("net", model, max_batch_size=8, max_batch_wait_ms=1)
     status, answer = ask(service, '{"data": [[1, 2, 3, 4], [4, 3, 2, 1]]}')
     assert status == 200 and set(answer) == {"logits", "hidden"} and len(answer["logits"]) == 2

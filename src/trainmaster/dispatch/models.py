@@ -19,6 +19,7 @@ from trainmaster.errors import (
 )
 from trainmaster.job import load_spec
 from trainmaster.models.contents import Contents
+from trainmaster.models.facts import facts_of
 from trainmaster.models.sources import Sources, files_at, files_of_run
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import DatasetRecord, DatasetUse, ModelQuery, ModelRecord, RunRecord
@@ -79,8 +80,9 @@ class Models:
         async with self._guard:
             if not await asyncio.to_thread(self._contents.is_there, record.manifest):
                 return None
+            facts = await asyncio.to_thread(facts_of, self._contents, record.manifest)
             self._save_datasets(saved)
-            return self._store.register_model(record)
+            return self._store.register_model(replace(record, facts={**facts, **record.facts}))
 
     async def keep(
         self,

@@ -114,6 +114,10 @@ class Contents:
             raise _cannot_keep(error.headline, error.cause) from None
         return ModelFile(path, stored.digest, stored.signature[3], stored.executable)
 
+    def path_of(self, file: ModelFile) -> Path:
+        """Where the content of a file lies; read-only."""
+        return Path(blob_path(self._blobs, file.digest))
+
     def list_path(self, digest: str) -> Path:
         """Where the list with this digest lies: JSON, with `entry` and `files`."""
         return self._folder / ".lists" / f"{digest}.json"
