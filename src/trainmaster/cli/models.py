@@ -100,8 +100,23 @@ def _facts(model: Model) -> list[tuple[str, str]]:
         ("Data", ", ".join([*model.lineage.get("data", ()), *known])),
         ("Tags", _pairs(model.tags)),
         ("Properties", _pairs(model.properties)),
-        ("Facts", ", ".join(model.facts)),
+        *_ends(model.facts),
+        ("Facts", ", ".join(name for name in model.facts if name not in ("inputs", "outputs", "parity"))),
     ]
+
+
+def _ends(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Inputs, outputs, and how near a conversion comes, where they are known in that form."""
+    from trainmaster.onnx import Parity, Tensor
+
+    try:
+        lines = [
+            (what[:-1].capitalize(), str(Tensor(**each))) for what in ("inputs", "outputs") for each in facts[what]
+        ]
+        return [*lines, ("Parity", str(Parity(**facts["parity"])))] if "parity" in facts else lines
+    except (KeyError, TypeError):
+        # Anybody may keep facts under any name.
+        return []
 
 
 def register_arguments(parser: Parser) -> None:

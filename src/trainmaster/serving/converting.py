@@ -78,10 +78,10 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
             properties={"converted_from": model.id},
             framework=Model.Framework.ONNX,
         )
-        record = register(workspace, files_at(target), replace(said, run_id=model.run_id or ""), references)
-    converted = Model(workspace, _record=record)
-    converted.add_facts({**exported.facts(), "converted_from": model.id})
-    return converted, exported
+        # What the file says of itself becomes facts of the model, too.
+        said = replace(said, run_id=model.run_id or "", facts={"converted_from": model.id})
+        record = register(workspace, files_at(target), said, references)
+    return Model(workspace, _record=record), exported
 
 
 def environment_for(workspace: Workspace, model: Model, kind: Kind, more: Sequence[str]) -> EnvironmentSpec:
