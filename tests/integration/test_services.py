@@ -325,6 +325,15 @@ def test_a_dispatcher_with_services_stays(alone: Bench, monkeypatch: pytest.Monk
     wait_gone(handle, 60)
 
 
+def test_files_that_somebody_damaged_keep_nobody_from_deleting(bench: Bench) -> None:
+    service = bench.deploy("damaged")
+    (service.folder / "state.json").write_text("{")
+    (service.folder / "keys.json").write_text("[]")
+    assert Webservice(bench.workspace, "damaged").run(ASKED)["result"] == [2, 4]
+    service.delete()
+    assert not service.folder.exists()
+
+
 def test_what_cannot_be(bench: Bench, tmp_path: Path) -> None:
     workspace = bench.workspace
     for name in ("ab", "Upper", "1first", "end-", "x" * 33, "under_score"):

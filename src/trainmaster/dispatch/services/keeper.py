@@ -7,6 +7,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ _STARTS = 5
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _DRAIN_SECONDS = 35.0
 _LOOK_SECONDS = 0.05
+# Of their own: services that take long to start must not hold up those who ask for metrics.
+_THREADS = ThreadPoolExecutor(8, "services")
 
 
 class Keeper:
@@ -214,14 +217,24 @@ class Keeper:
 
 async def end_processes(folder: Path) -> None:
     """Ends the processes of a service: what they have begun is answered, within a time."""
-    if control.stop(folder) and not await asyncio.to_thread(control.wait_stopped, folder, _DRAIN_SECONDS):
+    if control.stop(folder) and not await _has_ended(folder):
         control.kill(folder)
-        await asyncio.to_thread(control.wait_stopped, folder, _DRAIN_SECONDS)
+        await _has_ended(folder)
+
+
+async def _has_ended(folder: Path) -> bool:
+    """Whether its supervisor is gone, after waiting for it so long at most."""
+    end = time.monotonic() + _DRAIN_SECONDS
+    while _supervisor(folder) is not None:
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
+    return True
 
 
 async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
     """Calls it in a thread. Who lets go meanwhile waits for it: two starts must not overtake each other."""
-    work = asyncio.ensure_future(asyncio.to_thread(function, *args))
+    work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
     try:
         await asyncio.shield(work)
     except asyncio.CancelledError:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("trainmaster.dispatch")
 
 _LONGEST_WAIT = 60.0
+_ATTEMPTS = 5
 _KEYS = ("primary", "secondary")
 
 
@@ -304,7 +305,7 @@ class Services:
 
     async def _gone_or_there(self, name: str) -> ServiceRecord | None:
         """The record; for one that is being deleted: None, once it is gone with its files."""
-        while True:
+        for _ in range(_ATTEMPTS):
             record = self._store.get_service(name)
             if record is not None and record.state is not ServiceState.DELETING:
                 return record
@@ -314,6 +315,7 @@ class Services:
             if task is None:
                 return None
             await asyncio.wait({task})
+        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._yard.folder.log}.")
 
     def _seen(self, name: str) -> ServiceRecord | None:
         record = self._store.get_service(name) if isinstance(name, str) else None
