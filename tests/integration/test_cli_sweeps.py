@@ -18,6 +18,8 @@ import pytest
 from tests.conftest import end_workspace, until
 from tests.integration.conftest import Gate
 
+from trainmaster import Experiment, HyperDriveRun, Workspace
+
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 TRAIN = """\
 import argparse
@@ -133,6 +135,15 @@ def test_plot(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:
     assert (shell.folder / "scatter.png").read_bytes().startswith(b"\x89PNG")
     assert "neither an .svg nor a .png" in shell("sweep", "plot", "last", "-o", "a.gif", code=2).stderr
     assert "is no picture" in shell("sweep", "plot", "last", "--kind", "pie", code=2).stderr
+
+
+def test_a_program_has_the_same_picture(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:
+    workspace = Workspace(path=shell.home / "workspaces" / "default")
+    run = next(Experiment(workspace, "project").get_runs(type="hyperdrive"))
+    assert isinstance(run, HyperDriveRun)
+    shell("sweep", "plot", run.id, "-o", "same.svg")
+    assert (shell.folder / "same.svg").read_text() == run.plot()._repr_svg_()
+    assert run.plot("scatter").svg() != run.plot().svg()
 
 
 def test_show_and_logs_of_the_run(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:

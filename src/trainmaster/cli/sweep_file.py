@@ -136,10 +136,10 @@ def _job(section: Marked, folder: Path) -> Any:
     options = Options(
         folder=str(_below(folder, plain.get("folder", "."))),
         script=plain["script"],
-        arguments=_words(plain.get("arguments", [])),
+        arguments=_words(keys, "arguments"),
         target=plain.get("target", "local"),
         env=[f"{name}={_written(value)}" for name, value in plain.get("env", {}).items()],
-        pip=_words(plain.get("pip", [])),
+        pip=_words(keys, "pip"),
         pip_file=str(_below(folder, plain["pip_file"])) if "pip_file" in plain else None,
         python=_python(folder, plain.get("python")),
         user_managed=plain.get("user_managed", False),
@@ -155,7 +155,16 @@ def _job(section: Marked, folder: Path) -> Any:
             config.compile({})
         return config
     except AzureMLException as error:
-        raise placed(section, error) from None
+        raise _of_option(section, keys, error) from None
+
+
+def _of_option(section: Marked, keys: dict[str, Marked], error: AzureMLException) -> UserErrorException:
+    """What is said of an option of 'trainmaster submit', said of the key that stands for it."""
+    for name, item in keys.items():
+        option = f"--{name.replace('_', '-')}"
+        if option in error.headline.split():
+            return item.error(error.headline.replace(option, name), error.cause, error.hint.replace(option, name))
+    return placed(section, error)
 
 
 def _below(folder: Path, given: str) -> Path:
@@ -167,14 +176,17 @@ def _python(folder: Path, given: str | None) -> str | None:
     return str(_below(folder, given)) if given is not None and "/" in given else given
 
 
-def _words(given: str | list[Any]) -> list[str]:
-    """
-    >>> _words("--epochs 10 --name 'a b'"), _words(["--lr", 0.1])
-    (['--epochs', '10', '--name', 'a b'], ['--lr', '0.1'])
-    """
+def _words(keys: dict[str, Marked], name: str) -> list[str]:
+    """A list, or a text as a shell would part it."""
     import shlex
 
-    return shlex.split(given) if isinstance(given, str) else [_written(word) for word in given]
+    if name not in keys:
+        return []
+    given = keys[name].plain()
+    try:
+        return shlex.split(given) if isinstance(given, str) else [_written(word) for word in given]
+    except ValueError as error:
+        raise keys[name].error(f"{given!r} cannot be parted into words", cause=str(error)) from None
 
 
 def _written(value: Any) -> str:

@@ -25,10 +25,11 @@ def expression_of(given: Marked) -> Expression:
         return _call(given, "choice", [[_option(item) for item in given.value]], {})
     called = _called(given)
     if called is None:
+        hint = "Write uniform(0.1, 0.9) or another of its kind, or a list of values: [16, 32].\n"
+        if isinstance(given.value, str) and "(" in given.value:
+            hint = 'Its bracket is not closed. Within { } a text with commas needs quotes: "uniform(0.1, 0.9)".\n'
         raise given.error(
-            f"must be a parameter expression, not {given.plain()!r}",
-            hint="Write uniform(0.1, 0.9) or another of its kind, or a list of values: [16, 32].\n"
-            f"Known: {', '.join(EXPRESSIONS)}.",
+            f"must be a parameter expression, not {given.plain()!r}", hint=f"{hint}Known: {', '.join(EXPRESSIONS)}."
         )
     return called
 

@@ -113,6 +113,9 @@ def test_expressions(project, written_as, expression):
         (("script: train.py", "scrypt: train.py"), 2, "job.scrypt: there is no such key"),
         (("  script: train.py\n", ""), 2, "job: script is missing"),
         (("script: train.py", "script: gone.py"), 2, "gone.py"),
+        (("--name 'a b'", "--name 'a b"), 3, "job.arguments: \"--epochs 10 --name 'a b\" cannot be parted"),
+        (("user_managed: true", "max_seconds: 0"), 5, "job.max_seconds: max_seconds must be at least 1, not 0"),
+        (("user_managed: true", "pip_file: gone.txt"), 2, "gone.txt"),
         (("user_managed: true", "user_managed: maybe"), 5, "job.user_managed: must be true or false, not 'maybe'"),
         (("loguniform(-7, -1)", "logunifrom(-7, -1)"), 7, "space.--lr: there is no expression 'logunifrom'"),
         (("loguniform(-7, -1)", "loguniform(-7)"), 7, "space.--lr: loguniform cannot have these arguments"),
@@ -150,6 +153,7 @@ def test_mistakes_are_told_with_their_line(project, change, line, words):
         (("max_total_runs: 5", "max_total_runs: 5\nmax_concurent_runs: 2"), "Did you mean max_concurrent_runs?"),
         (("loguniform(-7, -1)", "logunifrom(-7, -1)"), "Did you mean loguniform?"),
         (("goal: maximize", "goal: maximize\nsampling: baysian"), "Did you mean bayesian?"),
+        (("[16, 32]", "uniform(1, 2"), "Its bracket is not closed"),
     ],
 )
 def test_what_was_meant_is_guessed(project, change, guess):
