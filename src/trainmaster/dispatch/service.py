@@ -181,6 +181,8 @@ class Service:
     def _check_can_run(self, spec: JobSpec, target: TargetRecord) -> None:
         check_buildable(spec.environment)
         check_fits(spec, target)
+        # Refuses one that is not installed.
+        self._yard.engine_named(target.engine)
         if spec.use_gpu and not target.gpus_per_node and self._sizes().strict:
             raise ComputeTargetException(
                 f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
