@@ -238,7 +238,7 @@ def test_printed_lines_have_the_id_of_their_request(tmp_path: Path) -> None:
     place = tmp_path / "log"
     with place.open("wb") as file:
         log = Log(file.fileno())
-        log.note("a request\n")
+        log.write("a request\n")
         printed = Printed(log, sys.stdout)
         token = request_id.set("17")
         print("one\ntwo", file=printed)  # type: ignore[call-overload]

@@ -75,7 +75,8 @@ class Answering:
         try:
             argument = self._argument(request)
             run = self._script.run
-            return _written(run(**argument) if self._script.schema else run(argument))
+            result = run(**argument) if self._script.schema else run(argument)
+            return Answer(200, to_json(result)) if type(result) is not AMLResponse else _written(result)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
             return self._failed(error, request.id)
 

@@ -32,6 +32,7 @@ _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # So much more of a body that is too large is read and thrown away, so that its sender comes to read the answer.
 _DISCARDED_BYTES = 64 * 1024 * 1024
+_SETTLED_AT_ONCE = 500
 
 
 class _TimeOver(Exception):
@@ -67,7 +68,7 @@ class Application:
             "/": lambda scope: Answer(200, b"Healthy", (TEXT,)),
             "/healthz": lambda scope: Answer(200, b"alive", (TEXT,)),
             "/readyz": self._readiness,
-            "/metrics": lambda scope: Answer(200, self.numbers.text().encode("ascii"), (_METRICS,)),
+            "/metrics": self._metrics,
             "/swagger.json": self._description,
         }
         # In the order of their deadlines, since all have the same time.
@@ -75,6 +76,7 @@ class Application:
         self._pending: "Dict[asyncio.Future[Any], float]" = {}
         self._overdue: "set[asyncio.Task[Any]]" = set()
         self._batches: Optional[Batches] = None
+        self._done: List[Tuple[float, str, str, str, int, float, int, int]] = []
         self._methods: Tuple[str, ...] = _METHODS
 
     def use(self, script: Script, caller: Union[MainThread, Threads], loop: asyncio.AbstractEventLoop) -> None:
@@ -244,20 +246,34 @@ class Application:
         return headers
 
     def _note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
-        seconds = perf_counter() - began
-        path = scope["path"]
-        base = places.SCORED
-        if path != "/score":
-            base = places.OTHERS
-            path = path if path in self._pages else ascii(path)[1:200]
-        self.numbers.answered(base, status, seconds, received, sent)
-        log = self.log
-        log.note(
-            f"{log.stamp(time())} {number} {scope['method']} {path} {status} "
-            f"{seconds * 1000:.1f}ms {received}B {sent}B\n"
+        self._done.append(
+            (time(), number, scope["method"], scope["path"], status, perf_counter() - began, received, sent)
         )
+        if len(self._done) >= _SETTLED_AT_ONCE:
+            self.settle()
+
+    def settle(self) -> None:
+        """Counts and logs the requests that were answered: not one by one, which costs twice as much."""
+        done, self._done = self._done, []
+        lines = []
+        stamp, answered = self.log.stamp, self.numbers.answered
+        for moment, number, method, path, status, seconds, received, sent in done:
+            base = places.SCORED
+            if path != "/score":
+                base = places.OTHERS
+                path = path if path in self._pages else ascii(path)[1:200]
+            answered(base, status, seconds, received, sent)
+            lines.append(
+                f"{stamp(moment)} {number} {method} {path} {status} {seconds * 1000:.1f}ms {received}B {sent}B\n"
+            )
+        if lines:
+            self.log.write("".join(lines))
 
     # Pages
+
+    def _metrics(self, scope: Scope) -> Answer:
+        self.settle()
+        return Answer(200, self.numbers.text().encode("ascii"), (_METRICS,))
 
     def _readiness(self, scope: Scope) -> Answer:
         if self.draining:
@@ -299,7 +315,7 @@ class Application:
             del self._pending[future]
             future.cancel()
         self._mine[places.HEARTBEAT] = now
-        self.log.flush()
+        self.settle()
         self._loop.call_later(min(0.1, self.settings.seconds / 4), self._look_at_the_clock)
 
     # Under an ASGI server that knows nothing of replicas
@@ -319,7 +335,7 @@ class Application:
         self._mine[places.READY] = 1.0
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self.log.flush()
+        self.settle()
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -85,11 +85,16 @@ class MainThread:
     def _call(self, function: Callable[[Any], Any], argument: Any) -> Any:
         began = perf_counter()
         result = function(argument)
-        self._pace.note(perf_counter() - began)
+        seconds = perf_counter() - began
+        if seconds >= Pace.SLOW or self._pace.indebted:
+            self._note(seconds)
+        return result
+
+    def _note(self, seconds: float) -> None:
+        self._pace.note(seconds)
         if not self._pace.direct:
             self.now = None
             self._loop.stop()
-        return result
 
     def _loop_beside_calls(self) -> None:
         beside = threading.Thread(target=self._loop.run_forever, name="event loop")

@@ -7,21 +7,16 @@ import io
 import os
 import threading
 import time
-from typing import List, TextIO
+from typing import TextIO
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="-")
 
-_FLUSH_BYTES = 65536
-
 
 class Log:
-    """Appends lines to a file. Lines of requests may wait a moment; `write` brings them along."""
+    """Appends lines to a file, from any thread."""
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        self._waiting: List[str] = []
-        self._size = 0
-        self._lock = threading.Lock()
         self._second = -1
         self._prefix = ""
 
@@ -33,35 +28,15 @@ class Log:
             self._second = second
         return f"{self._prefix}.{int((now - second) * 1000):03d}Z"
 
-    def note(self, line: str) -> None:
-        """A line that may wait until `flush`."""
-        self._waiting.append(line)
-        self._size += len(line)
-        if self._size > _FLUSH_BYTES:
-            self.flush()
-
     def write(self, text: str) -> None:
-        """Lines that are in the file when this returns."""
-        self._waiting.append(text)
-        self.flush()
-
-    def flush(self) -> None:
-        """Writes what waits, in one piece: replicas append to the same file."""
-        with self._lock:
-            # Another thread may append meanwhile: only what is taken out here is written here.
-            count = len(self._waiting)
-            if not count:
-                return
-            text = "".join(self._waiting[:count])
-            del self._waiting[:count]
-            self._size = 0
-            rest = text.encode("utf-8", "backslashreplace")
-            try:
-                while rest:
-                    rest = rest[os.write(self._handle, rest) :]
-            except OSError:
-                # A full disk must not end the service; the lines are lost.
-                return
+        """Lines that are in the file when this returns; in one piece, because replicas append to the same file."""
+        rest = text.encode("utf-8", "backslashreplace")
+        try:
+            while rest:
+                rest = rest[os.write(self._handle, rest) :]
+        except OSError:
+            # A full disk must not end the service; the lines are lost.
+            return
 
     def message(self, text: str) -> None:
         """Lines of the server or the script, each with the time and the id of the request it belongs to."""

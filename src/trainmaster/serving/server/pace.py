@@ -23,6 +23,11 @@ class Pace:
         self._quick = 0
         self._blocked = 0.0
 
+    @property
+    def indebted(self) -> bool:
+        """Whether there are slow calls to make up for; if not, quick ones need not be noted while `direct`."""
+        return self._blocked > 0.0
+
     def note(self, seconds: float) -> None:
         """One call took so long."""
         if self.direct:
@@ -36,8 +41,7 @@ class Pace:
 
     def _note_direct(self, seconds: float) -> None:
         if seconds < self.SLOW:
-            if self._blocked:
-                self._blocked = max(0.0, self._blocked - self.FORGIVEN)
+            self._blocked = max(0.0, self._blocked - self.FORGIVEN)
             return
         self._blocked += seconds
         if self._blocked >= self.PATIENCE:

@@ -55,6 +55,7 @@ def serve(path: str, listening: int, channel: int, counters: str, slot: int, dra
         return BROKEN
     words.sendall(_line({"ready": True}))
     replica.serve()
+    replica.application.settle()
     log.message("this replica has ended")
     return 0
 
@@ -72,14 +73,14 @@ class _Replica:
         self._loop = loop
         self._drain_seconds = drain_seconds
         self._main = MainThread(loop)
-        self._application = Application(settings, numbers, log)
+        self.application = Application(settings, numbers, log)
         # Several at once: then the script has said that it bears other threads.
         caller: Union[MainThread, Threads] = self._main if settings.threads == 1 else Threads(settings.threads)
-        self._application.use(script, caller, loop)
+        self.application.use(script, caller, loop)
 
     def start(self, listening: socket.socket, words: socket.socket) -> None:
         doors = _doors()
-        self._doors = doors.Doors(self._application, listening, self._loop)
+        self._doors = doors.Doors(self.application, listening, self._loop)
         listening.setblocking(False)
         words.setblocking(False)
         self._words = words
@@ -107,13 +108,13 @@ class _Replica:
             self._doors.open()
         if said == b"o":
             return
-        if not self._application.draining:
+        if not self.application.draining:
             self._drain()
         if b"s" in said:
             self._doors.dismiss()
 
     def _drain(self) -> None:
-        self._application.draining = True
+        self.application.draining = True
         self._doors.close()
         self._end = monotonic() + self._drain_seconds
         self._look()
