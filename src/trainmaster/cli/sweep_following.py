@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
 
 _LOOK_SECONDS = 1.0
+_MOST_AT_LAST = 50
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 5
 
 
@@ -44,10 +45,11 @@ def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
             _await_news(watch)
 
 
-def follow(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView | None:
-    """Shows the sweep on `output` until it has ended; None if Ctrl-C ended the looking."""
+def follow(workspace: Workspace, run_id: str, output: IO[str], limit: int | None = None) -> SweepView | None:
+    """Shows the sweep on `output` until it has ended, at last its best `limit` trials; None if Ctrl-C ended it."""
+    show = _draw if draws(output) else _tell
     try:
-        return _draw(workspace, run_id, output) if draws(output) else _tell(workspace, run_id, output)
+        return show(workspace, run_id, output, limit or _MOST_AT_LAST)
     except KeyboardInterrupt:
         note(f"\nNot looking any more; sweep {run_id} goes on.", "yellow")
         note(f"'trainmaster sweep show -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
@@ -63,14 +65,14 @@ def _await_news(watch: Watch) -> None:
         watch.next()
 
 
-def _draw(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView:
+def _draw(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:
     # The cursor stays visible and no mode is changed: whatever ends this program, the terminal is as it was.
     drawn = 0
     for view in looks(workspace, run_id):
         if view.has_ended:
-            # What stays on the screen is everything, not only what fits.
+            # What stays on the screen may be more than fits.
             columns = shutil.get_terminal_size().columns - 1
-            lines = whole(view, time.time(), max(_LEAST_WIDTH, columns), _painter(output))
+            lines = whole(view, time.time(), max(_LEAST_WIDTH, columns), _painter(output), limit)
         else:
             lines = _fitting(view, output)
         write(output, redrawn(lines, drawn))
@@ -84,11 +86,11 @@ def _fitting(view: SweepView, output: IO[str]) -> list[str]:
     return frame(view, time.time(), width, height, _painter(output))
 
 
-def _tell(workspace: Workspace, run_id: str, output: IO[str]) -> SweepView:
+def _tell(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:
     teller = Teller(output)
     for view in looks(workspace, run_id):
         teller.tell(view)
-    for line in ["", *whole(view, time.time(), None, _painter(output))]:
+    for line in ["", *whole(view, time.time(), None, _painter(output), limit)]:
         write(output, line + "\n")
     return view
 

@@ -42,7 +42,7 @@ def add_sweep(parser: Parser) -> None:
 def show_arguments(parser: Parser) -> None:
     add_sweep(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="until it has ended, drawn in place")
-    parser.add_argument("-n", "--limit", metavar="N", type=int, help="only the best N trials")
+    parser.add_argument("-n", "--limit", metavar="N", type=int, help="only the best N trials (with -f at the end: 50)")
 
 
 def show(options: Options) -> int:
@@ -76,11 +76,12 @@ def show(options: Options) -> int:
 
 def followed(workspace: Workspace, run_id: str, options: Options) -> int:
     """Follows a sweep to its end; the exit code says how that was."""
-    view = follow(workspace, run_id, sys.stderr if options.json else sys.stdout)
+    limit = getattr(options, "limit", None)
+    view = follow(workspace, run_id, sys.stderr if options.json else sys.stdout, limit)
     if view is None:
         return exits.INTERRUPTED
     if options.json:
-        say_json(_limited(sweep_as_json(view, time.time()), getattr(options, "limit", None)))
+        say_json(_limited(sweep_as_json(view, time.time()), limit))
     return exits.code_of_status(view.status)
 
 
