@@ -35,9 +35,7 @@ estimator = PyTorch(
 # ## As in 2019
 
 # %%
-param_sampling = RandomParameterSampling(
-    {"learning_rate": uniform(0.0005, 0.005), "momentum": choice(0.9, 0.95, 0.99)}
-)
+param_sampling = RandomParameterSampling({"learning_rate": uniform(0.0005, 0.005), "momentum": choice(0.9, 0.95, 0.99)})
 early_termination_policy = BanditPolicy(slack_factor=0.15, evaluation_interval=1, delay_evaluation=10)
 hyperdrive_config = HyperDriveConfig(
     estimator=estimator,
@@ -59,9 +57,11 @@ assert hyperdrive_run.get_status() == "Completed"
 best_run = hyperdrive_run.get_best_run_by_primary_metric()
 best_run_metrics = best_run.get_metrics()
 print(best_run)
-print("Best Run is:\n  Validation accuracy: {:.5f} \n  Learning rate: {:.5f} \n  Momentum: {:.5f}".format(
-    best_run_metrics["best_val_acc"][-1], best_run_metrics["lr"], best_run_metrics["momentum"]
-))
+print(
+    "Best Run is:\n  Validation accuracy: {:.5f} \n  Learning rate: {:.5f} \n  Momentum: {:.5f}".format(
+        best_run_metrics["best_val_acc"][-1], best_run_metrics["lr"], best_run_metrics["momentum"]
+    )
+)
 parameter_values = best_run.get_details()["runDefinition"]["arguments"]
 print(parameter_values)
 assert parameter_values[:3] == ["--num_epochs", "4", "--learning_rate"]
@@ -80,7 +80,9 @@ print(best_run.get_file_names())
 model = best_run.register_model(model_name="tuned", model_path="outputs/model.json")
 print(model.name, model.id, model.version, sep="\t")
 assert json.load(open(ws.models["tuned"].download("model"))) == {
-    "num_epochs": 4, "learning_rate": best_run_metrics["lr"], "momentum": best_run_metrics["momentum"]
+    "num_epochs": 4,
+    "learning_rate": best_run_metrics["lr"],
+    "momentum": best_run_metrics["momentum"],
 }
 
 # %% [markdown]
@@ -108,7 +110,10 @@ assert run.get_best_run_by_primary_metric().get_metrics()["lr"] == 0.002
 environment = Environment("mine")
 environment.python.user_managed_dependencies = True
 src = ScriptRunConfig(
-    source_directory=".", script="tunes_2019.py", arguments=["--num_epochs", 2], compute_target="local",
+    source_directory=".",
+    script="tunes_2019.py",
+    arguments=["--num_epochs", 2],
+    compute_target="local",
     environment=environment,
 )
 hd_config = HyperDriveConfig(
