@@ -1,0 +1,236 @@
+"""Slurm, the pure parts: options of sbatch, what squeue says, what an end means, blanks that are filled in."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainmaster.dispatch.capacity import Request, decide
+from trainmaster.dispatch.outcome import outcome
+from trainmaster.engines.engine import Ending, Nodes, Surroundings
+from trainmaster.engines.slurm import states
+from trainmaster.engines.slurm.engine import SlurmEngine
+from trainmaster.engines.slurm.options import batch_script, command_variables, sbatch_options
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.job import Distribution, JobSpec
+from trainmaster.launch.mpi import plan_mpi
+from trainmaster.launch.plan import Launch
+from trainmaster.node import claim, fill, slurm
+from trainmaster.node.watch import Watch
+from trainmaster.records import RunError, Status, TargetRecord
+
+
+def nodes(
+    folder: Path = Path("/w/runs/r"), count: int = 2, seconds: int | None = None, gpus: int = 0, **options
+) -> Nodes:
+    target = TargetRecord("cluster", "slurm", 4, 0, gpus, options)
+    return Nodes("r", RunFolder(folder), count, target, tuple(range(count)), 2, seconds)
+
+
+class TestOptions:
+    def test_a_plain_one(self):
+        assert sbatch_options(nodes(), "/w/runs/r/nodes") == [
+            "--job-name=trainmaster.r.1",
+            "--nodes=2",
+            "--ntasks=2",
+            "--ntasks-per-node=1",
+            "--no-requeue",
+            "--open-mode=append",
+            "--output=/w/runs/r/nodes/slurm-%j.log",
+            "--chdir=/w/runs/r",
+            "--exclusive",
+        ]
+
+    def test_all_that_can_be_said(self):
+        given = {
+            "partition": "gpu",
+            "account": "a",
+            "qos": "q",
+            "constraint": "c",
+            "cpus": 8,
+            "extra_sbatch": ["--mem=8G"],
+        }
+        found = sbatch_options(nodes(seconds=600, gpus=4, time_limit_seconds=86400, **given), "/o")
+        assert found[8:] == [
+            "--cpus-per-task=8",
+            "--gres=gpu:4",
+            "--partition=gpu",
+            "--account=a",
+            "--qos=q",
+            "--constraint=c",
+            "--time=12",
+            "--mem=8G",
+        ]
+
+    def test_the_script_keeps_odd_paths_together(self):
+        text = batch_script("/py thon", "/k", "/w's", 1, ["module load cuda"])
+        assert text.splitlines() == [
+            "#!/bin/sh",
+            "module load cuda",
+            """exec '/py thon' -I -S /k/trainmaster/node/slurm.py '/w'"'"'s' 1""",
+        ]
+
+    def test_secrets_of_the_shell_do_not_travel(self):
+        known = {"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s", "SLURM_JOB_ID": "7", "SLURM_CONF": "/c", "LC_ALL": "C"}
+        assert set(command_variables(known)) == {"PATH", "SLURM_CONF", "LC_ALL"}
+
+
+class TestStates:
+    @pytest.mark.parametrize(
+        ("line", "sentence"),
+        [
+            ("9|PENDING|5|main||Resources|n", "waiting for Slurm: Resources, about 2 jobs ahead (job 9)"),
+            ("9|PENDING|50|main||Resources|n", "waiting for Slurm: Resources (job 9)"),
+            ("9|PENDING|5|other||QOSMaxNodePerUserLimit|n", "waiting for Slurm: QOSMaxNodePerUserLimit (job 9)"),
+            ("9|PENDING|5|other||None|n", "waiting for Slurm: a place in the queue (job 9)"),
+            ("9|CONFIGURING|5|main|node[1-2]|None|n", "Slurm makes node[1-2] ready (job 9)"),
+            ("9|RUNNING|5|main|node1|None|n", "Slurm has given it node1; its agent starts (job 9)"),
+        ],
+    )
+    def test_what_is_waited_for(self, line, sentence):
+        others = (
+            "7|PENDING|5|main||Priority|a\n8_[1-9]|PENDING|6|main||Priority|b|with|bars\n"
+            "6|PENDING|9|main||Dependency|c\n"
+        )
+        (job,) = states.parse(line)
+        assert states.waiting_sentence(job, [*states.parse(others), job]) == sentence
+
+    @pytest.mark.parametrize(
+        ("state", "status", "code", "again"),
+        [
+            ("PREEMPTED", "Failed", "Preempted", True),
+            ("CANCELLED", "Canceled", "CanceledInSlurm", False),
+            ("TIMEOUT", "Canceled", "SlurmTimeLimit", False),
+            ("NODE_FAIL", "Failed", "NodeFailed", False),
+            ("OUT_OF_MEMORY", "Failed", "OutOfMemory", False),
+            ("FAILED", "Failed", "StartError", False),
+            ("LOST", "Failed", "NodeAgentLost", False),
+        ],
+    )
+    def test_what_an_end_means(self, state, status, code, again):
+        found = states.ending("7", state, "node1")
+        assert (str(found.status), found.error.code, found.again) == (status, code, again)
+        assert "7" in found.error.message
+
+    def test_what_needs_no_words(self):
+        assert states.ending("7", "RUNNING", "node1") is None
+
+    def test_lines_that_are_none(self):
+        assert states.parse("slurm_load_jobs error: something\n\n") == []
+
+
+class TestOutcome:
+    """What the engine knows counts where processes were ended from outside, and nowhere else."""
+
+    ENDING = Ending(Status.FAILED, RunError("Preempted", "taken"), again=True)
+
+    def result(self, **changes):
+        return {"reason": "exited", "first_failure": None, "processes": [], "ended_at": 1.0, **changes}
+
+    def said(self, *results, cancel=False):
+        return outcome(results, cancel_requested=cancel, time_limit=None, ending=self.ENDING)
+
+    def test_agents_that_were_stopped_or_lost(self):
+        assert self.said(self.result(reason="cancelled")).again
+        assert self.said(None, self.result()).error.code == "Preempted"
+
+    def test_a_run_that_was_done_before(self):
+        assert self.said(self.result()).status is Status.COMPLETED
+
+    def test_a_script_that_failed_by_itself(self):
+        failure = {"rank": 0, "exit_code": 3, "signal": None}
+        assert self.said(self.result(first_failure=failure)).error.code == "ScriptFailed"
+
+    def test_a_run_that_was_to_be_cancelled(self):
+        assert self.said(self.result(reason="cancelled"), cancel=True).status is Status.CANCELED
+
+
+def test_runs_are_handed_over_at_once_but_for_a_limit():
+    queue = [Request(f"r{number}", "cluster", 4, number) for number in range(5)]
+    free = TargetRecord("cluster", "slurm", 4, 0, 0)
+    assert len(decide(queue, {}, {"cluster": free}, {"cluster"}).starts) == 5
+    limited = TargetRecord("cluster", "slurm", 4, 0, 0, {"max_jobs": 2})
+    decision = decide(queue, {"cluster": {"older": (0,)}}, {"cluster": limited}, {"cluster"})
+    assert list(decision.starts) == ["r0"]
+    assert decision.reasons["r4"] == "waiting: 'cluster' is given 2 runs at a time"
+
+
+class TestBlanks:
+    def test_a_plan_for_hosts_that_are_not_known_yet(self, tmp_path, monkeypatch):
+        place = SlurmEngine(Surroundings(WorkspaceFolder(tmp_path), lambda run_id, event: None)).place(
+            nodes(tmp_path, gpus=2)
+        )
+        spec = JobSpec("", "cluster", node_count=2, distribution=Distribution("mpi", process_count_per_node=2))
+        launch = Launch(
+            "r", "/c", "/l", "/env/bin/python", gpus=place.gpus, hosts=place.hosts, ports=(7000,), node_folder="/n",
+            kit="/k", mpi_options=place.mpi_options, mpi_inherits=place.mpi_inherits,
+        )  # fmt: skip
+        (plan,) = plan_mpi(spec, launch)
+        assert plan.processes[0].argv[:6] == ("mpirun", "-np", "4", "--map-by", "ppr:2:node:OVERSUBSCRIBE", "--bind-to")
+        assert plan.processes[0].inherits == ("SLURM", "PMI")
+        hosts = tmp_path / "gang.json"
+        hosts.write_text(json.dumps({"hosts": ["one", "two"]}))
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+        env = fill.filled({"hosts": str(hosts), "env": dict(plan.ranks[3].env)})["env"]
+        assert (env["MASTER_ADDR"], env["AZ_BATCHAI_WORKER_HOSTS"], env["CUDA_VISIBLE_DEVICES"]) == (
+            "one",
+            "one,two",
+            "7",
+        )
+
+    def test_a_plan_without_blanks_stays_as_it_is(self):
+        plan = {"processes": [{"argv": ["{trainmaster:host:0}"]}]}
+        assert fill.filled(plan) is plan
+
+
+class TestGang:
+    def test_only_the_first_job_has_the_nodes(self, tmp_path, capsys):
+        assert claim.take(str(tmp_path / slurm.GANG), {"job_id": "1"})
+        environment = {"SLURM_JOB_NODELIST": "node1", "SLURM_JOB_ID": "2"}
+        assert slurm._begin(str(tmp_path), 1, environment) == 0
+        assert "another job has these nodes" in capsys.readouterr().err
+        assert json.loads((tmp_path / slurm.GANG).read_text()) == {"job_id": "1"}
+
+    def test_one_agent_for_each_node(self):
+        command = slurm.srun_command("/n", 3, {"SLURM_CPUS_PER_TASK": "8"})
+        assert command[:5] == ["srun", "--nodes=3", "--ntasks=3", "--ntasks-per-node=1", "--cpus-per-task=8"]
+        assert command[-1] == "/n"
+
+
+class TestWatch:
+    """Agents that look after each other."""
+
+    def put(self, folder, node, name, data):
+        (folder / str(node)).mkdir(exist_ok=True)
+        (folder / str(node) / name).write_text(json.dumps(data))
+
+    def says(self, folder, count=2):
+        watch = Watch(str(folder / "0"), count)
+        assert not watch.says_stop(), "not before its time"
+        watch.look_at = 0.0
+        return watch.says_stop()
+
+    def test_nothing_has_happened(self, tmp_path):
+        for node in range(2):
+            self.put(tmp_path, node, "plan.json", {"processes": [{"service": False}]})
+        assert not self.says(tmp_path)
+
+    def test_another_node_failed(self, tmp_path):
+        self.put(tmp_path, 1, "result.json", {"reason": "exited", "first_failure": {"rank": 1}})
+        assert self.says(tmp_path)
+
+    def test_another_node_ended_well(self, tmp_path):
+        self.put(tmp_path, 0, "plan.json", {"processes": [{"service": False}]})
+        self.put(tmp_path, 1, "result.json", {"reason": "exited", "first_failure": None})
+        assert not self.says(tmp_path)
+
+    def test_only_services_are_left(self, tmp_path):
+        self.put(tmp_path, 0, "done.json", {})
+        self.put(tmp_path, 1, "plan.json", {"processes": [{"service": True}]})
+        assert self.says(tmp_path)
+
+    def test_the_run_was_given_up(self, tmp_path):
+        (tmp_path / "stop.json").write_text("{}")
+        assert self.says(tmp_path, count=1)
