@@ -97,6 +97,13 @@ def best_line(view: SweepView) -> str:
     return f"best {view.metric} {number(best.best)}: run_{best.number}  {parameters_in_words(best.parameters)}"
 
 
+def last_failure(view: SweepView) -> str:
+    """The trial that failed last, and why; empty if none did."""
+    failed = [trial for trial in view.trials if trial.error]
+    last = max(failed, key=lambda trial: trial.ended_at or 0.0, default=None)
+    return "" if last is None else f"run_{last.number} failed: {last.error}"
+
+
 def news(view: SweepView, trial: TrialView) -> str:
     """One line about a trial in the state it has now."""
     parts = [f"run_{trial.number} {state(trial)}"]
@@ -213,17 +220,11 @@ def _head(view: SweepView, now: float) -> list[tuple[str, str]]:
         (best_line(view), "bold green"),
         # Later it only says how many trials have ended, which stands above.
         ("" if view.trials else view.waiting_for, "yellow"),
-        (_last_failure(view), "red"),
+        (last_failure(view), "red"),
         (view.ending, "red" if view.status == Status.FAILED else "dim"),
         *((f"note: {text}", "yellow") for text in view.warnings),
     ]
     return [(plain_text(text), styles) for text, styles in lines if text]
-
-
-def _last_failure(view: SweepView) -> str:
-    failed = [trial for trial in view.trials if trial.error]
-    last = max(failed, key=lambda trial: trial.ended_at or 0.0, default=None)
-    return "" if last is None else f"run_{last.number} failed: {last.error}"
 
 
 def _choices(names: Sequence[str]) -> Iterator[list[str]]:

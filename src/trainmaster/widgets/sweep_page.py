@@ -9,6 +9,7 @@ from trainmaster.cli.sparkline import sparkline
 from trainmaster.cli.sweep_frame import (
     best_line,
     chosen_trials,
+    last_failure,
     number,
     parameter_names,
     progress,
@@ -34,6 +35,8 @@ def sweep_parts(view: SweepView | None, now: float) -> Iterator[str]:
     """What stands between the head and the log; nothing for a run that is no sweep."""
     if view is None:
         return
+    if last_failure(view):
+        yield f'<div class="tm-error" style="margin-top:8px">{escape(last_failure(view))}</div>'
     share = 100 * counts(view).ended / max(1, view.total)
     yield f'<div class="tm-bar"><div style="width:{share:.1f}%"></div></div>'
     yield f"<div>{_spaced(progress(view, now).lstrip('█░ '))}</div>"

@@ -153,6 +153,10 @@ def test_the_best_of_a_sweep_stands_out_and_the_cut_step_back() -> None:
     assert re.findall(r'<tr class="tm-best"><td>(.*?)</td>', html) == [f"run_{best.number}"]
     assert len(re.findall(r'<tr class="tm-cut">', html)) == 2
     assert re.findall(r'<tr class="tm-bad"><td>(.*?)</td>', html) == ["run_10"]
+    # Errors first.
+    assert (
+        html.index("run_10 failed: rank 0") < html.index('class="tm-bar"') < html.index("<svg") < html.index("<table")
+    )
 
 
 def test_the_data_of_a_sweep_has_its_trials_best_first() -> None:
