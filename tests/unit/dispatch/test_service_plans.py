@@ -31,7 +31,7 @@ def test_every_setting_reaches_the_plan() -> None:
     record = ServiceRecord("mine", "AKS", wanted, "t", port=4711, host="0.0.0.0", description="about")
     plan = plan_of(record, wanted, 5, ServiceFolder(Path("/w/services/mine")), FOUND, "/kit", IDENTITY)
     assert (plan.folder, plan.generation, plan.host, plan.port) == ("/w/services/mine", 5, "0.0.0.0", 4711)
-    assert (plan.replicas, plan.python, plan.server) == (4, "/e/bin/python", "/w/services/mine/5/server")
+    assert (plan.replicas, plan.python) == (4, "/e/bin/python")
     assert plan.models_root == "/w/services/mine/5/azureml-models"
     scoring = plan.scoring
     assert (scoring.code, scoring.entry_script) == ("/w/services/mine/5/code", "in/score.py")

@@ -14,12 +14,12 @@ from trainmaster.dispatch import environments
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
-from trainmaster.errors import EnvironmentException, ModelNotFoundException, WebserviceException
+from trainmaster.errors import EnvironmentException, ModelNotFoundException
 from trainmaster.folders import RunFolder, ServiceFolder, WorkspaceFolder
 from trainmaster.job import EnvironmentSpec
 from trainmaster.models.contents import Contents
 from trainmaster.node.layout import lay_out
-from trainmaster.serving.plan import SERVER, Batching, Limits, Scoring, ServicePlan
+from trainmaster.serving.plan import Batching, Limits, Scoring, ServicePlan
 from trainmaster.serving.spec import ServiceRecord, ServiceSpec
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ async def make_plan(
     await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
     places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
     await asyncio.to_thread(_link_models, places, here / MODELS)
-    await asyncio.to_thread(_copy_server, here / "server")
     identity = json.loads(yard.folder.identity.read_text())
     return plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
 
@@ -83,7 +82,6 @@ def plan_of(
         host=record.host,
         port=record.port,
         replicas=spec.replicas,
-        server=str(here / "server"),
     )
 
 
@@ -171,17 +169,3 @@ def _link_models(places: Mapping[str, Path], root: Path) -> None:
         if link.is_symlink():
             link.unlink()
         link.symlink_to(place)
-
-
-def _copy_server(place: Path) -> None:
-    """The scoring server as it is today: an upgrade does not change a service that runs."""
-    if place.is_dir():
-        return
-    making = place.with_name(f"server.partial-{os.getpid()}")
-    shutil.rmtree(making, ignore_errors=True)
-    try:
-        shutil.copytree(SERVER, making, ignore=shutil.ignore_patterns("__pycache__"))
-        making.rename(place)
-    except OSError as error:
-        shutil.rmtree(making, ignore_errors=True)
-        raise WebserviceException("the scoring server cannot be put in place", cause=str(error)) from None
