@@ -121,6 +121,24 @@ assert azureml.other.here
 run.complete()
 """
 
+ONNX = """
+import sys
+import trainmaster
+try:
+    import trainmaster.onnx
+except ImportError as error:
+    assert sys.version_info < (3, 7) and "needs Python 3.7 or newer" in str(error), error
+    sys.exit()
+assert sys.version_info >= (3, 7)
+estimator = type("BaseEstimator", (), {"__module__": "sklearn.base"})()
+try:
+    trainmaster.onnx.export(estimator, [[1.0]], "outputs/model.onnx")
+except trainmaster.onnx.OnnxException as error:
+    assert "pip_packages=['skl2onnx', 'onnx', 'onnxruntime']" in error.hint, error.hint
+else:
+    raise SystemExit("converted with nothing")
+"""
+
 KILLED = """
 import os, signal
 from azureml.core import Run
@@ -242,3 +260,9 @@ def test_outside_of_a_job(start):
     done = start(OFFLINE)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Attempted to log metric 'loss': 0.5\nAttempted to upload ")
+
+
+def test_onnx_needs_nothing_to_say_what_it_needs(start):
+    process = start(ONNX, **start.variables)
+    assert process.returncode == 0, process.stderr
+    assert os.listdir(start.folder / "code" / "outputs") == []

@@ -14,8 +14,9 @@ import sys
 if sys.version_info < (3, 7):
     raise ImportError("trainmaster.onnx needs Python 3.7 or newer; this is Python {}.{}".format(*sys.version_info[:2]))
 
+from trainmaster.errors import OnnxException
 from trainmaster.onnx.exported import Exported, Parity, Quantized, Tensor
 from trainmaster.onnx.exporting import export
 from trainmaster.onnx.reading import Header, read
 
-__all__ = ["Exported", "Header", "Parity", "Quantized", "Tensor", "export", "read"]
+__all__ = ["Exported", "Header", "OnnxException", "Parity", "Quantized", "Tensor", "export", "read"]

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import OnnxException, UserErrorException
-from trainmaster.onnx import parity, quantizing
+from trainmaster.onnx import needed, parity, quantizing
 from trainmaster.onnx.exported import FACTS_KEY, Exported, Parity
 from trainmaster.onnx.graph import name_batch
 from trainmaster.onnx.needed import load
 from trainmaster.onnx.reading import read
 from trainmaster.onnx.samples import check_batch, random_like, samples_of
-from trainmaster.onnx.source import Wish, source_of
+from trainmaster.onnx.source import Wish, framework_of, source_of
 
 if TYPE_CHECKING:
     from trainmaster.onnx.source import Source
@@ -57,8 +57,9 @@ def export(
     target = os.path.abspath(os.fspath(path))
     _check(target, opset, tolerance)
     quantizing.check(quantize, calibration_data, labelled_data)
-    samples = samples_of(sample_inputs)
-    source = source_of(model, samples)
+    framework = framework_of(model)
+    needed.check(framework)
+    source = source_of(framework, model, samples_of(sample_inputs))
     if dynamic_batch:
         check_batch(source.samples)
     expected = source.run(source.samples.arrays)

@@ -53,12 +53,8 @@ class Written:
     notes: tuple[str, ...] = ()
 
 
-def source_of(model: Any, samples: Samples) -> Source:
-    """Looks at the types alone: a framework that is not meant is not imported."""
-    framework = framework_of(model)
-    from trainmaster.onnx import needed
-
-    needed.check(framework)
+def source_of(framework: str, model: Any, samples: Samples) -> Source:
+    """The model of a framework with its sample. Only that framework is imported."""
     if framework == "PyTorch":
         from trainmaster.onnx.torch_source import TorchSource
 
@@ -73,7 +69,7 @@ def source_of(model: Any, samples: Samples) -> Source:
 
 
 def framework_of(model: Any) -> str:
-    """The framework whose object `model` is."""
+    """The framework whose object `model` is. Looks at types alone, and imports nothing."""
     if isinstance(model, (str, os.PathLike)):
         return _framework_of_path(os.fspath(model))
     roots = {kind.__module__.partition(".")[0] for kind in type(model).__mro__}
