@@ -278,7 +278,7 @@ class Ferry(object):
     def on_sweep(self, header):
         """Ends all that is left of a run here and, if it is over for good, forgets it."""
         run = self._path("runs/" + header["run"])
-        if os.path.isdir(run):
+        if header["kit"] and os.path.isdir(run):
             kit = of_kit(self._path(header["kit"]))
             for folder in node_folders(run):
                 claim(folder, kit)

@@ -13,15 +13,15 @@ from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
 from trainmaster.engines.plans import read_json, write_plans
-from trainmaster.engines.ssh import cargo, mpi, passwords, plans
-from trainmaster.engines.ssh.data import Freight, freight_of
+from trainmaster.engines.ssh import mpi, passwords, starting
+from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after
 from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.link import NOTE, Link
-from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.errors import AzureMLException, ComputeTargetException, EnvironmentException
-from trainmaster.job import JobSpec, load_spec
+from trainmaster.engines.ssh.link import Link
+from trainmaster.engines.ssh.session import Session
+from trainmaster.engines.ssh.starting import has_helpers, within
+from trainmaster.errors import AzureMLException, ComputeTargetException
+from trainmaster.job import load_spec
 from trainmaster.node import fill, silence
 from trainmaster.records import RunError, Status
 
@@ -44,7 +44,10 @@ class SshEngine:
         self._owners: dict[str, dict[str, int]] = {}
         self._ended: dict[tuple[str, int], set[int]] = {}
         self._heard_at: dict[str, float] = {}
+        self._limits: dict[str, float | None] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
+        self._given_up: set[str] = set()
+        """Runs that were cancelled while they were being started."""
         self._secret = surroundings.secret
         self._hosts = surroundings.folder.path / "hosts"
         self._left = Left(self._hosts)
@@ -69,116 +72,60 @@ class SshEngine:
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
         check_ssh()
         links = self._links_of(nodes)
-        work = asyncio.ensure_future(self._start(nodes, links, plans, Path(kit)))
-        self._starting[nodes.run_id] = work
+        work = self._starting[nodes.run_id] = asyncio.ensure_future(self._start(nodes, links, plans, Path(kit)))
         try:
             await work
         except asyncio.CancelledError:
-            if not work.cancelled():
+            if nodes.run_id not in self._given_up:
                 # The dispatcher ends; the next one starts the run again.
-                work.cancel()
-                await asyncio.gather(work, return_exceptions=True)
+                for link in links:
+                    await link.close()
                 raise
-            # The run was cancelled meanwhile.
             await self._take_back(links)
-        except BaseException:
+        except Exception:
             await self._take_back(links)
             raise
         finally:
             del self._starting[nodes.run_id]
+            self._given_up.discard(nodes.run_id)
 
     async def _start(self, nodes: Nodes, links: Sequence[Link], plans: Sequence[dict[str, Any]], kit: Path) -> None:
+        spec = load_spec(nodes.folder.spec.read_text())
+        starting.check_no_container(spec)
         write_plans(nodes, plans)
         facts = await together(link.connect() for link in links)
-        _check_one_place(nodes, facts)
+        starting.check_one_place(nodes, facts)
         await together(self._left.settle(link.session) for link in links)
-        spec = load_spec(nodes.folder.spec.read_text())
-        _check_no_container(spec)
+        # A folder that all of them see is filled through the first.
         bringing = links[:1] if is_shared(nodes.target) else links
-        settled = await together(self._bring(link, nodes, spec, kit) for link in bringing)
+        settled = await together(starting.bring(link, nodes, spec, self._folder, kit) for link in bringing)
         settled += settled[:1] * (len(links) - len(settled))
+        python = self.place(nodes).python
+        orders = starting.orders(nodes, spec, self._folder, plans, kit, python, facts, settled)
         for link in links:
             link.note(f"kits/{kit.name}")
-        orders = self._orders(nodes, spec, plans, kit, facts, settled)
-        await together(
-            link.start(plan, files, nodes.folder.attempt, is_shared(nodes.target))
-            for link, (plan, files) in zip(links, orders, strict=True)
-        )
-
-    async def _bring(self, link: Link, nodes: Nodes, spec: JobSpec, kit: Path) -> cargo.Settled:
-        """All that the run needs on one host."""
-        assert link.facts is not None
-        await cargo.bring_kit(link.session, kit)
-        await cargo.bring_snapshot(link.session, self._folder.snapshots, self._folder.blobs, spec.snapshot_id)
-        for name, path in freight_of(nodes.folder).brought.items():
-            await cargo.bring_data(link.session, f"runs/{nodes.run_id}/{name}", path, link.say("data"))
-        folder = environment_of(nodes)
-        if not folder or spec.environment.user_managed:
-            return cargo.Settled()
-        return await cargo.bring_environment(link.session, link.facts, Path(folder), link.say("environment"))
-
-    def _orders(
-        self,
-        nodes: Nodes,
-        spec: JobSpec,
-        given: Sequence[dict[str, Any]],
-        kit: Path,
-        facts: Sequence[HostFacts],
-        settled: Sequence[cargo.Settled],
-    ) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """For each host, the plan of its node and the files that go with it."""
-        addresses = plans.host_names([each.address for each in facts])
-        orders: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        freight = freight_of(nodes.folder)
-        for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
-            paths = self._paths(nodes, freight, there, place)
-            plan = plans.translated(
-                plans.for_every_node(self._plan_of(nodes, given, number, str(kit)), given[0], is_shared(nodes.target)),
-                paths=paths,
-                tokens={**fill.names(addresses, []), PYTHON_THERE: there.python},
-                inherited=spec.inherited_variables,
-                variables=there.variables,
-                more=place.variables,
-            )
-            # Every host has ranks that look there for what they are to become.
-            files = (
-                {f"{within(nodes, 0)}/ranks.json": {"version": 1, "ranks": plan["ranks"]}} if "ranks" in plan else {}
-            )
-            orders.append((plan, files))
-        return orders
-
-    def _plan_of(self, nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: str) -> dict[str, Any]:
-        """The plan of one node, still with paths of this machine."""
-        if not has_helpers(nodes):
-            return given[number]
-        folder, python = str(nodes.folder.node(number)), self.place(nodes).python
-        if number == 0:
-            return mpi.launcher(given[0], folder, kit, python)
-        return mpi.helper(given[0], number, folder, kit, python)
-
-    def _paths(self, nodes: Nodes, freight: Freight, there: HostFacts, place: cargo.Settled) -> dict[str, str]:
-        """Paths of this machine, and where on a host the same is found."""
-        environment = environment_of(nodes)
-        return {
-            str(self._folder.path): there.root,
-            **({environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}),
-            **freight.paths(f"{there.root}/runs/{nodes.run_id}"),
-        }
+        attempt, shared = nodes.folder.attempt, is_shared(nodes.target)
+        await together(link.start(order, attempt, shared) for link, order in zip(links, orders, strict=True))
 
     async def _take_back(self, links: Sequence[Link]) -> None:
-        """A run that could not be started on all hosts leaves nothing on any."""
+        """A run that was not started on all hosts leaves nothing on any."""
         for link in links:
-            with contextlib.suppress(AzureMLException):
-                await link.sweep(remove=True)
+            reached = link.is_connected
+            # It may have been broken off in the middle of a frame: what is to be said now goes over another connection.
+            await link.close()
+            if reached:
+                with contextlib.suppress(AzureMLException):
+                    await link.sweep(remove=True)
+                    link.forget()
             await link.close()
 
     # Following
 
     async def ended(self, nodes: Nodes, number: int) -> None:
-        if not (nodes.folder.node(number) / NOTE).exists():
+        links = self._links_of(nodes)
+        if not links[number].kit:
             # It never came to an agent.
             return
-        links = self._links_of(nodes)
         await self._followed(nodes, links[number], links[1:] if has_helpers(nodes) else [])
 
     async def _followed(self, nodes: Nodes, link: Link, helpers: Sequence[Link]) -> None:
@@ -186,10 +133,12 @@ class SshEngine:
         main = asyncio.ensure_future(link.follow())
         others = [asyncio.ensure_future(helper.follow()) for helper in helpers]
         try:
-            await asyncio.wait({main, *others}, return_when=asyncio.FIRST_COMPLETED)
-            if not main.done() and any(helper.lost for helper in helpers):
-                # mpirun would wait for it.
-                await link.stop()
+            while not main.done():
+                going = {task for task in others if not task.done()}
+                await asyncio.wait({main, *going}, return_when=asyncio.FIRST_COMPLETED)
+                if any(helper.lost for helper in helpers):
+                    # mpirun would wait for it.
+                    await link.stop()
             await main
             for helper in helpers:
                 await helper.stop()
@@ -211,9 +160,10 @@ class SshEngine:
             await link.look_again()
 
     async def stop(self, nodes: Nodes) -> None:
-        starting = self._starting.get(nodes.run_id)
-        if starting is not None:
-            starting.cancel()
+        work = self._starting.get(nodes.run_id)
+        if work is not None:
+            self._given_up.add(nodes.run_id)
+            work.cancel()
             return
         for link in self._links_of(nodes):
             await link.stop()
@@ -226,18 +176,19 @@ class SshEngine:
         await self._sweep(nodes, remove=False)
 
     async def _sweep(self, nodes: Nodes, remove: bool) -> None:
-        for link in self._links_of(nodes):
-            if not (nodes.folder.node(link.number) / NOTE).exists():
-                continue
-            try:
-                if link.lost is not None:
-                    # It was waited for long enough.
-                    raise link.lost
-                await link.sweep(remove)
-            except ComputeTargetException:
-                self._leave(link, nodes.run_id)
-            finally:
-                await link.close()
+        links = [link for link in self._links_of(nodes) if link.kit]
+        await asyncio.gather(*(self._sweep_one(link, nodes.run_id, remove) for link in links))
+
+    async def _sweep_one(self, link: Link, run_id: str, remove: bool) -> None:
+        try:
+            if link.lost is not None:
+                # It was waited for long enough.
+                raise link.lost
+            await link.sweep(remove)
+        except ComputeTargetException:
+            self._leave(link, run_id)
+        finally:
+            await link.close()
 
     def _leave(self, link: Link, run_id: str) -> None:
         """What is left of a run on a host that cannot be reached is ended when it can be."""
@@ -280,6 +231,7 @@ class SshEngine:
         self._ended = {key: numbers for key, numbers in self._ended.items() if key[0] != nodes.run_id}
         self._owners.pop(nodes.run_id, None)
         self._heard_at.pop(nodes.run_id, None)
+        self._limits.pop(nodes.run_id, None)
         return {"ssh.hosts": hosts}
 
     async def close(self) -> None:
@@ -348,8 +300,10 @@ class SshEngine:
         """How long the run may be silent, if it may not be so for ever."""
         if len(nodes.numbers) == 1:
             return None
-        limit = (read_json(nodes.folder.node(0) / "plan.json") or {}).get("hang_seconds")
-        return None if limit is None else float(limit)
+        if nodes.run_id not in self._limits:
+            limit = (read_json(nodes.folder.node(0) / "plan.json") or {}).get("hang_seconds")
+            self._limits[nodes.run_id] = None if limit is None else float(limit)
+        return self._limits[nodes.run_id]
 
     async def _to_others(self, nodes: Nodes, number: int, path: str, data: bytes) -> None:
         for link in self._links_of(nodes):
@@ -368,40 +322,6 @@ class SshEngine:
     def _root(self, host: SshHost) -> str:
         """Where this workspace keeps its things on a host."""
         return f"{host.folder}/hosts/{json.loads(self._folder.identity.read_text())['id']}"
-
-
-def environment_of(nodes: Nodes) -> str:
-    """Where the environment that was built for the run lies here; empty for the user's own."""
-    return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
-
-
-def has_helpers(nodes: Nodes) -> bool:
-    """Whether only the first node has an agent of its own, which reaches the others: MPI."""
-    return len(nodes.numbers) > nodes.count
-
-
-def within(nodes: Nodes, number: int) -> str:
-    """The folder of a node, as a path in that of the run."""
-    return str(nodes.folder.node(number).relative_to(nodes.folder.path))
-
-
-def _check_one_place(nodes: Nodes, facts: Sequence[HostFacts]) -> None:
-    """mpirun starts its ranks by one command line on all hosts."""
-    roots = sorted({each.root for each in facts})
-    if has_helpers(nodes) and len(roots) > 1:
-        raise ComputeTargetException(
-            f"the hosts of '{nodes.target.name}' keep our files at different paths, and MPI needs one",
-            cause=f"They are {', '.join(roots)}.",
-            hint="Say folder='/a/path/that/all/have' in SshCompute.configuration, or use one user name on all hosts.",
-        )
-
-
-def _check_no_container(spec: JobSpec) -> None:
-    if spec.environment.container is not None:
-        raise EnvironmentException(
-            "containers are not started on hosts over SSH",
-            hint="Leave the image out: the packages of the environment are brought to the host.",
-        )
 
 
 async def together(works: Any) -> list[Any]:

@@ -31,9 +31,8 @@ class Left:
         """Ends what is left on a host that was just reached."""
         for run_id in self.runs(session.host.shown):
             note = self._place(session.host.shown) / run_id
-            kit = note.read_text()
-            if kit:
-                await session.call({"op": "sweep", "run": run_id, "kit": kit, "remove": True})
+            order = {"op": "sweep", "run": run_id, "kit": note.read_text(), "remove": True}
+            await session.call(order)
             note.unlink(missing_ok=True)
 
     def _place(self, host: str) -> Path:

@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.engines.plans import read_json, write_json
@@ -24,6 +25,15 @@ log = logging.getLogger("trainmaster.dispatch")
 NOTE = "ssh.json"
 _MEGABYTE = 1024 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What one host is to do."""
+
+    plan: dict[str, Any]
+    files: dict[str, Any]
+    """Further files of the run's folder there, by their path in it."""
 
 
 class Link:
@@ -77,6 +87,10 @@ class Link:
         return self.facts
 
     @property
+    def is_connected(self) -> bool:
+        return self._session is not None
+
+    @property
     def session(self) -> Session:
         assert self._session is not None, "not connected"
         return self._session
@@ -98,9 +112,13 @@ class Link:
         self._node.mkdir(parents=True, exist_ok=True)
         write_json(self._node / NOTE, data)
 
-    async def start(self, plan: Mapping[str, Any], files: Mapping[str, Any], attempt: int, shared: bool) -> None:
+    def forget(self) -> None:
+        """There is no agent to ask for, and never was."""
+        (self._node / NOTE).unlink(missing_ok=True)
+
+    async def start(self, order: Order, attempt: int, shared: bool) -> None:
         """Has the agent started."""
-        order = {
+        header = {
             "op": "start",
             "run": self.run_id,
             "folder": self._folder_there(self._mirror.node),
@@ -109,8 +127,8 @@ class Link:
             "shared": shared,
             "first": self._common,
         }
-        named = {self._folder_there(name): data for name, data in files.items()}
-        await self.session.call(order, json.dumps({"plan": plan, "files": named}).encode())
+        named = {self._folder_there(name): data for name, data in order.files.items()}
+        await self.session.call(header, json.dumps({"plan": order.plan, "files": named}).encode())
 
     # While there is one
 
@@ -174,8 +192,8 @@ class Link:
             self._watching = False
             pinging.cancel()
             await asyncio.gather(pinging, return_exceptions=True)
+        # The connection is kept: the run's folder there is still to be removed.
         self._mirror.finish()
-        await self.close()
 
     async def _take_all(self) -> None:
         while True:
@@ -236,9 +254,7 @@ class Link:
         """Ends all that is left of the run on the host and, if it is over for good, removes its folder there."""
         if self._session is None:
             await self.connect()
-        kit = self.kit
-        if kit:
-            await self.session.call({"op": "sweep", "run": self.run_id, "kit": kit, "remove": remove})
+        await self.session.call({"op": "sweep", "run": self.run_id, "kit": self.kit, "remove": remove})
 
     async def close(self) -> None:
         """Ends the connection."""

@@ -1,0 +1,129 @@
+"""From the plans of a run to its agents on hosts: what is brought there, and the plan that each of them gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Nodes
+from trainmaster.engines.plans import read_json
+from trainmaster.engines.ssh import cargo, mpi, plans
+from trainmaster.engines.ssh.data import Freight, freight_of
+from trainmaster.engines.ssh.host import is_shared
+from trainmaster.engines.ssh.link import Link, Order
+from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.environments.prefix import PYTHON_THERE
+from trainmaster.errors import ComputeTargetException, EnvironmentException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.job import JobSpec
+from trainmaster.node import fill
+
+
+def has_helpers(nodes: Nodes) -> bool:
+    """Whether only the first node has an agent of its own, which reaches the others: MPI."""
+    return len(nodes.numbers) > nodes.count
+
+
+def within(nodes: Nodes, number: int) -> str:
+    """The folder of a node, as a path in that of the run."""
+    return str(nodes.folder.node(number).relative_to(nodes.folder.path))
+
+
+async def bring(link: Link, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> cargo.Settled:
+    """All that the run needs on one host."""
+    assert link.facts is not None
+    await cargo.bring_kit(link.session, kit)
+    await cargo.bring_snapshot(link.session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
+    for name, path in freight_of(nodes.folder).brought.items():
+        await cargo.bring_data(link.session, f"runs/{nodes.run_id}/{name}", path, link.say("data"))
+    folder = _environment(nodes)
+    if not folder or spec.environment.user_managed:
+        return cargo.Settled()
+    return await cargo.bring_environment(link.session, link.facts, Path(folder), link.say("environment"))
+
+
+def orders(
+    nodes: Nodes,
+    spec: JobSpec,
+    workspace: WorkspaceFolder,
+    given: Sequence[dict[str, Any]],
+    kit: Path,
+    python: str,
+    facts: Sequence[HostFacts],
+    settled: Sequence[cargo.Settled],
+) -> list[Order]:
+    """For each host, the plan of its node and the files that go with it."""
+    addresses = plans.host_names([each.address for each in facts])
+    freight = freight_of(nodes.folder)
+    found = []
+    for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
+        own = _plan_of(nodes, given, number, str(kit), python)
+        paths = _paths(nodes, workspace, freight, there, place)
+        plan = plans.translated(
+            plans.for_every_node(own, given[0], is_shared(nodes.target)),
+            paths=paths,
+            tokens={**fill.names(addresses, []), PYTHON_THERE: there.python},
+            inherited=spec.inherited_variables,
+            variables=there.variables,
+            more=place.variables,
+        )
+        found.append(Order(plan, _files(nodes, plan, freight, paths)))
+    return found
+
+
+def _plan_of(nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: str, python: str) -> dict[str, Any]:
+    """The plan of one node, still with paths of this machine."""
+    if not has_helpers(nodes):
+        return given[number]
+    folder = str(nodes.folder.node(number))
+    if number == 0:
+        return mpi.launcher(given[0], folder, kit, python)
+    return mpi.helper(given[0], number, folder, kit, python)
+
+
+def _paths(
+    nodes: Nodes, workspace: WorkspaceFolder, freight: Freight, there: HostFacts, place: cargo.Settled
+) -> dict[str, str]:
+    """Paths of this machine, and where on a host the same is found."""
+    environment = _environment(nodes)
+    return {
+        str(workspace.path): there.root,
+        **({environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}),
+        **freight.paths(f"{there.root}/runs/{nodes.run_id}"),
+    }
+
+
+def _files(nodes: Nodes, plan: dict[str, Any], freight: Freight, paths: dict[str, str]) -> dict[str, Any]:
+    files: dict[str, Any] = {}
+    if "ranks" in plan:
+        # Every host has ranks that look there for what they are to become.
+        files[f"{within(nodes, 0)}/ranks.json"] = {"version": 1, "ranks": plan["ranks"]}
+    if freight.described:
+        files[nodes.folder.datasets.name] = plans.moved_paths(read_json(nodes.folder.datasets) or {}, paths)
+    return files
+
+
+def _environment(nodes: Nodes) -> str:
+    """Where the environment that was built for the run lies here; empty for the user's own."""
+    return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
+
+
+def check_one_place(nodes: Nodes, facts: Sequence[HostFacts]) -> None:
+    """mpirun starts its ranks by one command line on all hosts."""
+    roots = sorted({each.root for each in facts})
+    if has_helpers(nodes) and len(roots) > 1:
+        raise ComputeTargetException(
+            f"the hosts of '{nodes.target.name}' keep our files at different paths, and MPI needs one",
+            cause=f"They are {', '.join(roots)}.",
+            hint="Say folder='/a/path/that/all/have' in SshCompute.configuration, or use one user name on all hosts.",
+        )
+
+
+def check_no_container(spec: JobSpec) -> None:
+    """Refuses what needs an image."""
+    if spec.environment.container is not None:
+        raise EnvironmentException(
+            "containers are not started on hosts over SSH",
+            hint="Leave the image out: the packages of the environment are brought to the host.",
+        )
