@@ -86,8 +86,11 @@ class Life:
 
     def seen_running(self, at: float | None = None) -> None:
         """The agent says that the script has started."""
-        # It may have waited in the engine's own queue.
-        self._move(Status.STARTING, expect=(Status.QUEUED,))
+        if self._record.status is Status.QUEUED:
+            # It waited in the engine's own queue, and whoever looks at its files may have seen this late.
+            running = read_json(self._folder.node(0) / "running.json") or {}
+            at = at or running.get("started_at")
+            self._move(Status.STARTING, at=at, expect=(Status.QUEUED,))
         self._move(Status.RUNNING, at=at, expect=(Status.STARTING,), jot=self._is_trial)
 
     def seen_done(self) -> None:

@@ -52,6 +52,8 @@ def outcome(
         if number in services and _was_stopped(results[number]):
             continue
         found = _failure(number, results, cancel_requested, time_limit)
+        if found is not None and cancel_requested and _was_told(found.error):
+            return Outcome(Status.CANCELED, None, warnings)
         if found is not None and ending is not None and not cancel_requested and _from_outside(found.error):
             return Outcome(ending.status, ending.error, warnings, again=ending.again)
         if found is not None:
@@ -60,6 +62,13 @@ def outcome(
         message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
         return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
     return Outcome(Status.COMPLETED, None, warnings)
+
+
+def _was_told(error: RunError | None) -> bool:
+    """Whether a process only did what SIGTERM asks for: some engines tell the processes and their agent at once."""
+    if error is None or error.code not in ("ScriptKilled", "ScriptFailed"):
+        return False
+    return error.details.get("signal") == "SIGTERM" or error.details.get("exit_code") == 128 + signal.SIGTERM
 
 
 def _from_outside(error: RunError | None) -> bool:

@@ -35,6 +35,7 @@ _SETTLE_SECONDS = 3.0
 # are given up.
 _EXPLAIN_SECONDS = 60.0
 _GIVE_UP_SECONDS = 10.0
+_LEAVE_SECONDS = 60.0
 
 
 class SlurmEngine:
@@ -239,6 +240,7 @@ class SlurmEngine:
         if news:
             _notify(job)
         if job.settled and job.id:
+            job.leaving_since = time.monotonic()
             self._leaving[job.id] = job
         return bool(news)
 
@@ -266,6 +268,9 @@ class SlurmEngine:
             if listed is None or listed.name != job.name or listed.state in states.OVER:
                 del self._leaving[number]
                 self._take(job, listed)
+            elif time.monotonic() - job.leaving_since > _LEAVE_SECONDS:
+                # All its agents have said their last word: nothing of the run is in there any more.
+                await self._scancel(job)
         async with self._asked:
             self._asked.notify_all()
 
@@ -340,6 +345,7 @@ class SlurmEngine:
         """Returns when Slurm has said how the job ended."""
         while job.state not in states.OVER and not job.over.is_set():
             if job.id:
+                job.leaving_since = job.leaving_since or time.monotonic()
                 self._leaving.setdefault(job.id, job)
             self._watch()
             async with self._asked:

@@ -45,6 +45,7 @@ class Job:
         self.over = asyncio.Event()
         """There is no job any more."""
         self.changed = asyncio.Event()
+        self.leaving_since = 0.0
         self._results: dict[int, dict[str, Any]] = {}
 
     @property
