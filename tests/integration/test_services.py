@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import dispatcher_handle, end_workspace, stop_dispatcher, until, wait_gone
-from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, supervisor_of
+from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, onnx_times, supervisor_of
 
 from trainmaster import (
     AciWebservice,
@@ -186,6 +186,13 @@ def test_labels_change_nothing_that_runs(bench: Bench) -> None:
     service.update(description="other", properties={"q": "2"})
     assert service.tags == {"more": "1"} and service.properties == {"p": "1", "q": "2"}
     assert service.description == "other" and service.run(ASKED)["process"] == process
+    # What means nothing here is noted, and nothing is begun for it.
+    service.update(enable_app_insights=True)
+    assert (
+        service.serialize()["settings"]["enable_app_insights"] is True
+        and service.serialize()["settings"]["cpu_cores"] == 1
+    )
+    assert service.run(ASKED)["process"] == process
     with pytest.raises(WebserviceException, match="property 'p'"):
         service.add_properties({"p": "other"})
     with pytest.raises(WebserviceException, match="nothing to change"):
@@ -267,6 +274,23 @@ def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     image.delete()
     with pytest.raises(WebserviceException, match="ImageNotFound"):
         Image(bench.workspace, "my-image")
+
+
+def test_another_model_of_a_service_without_code(bench: Bench) -> None:
+    """Each gets the ready-made script for what it is, whatever its file is called and whatever goes in."""
+
+    def registered(name: str, factor: float, size: int) -> Model:
+        (bench.place / name).write_bytes(onnx_times(factor, size))
+        return Model.register(bench.workspace, str(bench.place / name), "scaled", model_framework=Model.Framework.ONNX)
+
+    service = Model.deploy(bench.workspace, "no-code", [registered("first.onnx", 2.0, 2)])
+    service.wait_for_deployment()
+    assert service.run('{"data": [[1, 2]]}') == {"y": [[2.0, 4.0]]}
+    address = service.scoring_uri
+    service.update(models=[registered("second.onnx", 3.0, 3)])
+    service.wait_for_deployment()
+    assert service.run('{"data": [[1, 2, 3]]}') == {"y": [[3.0, 6.0, 9.0]]} and service.scoring_uri == address
+    service.delete()
 
 
 def test_the_oldest_spellings(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

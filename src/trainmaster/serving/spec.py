@@ -42,6 +42,11 @@ class ServiceCode:
     files: tuple[str, ...] = ()
     """Where single files were taken from."""
 
+    @property
+    def is_ready_made(self) -> bool:
+        """Whether it is the script of a kind of model, made for one model: another model needs another."""
+        return not (self.source_directory or self.files)
+
 
 @dataclass(frozen=True)
 class ServiceSpec:

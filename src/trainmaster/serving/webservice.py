@@ -428,15 +428,16 @@ class Webservice(ABC):
         **labels: Any,
     ) -> None:
         """Another generation where that is needed; new labels alone change nothing that runs."""
-        given = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+        checked = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+        noted = {key: value for key, value in (settings or {}).items() if value is not None}
         changed = self._changed_spec(models, inference_config, image, spec or {})
-        if not given and changed is None:
+        if not checked and not noted and changed is None:
             raise WebserviceException("update was given nothing to change")
-        checked: dict[str, Any] = dict(given)
-        if "tags" in given:
-            checked["tags"] = checked_tags(given["tags"])
-        if "properties" in given:
-            checked["properties"] = deploying.as_properties(given["properties"])
+        if "tags" in checked:
+            checked["tags"] = checked_tags(checked["tags"])
+        if "properties" in checked:
+            checked["properties"] = deploying.as_properties(checked["properties"])
+        checked["settings"] = {**self._fresh().settings, **noted}
         if changed is None:
             self._label(**checked)
             return
@@ -444,8 +445,6 @@ class Webservice(ABC):
             from trainmaster.serving.image import checked_image
 
             checked["image_id"] = checked_image(image).id
-        noted = {key: value for key, value in (settings or {}).items() if value is not None}
-        checked["settings"] = {**self._record.settings, **noted}
         self._record = deploying.send_update(self.workspace, self._record, changed, checked)
 
     def _changed_spec(
@@ -461,13 +460,13 @@ class Webservice(ABC):
             from trainmaster.serving.image import checked_image
 
             spec = _with_settings(checked_image(image).spec, base)
-        if inference_config is not None:
-            used = self.models if models is None else deploying.registered(self.workspace, models)
-            spec = _with_settings(deploying.make_spec(self.workspace, used, inference_config), base)
-        elif models is not None:
-            ids = tuple(model.id for model in deploying.registered(self.workspace, models))
-            spec = replace(spec, models=ids)
-        return replace(spec, **given)
+        if models is None and inference_config is None:
+            return replace(spec, **given)
+        used = self.models if models is None else deploying.registered(self.workspace, models)
+        if inference_config is None and not base.code.is_ready_made:
+            return replace(spec, models=tuple(model.id for model in used), **given)
+        made = deploying.make_spec(self.workspace, used, inference_config)
+        return replace(_with_settings(made, base), **given)
 
     def _base(self) -> ServiceSpec:
         """What an update builds upon: what serves, if the last try failed."""

@@ -178,8 +178,9 @@ class Services:
         tags: Mapping[str, Any] | None = None,
         properties: Mapping[str, str] | None = None,
         description: str | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> ServiceRecord:
-        """Sets tags (all of them), adds properties, sets the description; nothing is deployed again."""
+        """Sets tags and settings (all of them), adds properties, sets the description; nothing is deployed again."""
         known = self._known(self._seen(name), name)
         changes: dict[str, Any] = {}
         if tags is not None:
@@ -189,6 +190,8 @@ class Services:
             changes["properties"] = {**known.properties, **properties}
         if description is not None:
             changes["description"] = description
+        if settings is not None:
+            changes["settings"] = dict(settings)
         if changes:
             self._store.change_service(name, **changes, updated_at=time.time())
         return self.get(name)
