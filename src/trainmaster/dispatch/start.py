@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -25,8 +26,11 @@ GRACE_SECONDS = 10.0
 
 def lay_down(folder: RunFolder, record: RunRecord) -> None:
     """The run's folder with what is known before it starts."""
-    for path in (folder.logs, folder.journals):
-        path.mkdir(parents=True, exist_ok=True)
+    # From the top down, one call each: there are many runs.
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for path in (folder.files, folder.logs, folder.journals):
+        with suppress(FileExistsError):
+            os.mkdir(path)
     folder.spec.write_text(record.spec)
 
 
@@ -60,6 +64,7 @@ def agent_plans(
         node_folder=str(folder.node(0)),
         kit=prepared.kit,
         rank_python=place.python,
+        fills_in=bool(place.hosts_file),
         mpi_options=place.mpi_options,
         mpi_inherits=place.mpi_inherits,
         container=container_of(prepared, folder) if spec.environment.container else None,

@@ -9,6 +9,7 @@ from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables
 from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.node.fill import threads_token
 
 # Open MPI refuses root unless it is told twice.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -85,6 +86,8 @@ def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
 def _threads(launch: Launch, node: int, count: int) -> dict[str, str]:
     """Ranks that share a machine share its cores: none is tied to one, so each would take them all."""
     mates = count * list(launch.hosts).count(launch.hosts[node])
+    if not launch.cpus and launch.fills_in and mates > 1:
+        return {"OMP_NUM_THREADS": threads_token(mates)}
     return {"OMP_NUM_THREADS": str(max(1, launch.cpus // mates))} if launch.cpus and mates > 1 else {}
 
 

@@ -38,6 +38,8 @@ class Launch:
     """Where the job side of Trainmaster lies."""
     rank_python: str = "python3"
     """The Python for our own small programs beside the script."""
+    fills_in: bool = False
+    """Whether what is not known yet may be a token, which is filled in on the nodes."""
     mpi_options: Sequence[str] = ()
     """By which mpirun reaches the other nodes."""
     mpi_inherits: Sequence[str] = ()

@@ -6,6 +6,8 @@ from trainmaster.node import jsonfile
 
 _HOST = "{trainmaster:host:%d}"
 _GPU = "{trainmaster:gpu:%d}"
+_THREADS = "{trainmaster:threads:%d}"
+_MOST_MATES = 128
 _MARK = "{trainmaster:"
 # What the launcher of another machine may have told of its own GPUs.
 _GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -25,12 +27,17 @@ def gpu_token(number):
     return _GPU % number
 
 
+def threads_token(mates):
+    """Stands for the CPUs of a node that one of `mates` equal processes there has."""
+    return _THREADS % min(mates, _MOST_MATES)
+
+
 def filled(data):
     """The same plan without tokens. Raises OSError or ValueError if the names of its hosts cannot be read."""
     if not isinstance(data, dict) or not data.get("hosts"):
         return data
     hosts = jsonfile.read(data["hosts"])["hosts"]
-    return fill(data, names(hosts, given_gpus(os.environ)))
+    return fill(data, names(hosts, given_gpus(os.environ), given_cpus(os.environ)))
 
 
 def given_gpus(environment):
@@ -42,10 +49,17 @@ def given_gpus(environment):
     return [each for each in environment.get(_GPUS_VARIABLE, "").split(",") if each]
 
 
-def names(hosts, gpus):
+def given_cpus(environment):
+    """How many CPUs of this node the run was given."""
+    told = environment.get("SLURM_CPUS_ON_NODE", "")
+    return int(told) if told.isdigit() else len(os.sched_getaffinity(0))
+
+
+def names(hosts, gpus, cpus=1):
     """Token to text."""
     known = {_HOST % number: host for number, host in enumerate(hosts)}
     known.update({_GPU % number: gpu for number, gpu in enumerate(gpus)})
+    known.update({_THREADS % mates: str(max(1, cpus // mates)) for mates in range(2, _MOST_MATES + 1)})
     return known
 
 

@@ -165,7 +165,7 @@ class TestBlanks:
         spec = JobSpec("", "cluster", node_count=2, distribution=Distribution("mpi", process_count_per_node=2))
         launch = Launch(
             "r", "/c", "/l", "/env/bin/python", gpus=place.gpus, hosts=place.hosts, ports=(7000,), node_folder="/n",
-            kit="/k", mpi_options=place.mpi_options, mpi_inherits=place.mpi_inherits,
+            kit="/k", fills_in=True, mpi_options=place.mpi_options, mpi_inherits=place.mpi_inherits,
         )  # fmt: skip
         (plan,) = plan_mpi(spec, launch)
         assert plan.processes[0].argv[:6] == ("mpirun", "-np", "4", "--map-by", "ppr:2:node:OVERSUBSCRIBE", "--bind-to")
@@ -173,7 +173,9 @@ class TestBlanks:
         hosts = tmp_path / "gang.json"
         hosts.write_text(json.dumps({"hosts": ["one", "two"]}))
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
+        monkeypatch.setenv("SLURM_CPUS_ON_NODE", "16")
         env = fill.filled({"hosts": str(hosts), "env": dict(plan.ranks[3].env)})["env"]
+        assert env["OMP_NUM_THREADS"] == "8"
         assert (env["MASTER_ADDR"], env["AZ_BATCHAI_WORKER_HOSTS"], env["CUDA_VISIBLE_DEVICES"]) == (
             "one",
             "one,two",
