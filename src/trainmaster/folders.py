@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 # A unix socket's path has to fit into 108 bytes, its end mark included.
@@ -23,49 +24,49 @@ class RunFolder:
     attempt: int = 1
     """Counts from 1; more than one only for a run that is retried."""
 
-    @property
+    @cached_property
     def spec(self) -> Path:
         return self.path / "spec.json"
 
-    @property
+    @cached_property
     def code(self) -> Path:
         return self.path / "code"
 
-    @property
+    @cached_property
     def files(self) -> Path:
         return self.path / "files"
 
-    @property
+    @cached_property
     def logs(self) -> Path:
         return self.files / "azureml-logs"
 
-    @property
+    @cached_property
     def journals(self) -> Path:
         return self.path / "journals"
 
-    @property
+    @cached_property
     def environment_lock(self) -> Path:
         return self.path / "environment.lock"
 
-    @property
+    @cached_property
     def secrets(self) -> Path:
         """Which secrets its script was given, encrypted; only there if it asked for one."""
         return self.path / "secrets.json"
 
-    @property
+    @cached_property
     def data_plan(self) -> Path:
         return self.path / "data.json"
 
-    @property
+    @cached_property
     def datasets(self) -> Path:
         return self.path / "datasets.json"
 
-    @property
+    @cached_property
     def attempt_logs(self) -> Path:
         """Where the logs of this attempt are kept once it has failed and another follows."""
         return self.logs / f"attempt_{self.attempt}"
 
-    @property
+    @cached_property
     def failure(self) -> Path:
         return self.path / "attempts" / str(self.attempt) / "failure.json"
 

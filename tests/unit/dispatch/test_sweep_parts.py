@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_a_trial_is_a_child_with_its_own_arguments(tmp_path: Path) -> None:
         SWEEP, SPEC, to_plain(SPEC.job), Start(3, {"--lr": 0.5, "b": [1, 2]}), WorkspaceFolder(tmp_path), 2.0
     )
     assert (found.run.id, found.run.parent_id, found.run.target) == ("s_3", "s", "local")
-    assert found.run.spec == dump_spec(found.job)
+    assert json.loads(found.run.spec) == json.loads(dump_spec(found.job))
     assert load_spec(found.run.spec) == found.job
     assert found.job.arguments == ("--epochs", "3", "--lr", "0.5", "--b", "1", "2")
 
