@@ -8,17 +8,17 @@ from trainmaster.environments.requirement import package_name
 from trainmaster.errors import WebserviceException
 from trainmaster.job import EnvironmentSpec
 
-SERVER_PACKAGES = ("uvicorn>=0.30,<1", "httptools>=0.6", "uvloop>=0.19", "orjson>=3.9")
+SERVER_PACKAGES = ("uvicorn>=0.22,<1", "httptools>=0.5", "uvloop>=0.17", "orjson>=3.8")
 """As the extra `serve` has them."""
 
-_OLDEST = (3, 8)
+_OLDEST = (3, 7)
 
 
 def with_server(spec: EnvironmentSpec) -> EnvironmentSpec:
     """`spec` with the packages of the server that it does not name itself; the user's own Python stays as it is.
 
     >>> with_server(EnvironmentSpec(pip_packages=("orjson==3.9",))).pip_packages
-    ('orjson==3.9', 'uvicorn>=0.30,<1', 'httptools>=0.6', 'uvloop>=0.19')
+    ('orjson==3.9', 'uvicorn>=0.22,<1', 'httptools>=0.5', 'uvloop>=0.17')
     """
     if spec.container is not None:
         raise WebserviceException(

@@ -157,7 +157,7 @@ def test_the_environment_of_a_service() -> None:
         "Uvicorn==0.30.1",
         "numpy",
     )
-    with pytest.raises(WebserviceException, match=r"Python 3\.8 or newer"):
+    with pytest.raises(WebserviceException, match=r"Python 3\.7 or newer"):
         with_server(EnvironmentSpec(python_version="3.6"))
     with pytest.raises(WebserviceException, match="cannot run in the image"):
         with_server(EnvironmentSpec(container=ContainerSpec("python:3.12")))

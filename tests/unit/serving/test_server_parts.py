@@ -27,7 +27,7 @@ from trainmaster.serving.supervisor.models import Models
 
 @pytest.mark.parametrize("path", sorted(SERVER.rglob("*.py")), ids=lambda path: path.name)
 def test_the_server_stands_alone_on_an_old_python(path: Path) -> None:
-    tree = ast.parse(path.read_text(), feature_version=(3, 8))
+    tree = ast.parse(path.read_text(), feature_version=(3, 7))
     allowed = {*sys.stdlib_module_names, "uvicorn", "uvloop", "orjson"}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

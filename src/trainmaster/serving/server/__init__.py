@@ -1,6 +1,6 @@
 """The scoring server: what runs in the model's own environment, one process per replica.
 
-Standard library and uvicorn (with httptools, uvloop and orjson where they are there), Python 3.8. It imports nothing of
+Standard library and uvicorn (with httptools, uvloop and orjson where they are there), Python 3.7. It imports nothing of
 Trainmaster and knows itself only by relative imports: the folder may be copied anywhere, under any name.
 
     application  the ASGI app: paths, keys, limits      answering  from a request to an answer, with the script

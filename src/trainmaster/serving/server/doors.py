@@ -7,7 +7,7 @@ import importlib.util
 import socket
 from email.utils import formatdate
 from time import monotonic
-from typing import Any, Dict, Literal, Tuple, Type
+from typing import Any, Dict, Tuple, Type
 
 import uvicorn
 from uvicorn.server import ServerState
@@ -131,7 +131,7 @@ class Doors:
         self._quiet = quiet
 
 
-def _http() -> Literal["h11", "httptools"]:
+def _http() -> Any:
     # Named, because what "auto" means differs between uvicorn's releases.
     return "h11" if importlib.util.find_spec("httptools") is None else "httptools"
 
