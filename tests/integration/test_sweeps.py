@@ -345,6 +345,18 @@ def test_a_sweep_of_a_script_run_config_with_a_command(box: Workspace, project: 
     assert ended(run)["status"] == "Completed"
 
 
+def test_a_sweep_with_a_cluster_of_its_own(box: Workspace, project: Callable[..., Path]) -> None:
+    estimator = Estimator(
+        str(project(train=PARABOLA)), entry_script="train.py", vm_size="STANDARD_D2", user_managed=True
+    )
+    config = HyperDriveConfig(random_x(), "score", PrimaryMetricGoal.MAXIMIZE, 3, estimator=estimator)
+    run = Experiment(box, "sweeps").submit(config)
+    assert ended(run)["status"] == "Completed"
+    (target,) = {child.get_details()["target"] for child in run.get_children()}
+    assert target == run.get_details()["target"] != "local"
+    assert target not in box.compute_targets
+
+
 def test_waiting_shows_what_the_sweep_does(sweep: Sweep, capsys: pytest.CaptureFixture[str]) -> None:
     run = sweep(PARABOLA, random_x(), 2)
     run.wait_for_completion(show_output=True)
