@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from trainmaster import AciWebservice, AksWebservice, ContainerImage, Environment, InferenceConfig, LocalWebservice
+from trainmaster.dispatch.services import making
 from trainmaster.errors import WebserviceException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
-from trainmaster.serving import config_files
+from trainmaster.serving import config_files, deploying, environment, spec, webservice
 from trainmaster.serving.deploying import model_name_of
 from trainmaster.serving.environment import with_server
 from trainmaster.serving.spec import check_service_name
@@ -226,3 +229,9 @@ def test_files_that_cannot_be(here: Path, text: str, what: str) -> None:
 
 def _packages() -> dict[str, Any]:
     return {"dependencies": [{"pip": ["scipy"]}]}
+
+
+@pytest.mark.parametrize("module", [deploying, environment, making, spec, webservice])
+def test_examples_in_docstrings(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted and not found.failed
