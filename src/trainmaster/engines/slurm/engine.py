@@ -132,11 +132,23 @@ class SlurmEngine:
             return None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._until_over(job), _EXPLAIN_SECONDS)
-        silent = job.silent
+        silent = await self._down(job) or job.silent if job.state == "NODE_FAIL" else job.silent
         if job.state == "COMPLETED" and not silent:
             return None
         told = job.printed() if job.state in ("FAILED", "COMPLETED") else ""
         return states.ending(job.id, job.state, job.node_list, told, silent)
+
+    async def _down(self, job: Job) -> dict[int, str]:
+        """Which of its machines Slurm has lost: an agent there may have lived long enough to leave a result."""
+        machines = job.machines
+        if not machines:
+            return {}
+        command = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(machines)}", "--states=down", "--format=%N")
+        try:
+            down = set((await self._commands.ask(*command)).split())
+        except (NoAnswer, Refused, ComputeTargetException):
+            return {}
+        return {number: name for number, name in enumerate(machines) if name in down}
 
     async def facts(self, nodes: Nodes) -> Mapping[str, str]:
         job = self._jobs.pop((nodes.run_id, nodes.folder.attempt), None) or Job(nodes)

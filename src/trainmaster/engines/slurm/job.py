@@ -117,9 +117,14 @@ class Job:
     @property
     def silent(self) -> dict[int, str]:
         """The nodes whose agents left no result, with the names of their machines."""
-        names = (read_json(self.folder / GANG) or {}).get("names", [])
+        names = self.machines
         numbers = [number for number in range(self.nodes.count) if self.result(number) is None]
         return {number: names[number] if number < len(names) else "?" for number in numbers}
+
+    @property
+    def machines(self) -> list[str]:
+        """The names of the machines it got, by the run's own numbers of its nodes."""
+        return list((read_json(self.folder / GANG) or {}).get("names", []))
 
     def printed(self) -> str:
         """The last lines of what the job itself printed: not the script, but what should have led to it."""
