@@ -112,3 +112,12 @@ def _exchange(port: int, sent: bytes) -> bytes:
         except ConnectionError:
             return said
     return said
+
+
+def test_headers_without_end_are_not_read_without_end(service: Service) -> None:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+        line.sendall(b"GET / HTTP/1.1\r\n")
+        with pytest.raises(ConnectionError):
+            for _ in range(1_000_000):
+                line.sendall(b"X-More: " + b"x" * 1000 + b"\r\n")
+    assert service.ask("/").body == b"Healthy"
