@@ -63,14 +63,26 @@ def test_parallel_has_a_line_for_each_trial_and_the_best_on_top(parameters):
     assert sum(curve.colour == CUT for curve in curves) == len(dim)
 
 
-def test_a_parameter_of_another_branch_parts_the_line():
+def test_a_trial_goes_faintly_past_parameters_that_it_does_not_have():
     view = sweep_of(30, space=SPACES["branches"])
-    assert [axis.name for axis in parameter_axes(view)] == ["--lr", "--momentum", "--optimizer"]
-    sgd = [trial for trial in view.trials if trial.parameters["rest"]["--optimizer"] == "sgd"]
+    assert [axis.name for axis in parameter_axes(view)] == ["--lr", "--optimizer", "--momentum"]
+    adam = [
+        trial for trial in view.trials if trial.parameters["rest"] == {"--optimizer": "adam"} and trial.best is not None
+    ]
+    curves = [shape for shape in picture(view).shapes if isinstance(shape, Curve)]
+    gap = min(curve.points[1][0] - curve.points[0][0] for curve in curves)
+    bridges = [curve for curve in curves if curve.points[1][0] - curve.points[0][0] > 1.5 * gap]
+    assert all(curve.opacity < 0.5 for curve in bridges)
+    assert 0 < len(adam) <= len(bridges) <= len(adam) + 1
+    # And there is no dot of theirs in the panel of that parameter.
     panels = picture(view, "scatter")
-    momentum = 1 / 3 * panels.width, 2 / 3 * panels.width
-    dots = [shape for shape in panels.shapes if isinstance(shape, Dot) and momentum[0] < shape.x < momentum[1] - 20]
-    assert 0 < len(dots) <= len([trial for trial in sgd if trial.best is not None]) + 2
+    dots = [
+        shape for shape in panels.shapes if isinstance(shape, Dot) and shape.x > 2 / 3 * panels.width and shape.y > 60
+    ]
+    with_momentum = [
+        trial for trial in view.trials if "--momentum" in trial.parameters["rest"] and trial.best is not None
+    ]
+    assert len(with_momentum) <= len(dots) <= len(with_momentum) + 1
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -53,12 +53,15 @@ class Axis:
 
 
 def parameter_axes(view: SweepView) -> list[Axis]:
-    """An axis for each parameter, in the order of the space."""
+    """An axis for each parameter, in the order in which trials have them, which is that of the space."""
+    # Of several branches with the same name the first counts.
     known = dict(reversed(list(leaves(read_space(view.space)))))
-    values: dict[str, list[Any]] = {name: [] for name in dict(leaves(read_space(view.space)))}
+    values: dict[str, list[Any]] = {}
     for trial in view.trials:
         for name, value in flat(trial.parameters).items():
             values.setdefault(name, []).append(value)
+    for name, _ in leaves(read_space(view.space)):
+        values.setdefault(name, [])
     return [_axis(name, known.get(name), found) for name, found in values.items()]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from trainmaster.tuning.pictures.axes import Axis, metric_axis, parameter_axes
 from trainmaster.tuning.pictures.colours import BEST, CUT, FRAME, INK, QUIET
@@ -49,10 +50,12 @@ def _lines(view: SweepView, axes: Sequence[Axis], places: Sequence[float], shade
                 yield Curve(points, shades.of(trial), width, opacity)
             else:
                 yield Curve(points, CUT, min(width, 1.2), 0.4 if count <= _MANY else 0.25)
+        for bridge in _bridges(trial, axes, places):
+            yield Curve(bridge, shades.of(trial), width, 0.4 * opacity)
 
 
 def _ways(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[tuple[Point, ...]]:
-    """The line of a trial, parted where it has no such parameter or no value."""
+    """The line of a trial, parted at axes of parameters that it does not have."""
     part: list[Point] = []
     for point in (*_points(trial, axes, places), None):
         if point is not None:
@@ -61,6 +64,16 @@ def _ways(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> It
         if len(part) > 1:
             yield tuple(part)
         part = []
+
+
+def _bridges(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[tuple[Point, Point]]:
+    """From one part of the line to the next."""
+    points = _points(trial, axes, places)
+    there = [n for n, point in enumerate(points) if point is not None]
+    for first, second in pairwise(there):
+        one, other = points[first], points[second]
+        if second - first > 1 and one is not None and other is not None:
+            yield one, other
 
 
 def _points(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> list[Point | None]:
@@ -93,6 +106,8 @@ def _best(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Ite
     best = view.best
     if best is None:
         return
+    for bridge in _bridges(best, axes, places):
+        yield Curve(bridge, BEST, 3, 0.4)
     for points in _ways(best, axes, places):
         yield Curve(points, "#ffffff", 6, 0.85)
         yield Curve(points, BEST, 3)
