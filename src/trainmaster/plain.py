@@ -17,10 +17,18 @@ class PlainDataError(ValueError):
     """Data that does not describe the dataclass it was read as."""
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
 def to_plain(value: Any) -> Any:
     """`value` as dicts, lists and scalars that `json` can write."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind in (list, tuple):
+        return [item if type(item) in _SCALARS else to_plain(item) for item in value]
+    if dataclasses.is_dataclass(kind):
+        return {name: to_plain(getattr(value, name)) for name in _names(kind)}
     if isinstance(value, Mapping):
         return {str(key): to_plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -45,23 +53,33 @@ def from_plain(kind: type[T], data: Any, where: str = "") -> T:
 
 
 @cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+@cache
 def _hints(kind: type[Any]) -> dict[str, Any]:
     resolved = typing.get_type_hints(kind)
     return {field.name: resolved[field.name] for field in dataclasses.fields(kind)}
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    if hint is Any:
+    if hint is Any or type(value) is hint:
         return value
     origin = typing.get_origin(hint)
     if origin in (Union, types.UnionType):
         return _read_union(hint, value, where)
     if origin is tuple:
+        inner = typing.get_args(hint)[0]
+        if isinstance(value, list) and inner in _SCALARS and all(type(item) is inner for item in value):
+            return tuple(value)
         return tuple(_read(typing.get_args(hint)[0], item, f"{where}[{n}]") for n, item in _items(value, where))
     if origin in (dict, Mapping):
         inner = typing.get_args(hint)[1]
         if not isinstance(value, Mapping):
             raise PlainDataError(f"{where} must be an object, not {type(value).__name__}")
+        if inner is Any:
+            return {str(key): item for key, item in value.items()}
         return {str(key): _read(inner, item, f"{where}.{key}") for key, item in value.items()}
     if dataclasses.is_dataclass(hint):
         return from_plain(typing.cast(type[Any], hint), value, where)

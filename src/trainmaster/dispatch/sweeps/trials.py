@@ -20,6 +20,8 @@ class _Entry:
     """How many points of the primary metric were read; those that are numbers are the trial's values."""
     version: int = 0
     """When it changed last, counted in changes of the sweep."""
+    view: TrialView | None = None
+    """What is shown of it; made when somebody looks, and kept until it changes."""
 
 
 class Trials:
@@ -151,12 +153,15 @@ class Trials:
 
     def views(self, goal: PrimaryMetricGoal, since: int = -1) -> list[TrialView]:
         """What is shown of the trials that changed after `since`."""
-        entries = [entry for entry in self._entries.values() if entry.version > since]
-        return [_view(goal, entry) for entry in entries]
+        changed = [entry for entry in self._entries.values() if entry.version > since]
+        for entry in changed:
+            entry.view = entry.view or _view(goal, entry)
+        return [entry.view for entry in changed if entry.view is not None]
 
     def _note(self, number: int) -> None:
         self.version += 1
         self._entries[number].version = self.version
+        self._entries[number].view = None
         self._ordered = None
 
     def _names(self, record: TrialRecord, values: tuple[float, ...]) -> tuple[str, ...]:
