@@ -146,6 +146,12 @@ def test_the_rank_that_failed_first_is_the_cause(
     assert all({"host", "pid", "started_at", "ended_at"} <= set(row) for row in table.values())
 
 
+def test_who_lets_its_peers_down_before_it_ends_is_the_cause_still(submit: Submit) -> None:
+    run = submit(PEERS.format(how="[each.close() for each in peers]; time.sleep(0.4); sys.exit('too late')"), "gloo")
+    error = ended(run)["error"]
+    assert (error["rank"], error["exit_code"], error["tail"].splitlines()[-1]) == (2, 1, "too late"), error
+
+
 def _only_the_scripts_words(run: Run) -> None:
     for name, text in logs(run).items():
         first, *rest = text.splitlines()

@@ -25,7 +25,7 @@ from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, has_data, load_spec
 from trainmaster.launch import agent_count, most_processes, port_count
-from trainmaster.node import process
+from trainmaster.node import cause, process
 from trainmaster.records import RunError, RunRecord, Status
 
 if TYPE_CHECKING:
@@ -268,9 +268,12 @@ class Life:
     async def _gone_one_by_one(self, nodes: Nodes, waiting: dict[asyncio.Task[Any], int]) -> None:
         """A node that failed ends the others; and when only services are left, they have served."""
         stopped = failed = False
+        results: list[Mapping[str, Any] | None] = []
         while waiting:
             if not stopped and (failed or all(map(self._is_served, waiting.values()))):
                 stopped = True
+                if any(result and cause.only_lost_peers(result.get("processes", ())) for result in results):
+                    await asyncio.wait(waiting, timeout=cause.PATIENCE_SECONDS)
                 await self._engine.stop(nodes)
             self._news.clear()
             news: asyncio.Task[Any] = asyncio.create_task(self._news.wait())

@@ -90,6 +90,7 @@ class Agent(object):
         self._watch = None  # what to see of the other nodes, where no dispatcher may be in reach
         self._silence = None  # how long the run may be silent, if it may not be silent for ever
         self._started_at = None
+        self._stop_at = None  # monotonic time at which the others are told to end, because a rank failed
         self._tell_at = None  # monotonic time at which the dispatcher is told that the processes run
         self._limit_at = None  # monotonic time at which the run has taken too long
         self._kill_at = None  # monotonic time at which patience ends; set once the processes were told to end
@@ -214,7 +215,7 @@ class Agent(object):
         """The monotonic time of the next decision, if no event comes first; None if there is none."""
         if self._kill_at is not None:
             return self._kill_at
-        moments = [self._limit_at, self._tell_at] + [
+        moments = [self._limit_at, self._tell_at, self._stop_at] + [
             each.look_at for each in (self._silence, self._watch) if each is not None
         ]
         return min((at for at in moments if at is not None), default=None)
@@ -248,7 +249,8 @@ class Agent(object):
         elif self._is_hanging():
             self._take_down()
         elif self._first_failure is not None:
-            self._stop("a rank failed")
+            if self._interrupts.asked or time.monotonic() >= (self._stop_at or 0.0):
+                self._stop("a rank failed")
         elif self._interrupts.asked:
             self._reason = "cancelled"
             self._stop("told to stop")
@@ -302,6 +304,7 @@ class Agent(object):
         say("rank {} {}".format(rank.rank, rank.how()))
         if rank.failed and not told:
             self._first_failure = self._first_failure or rank
+            self._stop_at = min(self._stop_at or float("inf"), time.monotonic() + _patience_after(rank))
 
     def _cause(self):
         """The record of the rank that failed first, with its last lines; None if none failed by itself."""
@@ -421,3 +424,10 @@ def _result(reason, started_at, processes, first_failure, killed, survivors, err
         "survivors": survivors,
         "error": error,
     }
+
+
+def _patience_after(failed):
+    """Who lost a peer is not the cause. The one that is may be closing down: told to end, it would look innocent."""
+    from trainmaster.node import cause
+
+    return cause.PATIENCE_SECONDS if failed.last_words.get("lost_peer") else 0.0

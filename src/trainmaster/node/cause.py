@@ -31,6 +31,8 @@ _HARD = (4, 7, 8, 9, 11)
 _HEAD_START_SECONDS = 0.5
 # How long closing down may take.
 _CLOSING_SECONDS = 10.0
+# So long those who only lost a peer wait for the one who let them down to end by itself.
+PATIENCE_SECONDS = 1.0
 
 
 def first(records):
@@ -57,6 +59,12 @@ def failed_at(record):
     if record.get("raised") and record["ended_at"] - record["wrote_at"] < _CLOSING_SECONDS:
         return record["wrote_at"]
     return record["ended_at"]
+
+
+def only_lost_peers(records):
+    """Whether ranks failed, and each says that it lost a peer: then the cause is elsewhere, or still closing down."""
+    own = [record for record in records if failed(record) and not record.get("told")]
+    return bool(own) and all(record.get("lost_peer") for record in own)
 
 
 def failed(record):
