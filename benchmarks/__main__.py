@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 
-NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed", "sweeps")
+NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed", "sweeps", "serving")
 
 
 def main() -> None:
