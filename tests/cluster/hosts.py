@@ -29,6 +29,8 @@ from pathlib import Path
 
 SSHD = "/usr/sbin/sshd"
 PACKAGE = "openssh-server"
+PASSWORD = "correct horse"
+"""Of root, on every host."""
 SHARED = "/tmp/shared"
 """A folder that all hosts see; from here it is `Hosts.shared`."""
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -46,6 +48,7 @@ mkdir $all
 mount --bind {folder} $all
 mount --bind $here/hosts /etc/hosts
 mount --bind $here/etc /etc/ssh
+mount --bind $here/shadow /etc/shadow
 mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 mount --bind $here/home {home}
 mount --bind $here/tmp /tmp
@@ -66,9 +69,9 @@ ListenAddress 0.0.0.0
 HostKey /etc/ssh/key
 PidFile none
 UsePAM no
-PasswordAuthentication no
+PasswordAuthentication yes
 KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
+PermitRootLogin yes
 MaxStartups 100
 UseDNS no
 """
@@ -274,7 +277,7 @@ def require_tools() -> None:
     """sshd and the tools for namespaces, installed if need be; a clear word where that cannot be."""
     if os.geteuid() != 0:
         raise CannotHaveHosts("the tests with several hosts need root, for network namespaces")
-    missing = [tool for tool in ("ip", "unshare", "nsenter", "setpriv", "ssh") if not shutil.which(tool)]
+    missing = [tool for tool in ("ip", "unshare", "nsenter", "setpriv", "ssh", "openssl") if not shutil.which(tool)]
     wanted = ([] if os.path.exists(SSHD) else [PACKAGE]) + [_PACKAGES[tool] for tool in missing]
     if wanted:
         install(wanted)
@@ -286,6 +289,7 @@ _PACKAGES = {
     "nsenter": "util-linux",
     "setpriv": "util-linux",
     "ssh": "openssh-client",
+    "openssl": "openssl",
 }
 
 
@@ -341,11 +345,18 @@ def _furnish(place: Path, names: str, authorized: Path) -> None:
     for folder in ("home", "home/.ssh"):
         (place / folder).chmod(0o700)
     (place / "hosts").write_text(names)
+    (place / "shadow").write_text(f"root:{_hashed(PASSWORD)}:19000:0:99999:7:::\nsshd:*:19000:0:99999:7:::\n")
+    (place / "shadow").chmod(0o600)
     _make_key(place / "etc" / "key")
     (place / "etc" / "sshd_config").write_text(_SSHD_CONFIG)
     keys = place / "home" / ".ssh" / "authorized_keys"
     keys.write_text(authorized.read_text())
     keys.chmod(0o600)
+
+
+def _hashed(password: str) -> str:
+    words = ["openssl", "passwd", "-6", password]
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _make_key(path: Path) -> None:

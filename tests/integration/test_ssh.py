@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster.hosts import SHARED, Hosts
+from tests.cluster.hosts import PASSWORD, SHARED, Hosts
 from tests.conftest import end_workspace, ended, until
 
 from trainmaster import (
@@ -377,6 +377,27 @@ def test_passphrase(ws, send, hosts, tmp_path):
     )
     assert ended(run)["status"] == "Completed", run.get_details()["error"]["message"]
     assert log(run) == "host1 []\n"
+
+
+def test_password(ws, send, hosts, tmp_path):
+    """v1's password: the right one logs in, the wrong one is told."""
+    config = tmp_path / "config"
+    config.write_text(
+        f"Host *\n  HostName {hosts[1].address}\n  UserKnownHostsFile {hosts.known_hosts}\n  PubkeyAuthentication no\n"
+    )
+
+    def attach(password):
+        described = RemoteCompute.attach_configuration(username="root", address="by-word", password=password)
+        described.config_file = str(config)
+        return ComputeTarget.attach(ws, "by-word", described)
+
+    with pytest.warns(UserWarning, match="refuses the login"):
+        attach("wrong")
+    assert "refuses the login" in ended(send("print(1)", compute_target="by-word"))["error"]["message"]
+    run = send(HEAD + "print(socket.gethostname())", compute_target=attach(PASSWORD))
+    assert ended(run)["status"] == "Completed", run.get_details()["error"]["message"]
+    assert log(run) == "host2\n"
+    assert PASSWORD not in str(ComputeTarget(ws, "by-word").serialize())
 
 
 def test_command_line(ws, hosts):
