@@ -13,9 +13,18 @@ import pytest
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
-from trainmaster import Estimator, Experiment, Workspace
+from trainmaster import (
+    Estimator,
+    Experiment,
+    GridParameterSampling,
+    HyperDriveConfig,
+    PrimaryMetricGoal,
+    Workspace,
+    choice,
+)
 from trainmaster.cli.entry import run as command
 from trainmaster.compute import ComputeTarget, SlurmCompute
+from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import ComputeTargetException
 from trainmaster.estimators import Gloo, Mpi, ParameterServer
 from trainmaster.folders import WorkspaceFolder
@@ -158,6 +167,32 @@ class TestKinds:
         assert ended(run)["status"] == "Completed"
         for rank in range(2):
             assert log_of(run, f"70_driver_log_{rank}.txt").strip() == "GPUs 0,1"
+
+    def test_an_old_python_on_the_nodes_is_enough_for_the_agents(self, send, shared_workspace):
+        pythons = all_pythons()
+        oldest = min(pythons, key=lambda version: tuple(map(int, version.split("."))))
+        configuration = SlurmCompute.configuration("main", max_nodes=2, cpus_per_node=1, python=pythons[oldest])
+        ComputeTarget.create(shared_workspace, "old", configuration)
+        run = send("print('new script')", compute_target="old", node_count=2, distributed_training=Gloo())
+        assert ended(run)["status"] == "Completed", oldest
+        assert log_of(run, "70_driver_log_1.txt") == "new script\n"
+
+    def test_a_sweep(self, shared_workspace, project):
+        script = "import sys\nfrom azureml.core import Run\nRun.get_context().log('score', float(sys.argv[2]))\n"
+        estimator = Estimator(
+            str(project(train=script)), entry_script="train.py", compute_target="cluster", user_managed=True
+        )
+        config = HyperDriveConfig(
+            estimator=estimator,
+            hyperparameter_sampling=GridParameterSampling({"--value": choice(1, 2, 3, 4)}),
+            primary_metric_name="score",
+            primary_metric_goal=PrimaryMetricGoal.MAXIMIZE,
+            max_total_runs=4,
+            max_concurrent_runs=2,
+        )
+        run = Experiment(shared_workspace, "sweep").submit(config)
+        assert ended(run)["status"] == "Completed"
+        assert run.get_best_run_by_primary_metric().get_metrics() == {"score": 4.0}
 
 
 def _mpirun_log(run: Run) -> str:
