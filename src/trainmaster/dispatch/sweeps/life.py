@@ -56,7 +56,8 @@ class SweepLife:
         self._spec: SweepSpec | None = None
         self._trials: Trials | None = None
         self._ending: Ending | None = None
-        self._said = set(record.warnings)
+        # In the order they were said.
+        self._said = dict.fromkeys(record.warnings)
         self._is_prepared = False
         self._plain_job: dict[str, Any] = {}
         self._log: SweepLog | None = None
@@ -132,7 +133,7 @@ class SweepLife:
             started_at=record.started_at,
             ended_at=record.ended_at,
             ending=self._ending.reason if self._ending else "",
-            warnings=tuple(sorted(self._said)),
+            warnings=tuple(self._said),
             waiting_for=self.doing,
         )
         return view, self._trials.version
@@ -267,7 +268,7 @@ class SweepLife:
             return
         self._yard.store.add_warnings(self.run_id, *new)
         for warning in new:
-            self._said.add(warning)
+            self._said[warning] = None
             self._say(f"warning: {warning}")
 
     def _keep_decisions(self, decisions: tuple[Decision, ...]) -> None:
