@@ -93,7 +93,8 @@ def install() -> None:
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise AssertionError(f"these tests need {', '.join(missing)}: install {' '.join(PACKAGES)} (Debian's names)")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    # In runlevel 1 no service is started after its installation.
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode != 0:

@@ -68,8 +68,7 @@ def create(words: Sequence[str], options: Options) -> int:
     if options.json:
         say_json(facts)
         return exits.OK
-    cpus = counted(facts["cpus_per_node"], "CPU") if facts["cpus_per_node"] else "all CPUs"
-    share = f"{cpus} and {counted(facts['gpus_per_node'], 'GPU')}"
+    share = f"{counted(facts['cpus_per_node'], 'CPU')} and {counted(facts['gpus_per_node'], 'GPU')}"
     say(f"Target '{name}': up to {counted(target.nodes, 'node')} for a run, with {share} each.")
     return exits.OK
 
@@ -77,7 +76,7 @@ def create(words: Sequence[str], options: Options) -> int:
 def configuration(options: Options) -> SlurmConfiguration:
     """What was asked for; the rest as sinfo has it."""
     chosen = choose(ask_partitions(), options.partition)
-    return SlurmCompute.configuration(
+    found = SlurmCompute.configuration(
         partition=chosen.name,
         account=options.account,
         qos=options.qos,
@@ -89,6 +88,8 @@ def configuration(options: Options) -> SlurmConfiguration:
         extra_sbatch=options.sbatch,
         shared_folder=options.shared_folder or None,
     )
+    found.machine_cpus = chosen.cpus
+    return found
 
 
 def choose(partitions: list[Partition], wanted: str | None) -> Partition:

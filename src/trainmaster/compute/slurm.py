@@ -38,6 +38,8 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
     python: str | None = None
     setup: Sequence[str] = ()
     max_jobs: int | None = None
+    machine_cpus: int = 0
+    """How many CPUs a whole machine has, where that is known: nothing is asked for by it."""
     tags: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
 
@@ -79,7 +81,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
             name=name,
             engine=self.engine,
             nodes=self.max_nodes,
-            cpus_per_node=self.cpus_per_node or 0,
+            cpus_per_node=self.cpus_per_node or self.machine_cpus,
             gpus_per_node=self.gpus_per_node,
             options={"class": self.kind, **kept, **words},
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 import logging
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,8 @@ from trainmaster.node.slurm import GANG
 log = logging.getLogger("trainmaster.dispatch")
 
 _SQUEUE_SECONDS = (1.0, 15.0)
+# A cluster may have many thousand jobs of others, which are only counted.
+_EVERYBODY_SECONDS = (10.0, 60.0)
 _FILES_SECONDS = (0.05, 1.0)
 # Slurm may list a job a moment later than it said its number.
 _MISSED = 2
@@ -51,7 +53,9 @@ class SlurmEngine:
         self._leaving: dict[str, Job] = {}
         """Those that have left all results, until Slurm says that they are gone."""
         self._listed: list[states.Listed] = []
+        self._others: list[states.Listed] = []
         self._squeue = Pace(*_SQUEUE_SECONDS)
+        self._everybody = Pace(*_EVERYBODY_SECONDS)
         self._wake = asyncio.Event()
         self._asked = asyncio.Condition()
         self._watcher: asyncio.Task[None] | None = None
@@ -123,7 +127,11 @@ class SlurmEngine:
         if job.trouble or self.trouble:
             return f"waiting for Slurm: {job.trouble or self.trouble}"
         listed = next((each for each in self._listed if each.id == job.id), None)
-        return states.waiting_sentence(listed, self._listed) if listed else f"waiting for Slurm (job {job.id})"
+        if listed is None:
+            return f"waiting for Slurm (job {job.id})"
+        return states.waiting_sentence(
+            listed, list({each.id: each for each in (*self._others, *self._listed)}.values())
+        )
 
     async def ending(self, nodes: Nodes) -> Ending | None:
         job = self._job(nodes)
@@ -257,9 +265,10 @@ class SlurmEngine:
         return bool(news)
 
     async def _ask(self) -> None:
-        """One question for all jobs; of all users while some of ours wait, to know how many are ahead."""
-        wait = any(not job.began for job in self._open)
-        whose = [] if wait else [f"--user={getpass.getuser()}"]
+        """One question for all jobs; now and then of all users, while some of ours wait: how many are ahead?"""
+        now = time.monotonic()
+        everybody = self._everybody.due_in(now) == 0.0 and any(not job.began for job in self._open)
+        whose = [] if everybody else [f"--user={os.getuid()}"]
         try:
             said = await self._commands.ask("squeue", "--noheader", "--states=all", *whose, f"--format={states.FORMAT}")
         except (NoAnswer, Refused) as error:
@@ -272,6 +281,9 @@ class SlurmEngine:
             self._squeue.asked(time.monotonic())
         self.trouble = ""
         self._listed = states.parse(said)
+        if everybody:
+            self._everybody.asked(now)
+            self._others = [each for each in self._listed if each.state == "PENDING"]
         by_id = {each.id: each for each in self._listed}
         for job in self._open:
             await self._compare(job, by_id)
