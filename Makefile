@@ -37,7 +37,7 @@ check: setup ## style, types, layers
 
 unit: setup ## seconds
 	$(BIN)/pytest tests/unit tests/conformance
-	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py src/trainmaster/engines/slurm src/trainmaster/node/slurm.py src/trainmaster/node/fill.py src/trainmaster/compute/slurm.py src/trainmaster/cli/compute_slurm.py
+	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py src/trainmaster/engines/slurm src/trainmaster/engines/ssh src/trainmaster/node/slurm.py src/trainmaster/node/fill.py src/trainmaster/compute/slurm.py src/trainmaster/cli/compute_slurm.py
 
 integration: setup ## real processes, environments, databases
 	$(BIN)/pytest tests/integration

@@ -278,7 +278,7 @@ def test_cancelled_on_the_way(send, ws, hosts, tmp_path):
     assert ended(run)["status"] == "Canceled"
     for host in hosts:
         assert list(host.home.glob(f".trainmaster/hosts/*/runs/{run.id}")) == []
-        assert host.processes("trainmaster") == []
+        until(lambda host=host: not host.processes("trainmaster"), 30, "the end of the connection")
 
 
 def test_outputs_of_all_nodes(send):

@@ -29,6 +29,7 @@ _TICK_SECONDS = 0.05
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
 _CLAIM_SECONDS = 10.0
+_ABANDONED_SECONDS = 3600.0
 _UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put")
 # Beside a folder of data: when it was brought.
 _PLACED = ".placed"
@@ -136,7 +137,9 @@ class Ferry(object):
         self._root = os.path.abspath(os.path.expanduser(header["root"]))
         if header["make"]:
             os.makedirs(os.path.join(self._root, "runs"), mode=0o700, exist_ok=True)
-            os.makedirs(os.path.join(self._root, "blobs", ".partial"), exist_ok=True)
+            partial = os.path.join(self._root, "blobs", ".partial")
+            os.makedirs(partial, exist_ok=True)
+            remove_abandoned(partial)
         return facts(self._root)
 
     def on_missing(self, header):
@@ -683,6 +686,17 @@ def copied(blob, place):
 def inside(path, folder):
     real = os.path.realpath(path)
     return real.startswith(os.path.realpath(folder) + "/")
+
+
+def remove_abandoned(folder):
+    """What was half sent when a connection broke off."""
+    for name in names(folder):
+        path = os.path.join(folder, name)
+        if time.time() - changed(path) / 1e9 > _ABANDONED_SECONDS:
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
 
 
 def files_in(top):
