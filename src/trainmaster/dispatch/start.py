@@ -77,6 +77,8 @@ def agent_plans(
     notify = None
     if place.reaches_dispatcher:
         notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
+        if tell_after:
+            notify["lock"] = str(workspace.lock)
     plans = []
     agents = agent_count(spec)
     for plan in plan_launch(spec, launch):

@@ -165,25 +165,26 @@ class Agent(object):
         say("given up: {}".format(" | ".join(text for text in self._error.values() if text)))
 
     def _report_start(self):
-        from trainmaster.node import result
-
         for rank in self._ranks:
             say("rank {} runs as process {}".format(rank.rank, rank.pid))
+        self._tell_at = time.monotonic() + self._plan.tell_after_seconds
+        self._tell_in_time()
+
+    def _tell_in_time(self):
+        """Keeps and tells that the processes run, once it is time to: at once, but for runs that may be very short."""
+        if self._tell_at is None or time.monotonic() < self._tell_at:
+            return
+        from trainmaster.node import result
+
+        self._tell_at = None
         records = [rank.running_record() for rank in self._ranks]
         try:
             path = os.path.join(self._folder, "running.json")
             jsonfile.write(path, {"version": 1, "started_at": self._started_at, "processes": records})
         except OSError as error:
             say("running.json: {}".format(error.strerror))
-        self._tell_at = time.monotonic() + self._plan.tell_after_seconds
-        self._tell_in_time()
+        self._tell("running")
         result.reserve(self._folder)
-
-    def _tell_in_time(self):
-        """Tells the dispatcher that the processes run, once it is time to."""
-        if self._tell_at is not None and time.monotonic() >= self._tell_at:
-            self._tell_at = None
-            self._tell("running")
 
     def _wait_for_ranks(self):
         """Returns when all ranks have ended, or when those that were told to have had their time."""
@@ -381,9 +382,17 @@ class Agent(object):
         written = result.write(self._folder, answer)
         if not written:
             say("the result could not be written: {}".format(jsonfile.dumps(answer)))
-        if not self._tell("ended"):
+        if not self._is_seen():
             self._start_dispatcher()
         return 0 if written else 3
+
+    def _is_seen(self):
+        """Whether a dispatcher is there to see that this agent has ended."""
+        if self._plan.lock is None:
+            return self._tell("ended")
+        from trainmaster.node import notify
+
+        return notify.is_served(self._plan.lock, self._plan.socket) or self._tell("ended")
 
     def _tell(self, event):
         if self._plan.socket is None:

@@ -58,6 +58,8 @@ class Plan(object):
         self.rank_count = len(data["ranks"]) if isinstance(data.get("ranks"), list) else 0
         self.socket, self.dispatcher = _notify(data.get("notify"))
         # So long it runs until the dispatcher is told that it does: of shorter ones it hears the end only.
+        # Of the dispatcher: by it the end of such a run sees that somebody is there to see it.
+        self.lock = _text(data["notify"], "lock", "notify") if self.socket and "lock" in data["notify"] else None
         self.tell_after_seconds = _number(data, "tell_after_seconds") if "tell_after_seconds" in data else 0
         if not os.path.isabs(self.folder):
             raise PlanError("folder {!r} is not an absolute path".format(self.folder))
