@@ -235,7 +235,7 @@ def own_servers(folder):
     yield start("bare", bare, folder, port=port)
     yield ours("trainmaster", python, folder)
     yield ours("trainmaster, 2 replicas", python, folder, replicas=2)
-    yield ours("trainmaster, batches", python, folder, "score_batch.py", batching=Batching(32, 1.0))
+    yield ours("trainmaster, batches", python, folder, "score_batch.py", batching=Batching(32, 0.0))
 
 
 def peers(folder):
