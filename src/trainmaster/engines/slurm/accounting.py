@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.errors import ComputeTargetException
 
 _FORMAT = "JobID,State,Elapsed,TotalCPU,AllocCPUS,MaxRSS"
+_LOOKS = 4
+_PAUSE_SECONDS = 0.5
 _UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
@@ -24,8 +28,13 @@ class Accounting:
         return ""
 
     async def facts(self, job_id: str) -> dict[str, str]:
-        """The peak of its memory and how busy its CPUs were."""
-        return told(await self._ask(job_id, _FORMAT), job_id)
+        """The peak of its memory and how busy its CPUs were; noted by Slurm a moment after the job has ended."""
+        for _ in range(_LOOKS):
+            lines = await self._ask(job_id, _FORMAT)
+            if not self._there or any(line[0] == job_id and line[1].split()[:1] != ["RUNNING"] for line in lines):
+                break
+            await asyncio.sleep(_PAUSE_SECONDS)
+        return told(lines, job_id)
 
     async def _ask(self, job_id: str, columns: str) -> list[list[str]]:
         if not self._there:
