@@ -7,7 +7,19 @@ import json
 import subprocess
 import sys
 
-NAMES = ("submit", "shell", "log", "snapshot", "store", "agent", "environments", "distributed", "sweeps", "serving")
+NAMES = (
+    "submit",
+    "shell",
+    "log",
+    "snapshot",
+    "store",
+    "agent",
+    "environments",
+    "distributed",
+    "sweeps",
+    "serving",
+    "slurm",
+)
 
 
 def main() -> None:
