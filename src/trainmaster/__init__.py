@@ -35,6 +35,7 @@ _HOMES = {
     "LocalCompute": "trainmaster.compute",
     "AmlCompute": "trainmaster.compute",
     "RemoteCompute": "trainmaster.compute",
+    "SlurmCompute": "trainmaster.compute",
     "SshCompute": "trainmaster.compute",
     "Keyvault": "trainmaster.keyvault",
     "RunDetails": "trainmaster.widgets",
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from trainmaster.compute import ComputeTarget as ComputeTarget
     from trainmaster.compute import LocalCompute as LocalCompute
     from trainmaster.compute import RemoteCompute as RemoteCompute
+    from trainmaster.compute import SlurmCompute as SlurmCompute
     from trainmaster.compute import SshCompute as SshCompute
     from trainmaster.datasets import Dataset as Dataset
     from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig

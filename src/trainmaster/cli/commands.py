@@ -84,10 +84,10 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
 
 EXIT_CODES: tuple[tuple[int, str], ...] = (
     (0, "all is well"),
-    (1, "the run that was waited for failed"),
+    (1, "the run or service that was waited for failed"),
     (2, "wrong usage or input"),
     (3, "the run that was waited for was cancelled"),
-    (4, "no such run, environment, model or compute target"),
+    (4, "no such run, environment, model, service or compute target"),
     (5, "the dispatcher or the workspace cannot be used"),
     (70, "a fault of Trainmaster itself; please report it"),
     (130, "interrupted; a run that was waited for goes on"),

@@ -79,14 +79,16 @@ def create(options: Options) -> int:
     Slurm cluster, of which sinfo is asked; an existing one gets another size. JSON: the target.
     """
     if options.name == "slurm":
+        compute_ssh.refuse(options, taken=("python", "shared_folder"))
         return compute_slurm.create(options.more, options)
     compute_slurm.refuse(options)
-    if options.name == "ssh" and options.more:
-        return compute_ssh.create(options.more[0], options.more[1:], options)
+    if options.name == "ssh":
+        return compute_ssh.create(options.more, options)
+    compute_ssh.refuse(options)
     if options.more:
         raise UserErrorException(
             f"'{options.more[0]}' is one word too many",
-            hint="Hosts over SSH: 'trainmaster compute create ssh NAME HOST...'.",
+            hint="Clusters: 'trainmaster compute create ssh NAME HOST...' or 'trainmaster compute create slurm NAME'.",
         )
     configuration = _configuration(options)
     with warnings.catch_warnings(record=True) as doubts:

@@ -33,17 +33,18 @@ class Partition:
 
 def create_arguments(parser: Parser) -> None:
     """The options of a target of Slurm."""
-    parser.add_argument("--partition", metavar="NAME", help="slurm: the partition; default: the cluster's own default")
-    parser.add_argument("--account", metavar="NAME", help="slurm: the account")
-    parser.add_argument("--qos", metavar="NAME", help="slurm: the quality of service")
-    parser.add_argument("--constraint", metavar="TEXT", help="slurm: which nodes")
-    parser.add_argument("--time-limit", metavar="TIME", help="slurm: of every run: minutes, or as 1-12:00:00")
-    parser.add_argument(
+    group = parser.add_argument_group("a Slurm cluster (compute create slurm [NAME])")
+    group.add_argument("--partition", metavar="NAME", help="the partition; default: the cluster's own default")
+    group.add_argument("--account", metavar="NAME", help="the account")
+    group.add_argument("--qos", metavar="NAME", help="the quality of service")
+    group.add_argument("--constraint", metavar="TEXT", help="which nodes")
+    group.add_argument("--time-limit", metavar="TIME", help="of every run: minutes, or as 1-12:00:00")
+    group.add_argument(
         "--sbatch",
         metavar="OPTION",
         action="append",
         default=[],
-        help="slurm: another option for sbatch, as --sbatch=--mem=8G",
+        help="another option for sbatch, as --sbatch=--mem=8G",
     )
 
 
@@ -62,6 +63,8 @@ def create(words: Sequence[str], options: Options) -> int:
 
     if len(words) > 1:
         raise UserErrorException(f"'{words[1]}' is one word too many", hint="trainmaster compute create slurm [NAME]")
+    if options.vm_size:
+        raise UserErrorException("--vm-size is for nodes of this machine", hint="Choose nodes with --partition.")
     name = words[0] if words else "slurm"
     target = ComputeTarget.create(open_workspace(options.workspace), name, configuration(options))
     facts = target_as_json(target)
@@ -87,6 +90,7 @@ def configuration(options: Options) -> SlurmConfiguration:
         constraint=options.constraint,
         extra_sbatch=options.sbatch,
         shared_folder=options.shared_folder or None,
+        python=options.python or None,
     )
     found.machine_cpus = chosen.cpus
     return found
@@ -132,7 +136,11 @@ def ask_partitions() -> list[Partition]:
     except subprocess.TimeoutExpired:
         raise ComputeTargetException("Slurm does not answer", cause=f"sinfo took more than {_SECONDS} s") from None
     if done.returncode != 0:
-        raise ComputeTargetException("Slurm cannot be asked for its partitions", cause=done.stderr.strip())
+        raise ComputeTargetException(
+            "Slurm cannot be asked for its partitions",
+            cause=done.stderr.strip(),
+            hint="Use Trainmaster where 'sinfo' shows the partitions (a login node).",
+        )
     return parse(done.stdout)
 
 

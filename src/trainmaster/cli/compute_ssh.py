@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from dataclasses import asdict
 
 from trainmaster.cli import exits
@@ -34,32 +35,46 @@ def create_arguments(parser: Parser) -> None:
     group.add_argument("--port", metavar="N", type=int, help="the SSH port; default: what ~/.ssh/config says, or 22")
     group.add_argument("--key", metavar="FILE", default="", help="the private key; default: ssh's own, or an agent's")
     group.add_argument("--ssh-config", metavar="FILE", default="", help="instead of ~/.ssh/config")
-    group.add_argument("--python", metavar="PATH", default="python3", help="on the hosts; default: python3")
+    group.add_argument("--python", metavar="PATH", default="", help="on the hosts; default: python3")
     group.add_argument(
         "--folder", metavar="PATH", default="", help="where things are kept there; default: ~/.trainmaster"
     )
     group.add_argument(
         "--shared-folder", metavar="PATH", default="", help="a folder that all hosts see under this path"
     )
-    group.add_argument("--lost-after", metavar="SECONDS", type=float, default=60.0, help="of silence; default: 60")
+    group.add_argument("--lost-after", metavar="SECONDS", type=float, help="of silence; default: 60")
 
 
-def create(name: str, hosts: list[str], options: Options) -> int:
-    """Makes the target `name` of these hosts."""
+def refuse(options: Options, taken: Container[str] = ()) -> None:
+    """They mean nothing to another engine, except for those it has `taken` over."""
+    for name in ("user", "port", "key", "ssh_config", "python", "folder", "shared_folder", "lost_after"):
+        if name not in taken and getattr(options, name) not in ("", None):
+            raise UserErrorException(
+                f"--{name.replace('_', '-')} is for hosts over SSH",
+                hint="Use 'trainmaster compute create ssh NAME HOST...'.",
+            )
+
+
+def create(words: Sequence[str], options: Options) -> int:
+    """Makes the target that the first of `words` names, of the hosts that the others are."""
+    name, hosts = (words[0], list(words[1:])) if words else ("lab", [])
     if not hosts:
         raise UserErrorException(
             "no hosts are named", hint=f"For example: trainmaster compute create ssh {name} gpu1 me@gpu2:2222"
         )
+    if options.nodes is not None or options.vm_size:
+        word = "--vm-size" if options.vm_size else "--nodes"
+        raise UserErrorException(f"{word} is for nodes of this machine", hint="Here every host is one node.")
     configuration = SshCompute.configuration(
         hosts=hosts,
         username=options.user,
         port=options.port,
         private_key_file=options.key,
         config_file=options.ssh_config,
-        python=options.python,
+        python=options.python or "python3",
         folder=options.folder,
         shared_folder=options.shared_folder,
-        lost_after_seconds=options.lost_after,
+        lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
     found = configuration.look()
     configuration.cpus_per_node = min(each.cpus for each in found) if options.cpus is None else options.cpus

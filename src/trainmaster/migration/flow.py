@@ -16,7 +16,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from trainmaster.migration.table import Judgement, Table, Verdict
 
-_PACKAGE = re.compile(r"azureml-[a-z-]+\b.*")
+# Not the folders azureml-logs and azureml-models, which scripts name too.
+_PACKAGE = re.compile(r"azureml-(?!logs\b|models\b)[a-z-]+\b[^/]*")
 
 
 @dataclass(frozen=True)
