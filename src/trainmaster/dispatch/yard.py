@@ -264,6 +264,10 @@ class Yard:
         life = self._lives.get(record.id) or self._sweeps.get(record.id)
         if reason is None and life is not None:
             reason = life.doing
+        if record.status is Status.QUEUED and record.nodes:
+            # To say what it waits for, its engine looked: it may have been seen to run.
+            record = self.store.get_run(record.id) or record
+            reason = reason if record.status is Status.QUEUED else None
         if not reason or record.status in TERMINAL:
             return record
         return replace(record, waiting_for=reason)

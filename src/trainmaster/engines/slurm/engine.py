@@ -124,6 +124,10 @@ class SlurmEngine:
 
     def waiting_for(self, nodes: Nodes) -> str:
         job = self._job(nodes)
+        # Whoever asks is told what is so now, not what was when the files were last looked at.
+        self._look_at(job)
+        if job.told:
+            return ""
         if job.trouble or self.trouble:
             return f"waiting for Slurm: {job.trouble or self.trouble}"
         listed = next((each for each in self._listed if each.id == job.id), None)
