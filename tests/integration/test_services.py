@@ -27,6 +27,7 @@ from trainmaster import (
     Webservice,
     Workspace,
 )
+from trainmaster.compute import AksCompute, ComputeTarget, HDInsightCompute
 from trainmaster.errors import ModelNotFoundException, WebserviceException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 
@@ -376,6 +377,21 @@ def test_what_cannot_be(bench: Bench, tmp_path: Path) -> None:
     with pytest.raises(WebserviceException, match="inference_config must be"):
         Model.deploy(workspace, "no-script", [bench.model(1)], "score.py")
     assert workspace.webservices == {}
+
+
+def test_a_target_elsewhere_is_refused_and_one_that_stands_for_services_is_here(bench: Bench) -> None:
+    workspace, models = bench.workspace, [bench.model(2)]
+    configuration = HDInsightCompute.attach_configuration("me", address="far.invalid", password="p")
+    far = ComputeTarget.attach(workspace, "far", configuration)
+    for target, told in ((far, r"'far' \(HDInsight\) cannot have services"), ("aks", "must be a compute target")):
+        with pytest.raises(WebserviceException, match=told):
+            Model.deploy(workspace, "elsewhere", models, bench.config(), deployment_target=target)
+    assert workspace.webservices == {}
+    aks = ComputeTarget.create(workspace, "aks", AksCompute.provisioning_configuration(agent_count=3))
+    service = Model.deploy(workspace, "of-aks", models, bench.config(), deployment_target=aks)
+    service.wait_for_deployment()
+    assert type(service) is AksWebservice and service.run(ASKED)["result"] == [2, 4]
+    service.delete()
 
 
 def test_without_a_name_that_is_known_local_services_can_be_asked_for(bench: Bench) -> None:

@@ -197,6 +197,7 @@ def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfi
     from trainmaster.serving.aci import AciWebservice
     from trainmaster.serving.aks import AksWebservice
 
+    _check_target(target)
     if config is None:
         return AksWebservice.deploy_configuration() if target is not None else AciWebservice.deploy_configuration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
@@ -211,6 +212,24 @@ def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfi
             hint="Leave deployment_target out.",
         )
     return config
+
+
+def _check_target(target: Any) -> None:
+    """Refuses what stands for another machine: the service would run here, and nobody would be told."""
+    from trainmaster.compute import AksCompute, ComputeTarget, KubernetesCompute, LocalCompute
+
+    if target is None or isinstance(target, AksCompute | KubernetesCompute | LocalCompute):
+        return
+    if not isinstance(target, ComputeTarget):
+        raise WebserviceException(
+            f"deployment_target must be a compute target, not {target!r}",
+            hint="Leave it out, or write AksCompute(workspace, name).",
+        )
+    raise WebserviceException(
+        f"compute target '{target.name}' ({target.type}) cannot have services",
+        cause="Services run on this machine.",
+        hint="Leave deployment_target out. For another machine Model.package(...) writes a folder that serves there.",
+    )
 
 
 def as_properties(properties: Mapping[str, Any]) -> dict[str, str]:
