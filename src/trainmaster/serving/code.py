@@ -6,6 +6,7 @@ import ast
 import os
 import shutil
 import tempfile
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -49,7 +50,8 @@ def check_parses(script: Path) -> None:
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f" in line {line}" if line else ""
-        raise WebserviceException(f"{script.name} is not valid Python{where}", cause=str(error)) from None
+        cause = "".join(traceback.format_exception_only(error)).rstrip()
+        raise WebserviceException(f"{script.name} is not valid Python{where}", cause=cause) from None
     except OSError as error:
         raise WebserviceException(f"{script} cannot be read", cause=str(error)) from None
 

@@ -116,7 +116,7 @@ def test_replicas_of_a_cluster() -> None:
         ({"entry_script": ""}, "must be the path of the scoring script"),
         ({"entry_script": None}, "must be the path of the scoring script"),
         ({"entry_script": "score.txt"}, "is not a Python script"),
-        ({"entry_script": "wrong.py"}, "wrong.py is not valid Python in line 1"),
+        ({"entry_script": "wrong.py"}, r"wrong.py is not valid Python in line 1\n(.*\n)+ +def init\(:\n"),
         ({"entry_script": "score.py", "runtime": "R"}, "runtime must be one of python, spark-py"),
         ({"entry_script": "score.py", "runtime": "spark-py"}, "no Spark"),
         ({"entry_script": "score.py", "conda_file": "none.yml"}, "conda_file 'none.yml' does not exist"),
