@@ -111,9 +111,7 @@ class InferenceConfig:
         description: str | None = None,
     ) -> NoReturn:
         """Profiles were made by a service of Azure."""
-        raise NotImplementedError(
-            "build_profile_payload: nothing is sent to Azure here. Use Model.profile(...)."
-        )
+        raise NotImplementedError("build_profile_payload: nothing is sent to Azure here. Use Model.profile(...).")
 
     def take_code(self, workspace: Path) -> ServiceCode:
         """The script and its folder as they are now, kept in the workspace."""
