@@ -100,14 +100,14 @@ def test_it_ends_with_the_dispatcher_and_agents_do_not(
     assert ended(waiting)["status"] == "Completed"
 
 
-HEAVY = "import os\nPID = os.getpid()\n"
+HEAVY = "import os\nPID = os.getpid()\nprint('said by heavy')\n"
 USER = """
 import os, subprocess, sys, time
 import heavy
 from azureml.core import Run
 run = Run.get_context()
 run.log("warm", int(heavy.PID != os.getpid()))
-print("arguments", sys.argv[1:], __name__, os.path.basename(__file__))
+print("arguments", sys.argv, __name__, __file__ == os.path.abspath("train.py"), sys.modules["__main__"].run is run)
 what = sys.argv[1]
 if what == "fail":
     raise ValueError("this went wrong")
@@ -152,9 +152,11 @@ def test_a_warm_script_is_a_script(workspace: Workspace, warm: Callable[[str], R
     well, failed, left = warm("end"), warm("fail"), warm("exit")
     assert ended(well)["status"] == "Completed"
     text = (folder.run(well.id).logs / "70_driver_log.txt").read_text()
-    assert text == "arguments ['end', '1'] __main__ train.py\n"
+    assert text == "arguments ['train.py', 'end', '1'] __main__ True True\n"
     error = ended(failed)["error"]
     assert error["exit_code"] == 1 and "ValueError: this went wrong" in error["tail"]
+    # The traceback is that of the script, and of nothing below it.
+    assert error["tail"].count('File "') == 1
     assert ended(left)["error"]["exit_code"] == 7
     assert [run.get_metrics()["warm"] for run in (well, failed, left)] == [1, 1, 1]
 
@@ -165,3 +167,27 @@ def test_a_warm_script_and_its_children_end_with_a_cancel(warm: Callable[[str], 
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     assert processes_of(run.id) == []
+
+
+def test_a_warm_python_that_cannot_be_had_is_told_and_not_tried_for_every_run(
+    workspace: Workspace, project: Callable[..., Path], tmp_path: Path
+) -> None:
+    (tmp_path / "modules").mkdir()
+    tried = tmp_path / "tried"
+    text = f"open({str(tried)!r}, 'a').write('x')\nraise OSError('no such library')\n"
+    (tmp_path / "modules" / "broken.py").write_text(text)
+    variables = {"TRAINMASTER_WARM_IMPORTS": "broken", "PYTHONPATH": str(tmp_path / "modules")}
+    estimator = Estimator(
+        str(project(train="print('hello')")),
+        entry_script="train.py",
+        compute_target="local",
+        user_managed=True,
+        environment_variables=variables,
+    )
+    log = WorkspaceFolder(workspace.path).log
+    told = "TRAINMASTER_WARM_IMPORTS broken: no warm Python, OSError: no such library"
+    assert ended(Experiment(workspace, "warm").submit(estimator))["status"] == "Completed"
+    until(lambda: told in log.read_text(), 60, "the reason in the log")
+    for _ in range(2):
+        assert ended(Experiment(workspace, "warm").submit(estimator))["status"] == "Completed"
+    assert tried.read_text() == "x" and log.read_text().count(told) == 1

@@ -60,6 +60,8 @@ class LocalEngine:
         nursery = self._warm.get(key)
         if nursery is not None and nursery.lives:
             return await nursery.start(folder) if nursery.is_ready else None
+        if nursery is not None and nursery.rests:
+            return None
         with contextlib.suppress(OSError):
             self._warm[key] = WarmNursery(kit, processes[0])
         return None

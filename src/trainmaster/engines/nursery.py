@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from trainmaster.node.warm import VARIABLE
 
+log = logging.getLogger("trainmaster.engines")
+
 # So long after the last agent it is let go.
 _IDLE_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0
+_ANSWER_BYTES = 2048
+# So long after a warm one could not be had none is tried again.
+_REST_SECONDS = 60.0
 _OF_RUNS = ("TRAINMASTER_", "AZUREML_")
 
 
@@ -65,7 +72,7 @@ class Nursery:
         loop = asyncio.get_running_loop()
         try:
             await loop.sock_sendall(self._line, line)
-            answer = await asyncio.wait_for(loop.sock_recv(self._line, 32), seconds)
+            answer = await asyncio.wait_for(loop.sock_recv(self._line, _ANSWER_BYTES), seconds)
         except (OSError, TimeoutError):
             answer = b""
         if not answer.endswith(b"\n"):
@@ -100,17 +107,30 @@ class WarmNursery(Nursery):
         self._lock = asyncio.Lock()
         self._idle = None
         self.is_ready = False
+        self._failed_at: float | None = None
+        self._modules = warm_modules(process)
         python = process["argv"][0]
         # Not the marks of the first run, by which the processes of a run are found.
         variables = {name: value for name, value in process["env"].items() if not name.startswith(_OF_RUNS)}
-        self.pid = self._spawn([python], warm_modules(process), variables)
+        self.pid = self._spawn([python], self._modules, variables)
         told = json.dumps({"python": python, "variables": dict(os.environ)}).encode() + b"\n"
         self._warming = asyncio.get_running_loop().create_task(self._warm_up(told))
 
     async def _warm_up(self, told: bytes) -> None:
-        self.is_ready = await self._ask(told, None) == b"ready\n"
-        if self.lives:
+        answer = await self._ask(told, None)
+        self.is_ready = answer == b"ready\n"
+        if self.is_ready:
             self._stay()
+            return
+        why = answer.decode("utf-8", "replace").strip() or "it ended"
+        log.warning("%s %s: no warm Python, %s", VARIABLE, ",".join(self._modules), why)
+        self._failed_at = time.monotonic()
+        super().close()
+
+    @property
+    def rests(self) -> bool:
+        """Whether it could not be had lately: trying again for every run would cost more than it ever gives."""
+        return self._failed_at is not None and time.monotonic() - self._failed_at < _REST_SECONDS
 
     def close(self) -> None:
         self._warming.cancel()

@@ -16,6 +16,8 @@ import sys
 
 from trainmaster.node import agent, cause, folders, layout, notify, process, result, spawn, tail, tree  # noqa: F401
 
+_WHY_LENGTH = 300
+
 
 def main(names):
     """Serves until its input ends. With `names` it imports them first: scripts of this Python are then its forks."""
@@ -39,7 +41,7 @@ def main(names):
 
 
 def _warm_up(names):
-    """Says "ready" when it is; before that it hears as which command it runs, and the variables of agents."""
+    """Says "ready" when it is, or why not; first it hears as which command it runs, and the variables of agents."""
     from trainmaster.node import jsonfile, warm
 
     text = b""
@@ -49,8 +51,19 @@ def _warm_up(names):
             os._exit(0)
         text += part
     told = jsonfile.loads(text.decode("utf-8", "surrogateescape"))
-    # The first two are the folders of this program.
-    warm.ready(told["python"], names, sys.path[2:])
+    # What a module prints when it is imported is no answer; nor should every script have it in its buffer.
+    answers = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        # The first two are the folders of this program.
+        warm.ready(told["python"], names, sys.path[2:])
+        sys.stdout.flush()
+    except BaseException as error:  # noqa: BLE001 - a module may end in any way when it is imported
+        why = "{}: {}".format(type(error).__name__, error).replace("\n", " ")[:_WHY_LENGTH]
+        os.write(answers, why.encode("utf-8", "replace") + b"\n")
+        os._exit(1)
+    os.dup2(answers, 1)
+    os.close(answers)
     os.environ.clear()
     os.environ.update(told["variables"])
     os.write(1, b"ready\n")

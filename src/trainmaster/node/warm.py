@@ -60,14 +60,23 @@ def _set_name():
 
 
 def _run(script):
-    import runpy
+    import types
 
+    # Python 3.9 and later know the main script by its whole path; sys.argv keeps the word that was given.
+    path = os.path.abspath(script) if sys.version_info >= (3, 9) else script
+    main = types.ModuleType("__main__")
+    main.__file__ = path
+    sys.modules["__main__"] = main
     try:
-        runpy.run_path(script, run_name="__main__")
+        with open(script, "rb") as file:
+            text = file.read()
+        exec(compile(text, path, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as stop:
         return _exit_code(stop.code)
-    except BaseException:  # noqa: BLE001 - what Python itself does with an error that nobody caught
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # noqa: BLE001 - what Python itself does with an error that nobody caught
+        # The first frame is the one here, which is no part of the script.
+        error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
+        sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 
