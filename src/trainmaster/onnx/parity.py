@@ -59,8 +59,14 @@ def _compare(expected: Any, got: Any, name: str, tolerance: float) -> Difference
     if (apart > tolerance * (1.0 + sizes)).any():
         place = numpy.unravel_index(int(apart.argmax()), apart.shape)
         at = ", ".join(str(int(n)) for n in place)
-        excess = f"output {name} at [{at}] is {got[place]:.6g} instead of {expected[place]:.6g}"
+        excess = f"output {name} at [{at}] is {_instead(float(got[place]), float(expected[place]))}"
     return Difference(largest, largest / scale if scale else largest, excess)
+
+
+def _instead(got: float, expected: float) -> str:
+    """Both numbers, with as many digits as it takes to tell them apart."""
+    digits = 6 if f"{got:.6g}" != f"{expected:.6g}" else 17
+    return f"{got:.{digits}g} instead of {expected:.{digits}g}"
 
 
 def _compare_exactly(expected: Any, got: Any, name: str, numpy: Any) -> Difference:

@@ -43,6 +43,11 @@ def test_the_largest_difference_of_all_outputs():
     assert "2 outputs, the ONNX file 1" in compare([1, 2], [1], ["a", "b"], 1.0).excess
 
 
+def test_numbers_that_differ_are_told_apart():
+    near = compare([np.array([1.0])], [np.array([1.0 + 2**-30])], ["y"], 1e-12).excess
+    assert near == "output y at [0] is 1.0000000009313226 instead of 1"
+
+
 def test_nothing_to_compare():
     assert not anything_finite([np.array([NAN, INF]), np.array([])])
     assert anything_finite([np.array([NAN, 1.0])]) and anything_finite([np.array(["a"])])
