@@ -216,7 +216,10 @@ def _missing_metric(spec: SweepSpec, ended: Sequence[Trial]) -> Iterable[str]:
 
 
 def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
-    names = sorted({name for trial in trials for name in trial.metric_names} - {spec.metric})
+    found = {name for trial in trials for name in trial.metric_names}
+    if spec.metric in found:
+        return f"the primary metric {spec.metric!r} as a number; what has that name is text, a row, a table or an image"
+    names = sorted(found)
     logged = f"logged instead: {', '.join(map(repr, names))}" if names else "nothing was logged"
     return f"the primary metric {spec.metric!r}; {logged}"
 

@@ -168,6 +168,15 @@ def test_the_metric_is_missed_when_the_first_trial_ends():
     assert plan(sweep(), state(first, trial(1, "Completed", [0.5])), 0.0).warnings == (warning,)
 
 
+def test_a_metric_that_is_no_number_is_told_as_such():
+    first = trial(0, "Completed", metric_names=("accuracy", "loss"))
+    (warning,) = plan(sweep(), state(first, trial(1)), 0.0).warnings
+    assert warning == (
+        "run_0 completed and has not logged the primary metric 'accuracy' as a number; "
+        "what has that name is text, a row, a table or an image"
+    )
+
+
 @pytest.mark.parametrize("first", [trial(0, "Failed"), trial(0, "Canceled"), trial(0), trial(0, "Completed", [0.5])])
 def test_the_metric_is_not_missed_before(first):
     assert plan(sweep(), state(first, trial(1)), 0.0).warnings == ()
