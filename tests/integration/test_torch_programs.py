@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ended
+from tests.conftest import ended, until
 
 from trainmaster import (
     ComputeTarget,
@@ -138,3 +138,34 @@ def test_nccl_without_gpus_shows_the_error_of_the_script(experiment, source):
     assert shares[error["rank"]] == f"share of GPUs: {['0,1', '2,3'][error['rank']]}"
     assert f"rank {error['rank']}" in error["message"]
     assert processes_of(run.id) == []
+
+
+WARM = """
+import sys
+warm = "torch" in sys.modules
+import torch
+from azureml.core import Run
+run = Run.get_context()
+run.log("warm", int(warm))
+run.log("drawn", float(torch.rand(1)))
+"""
+
+
+def test_scripts_of_a_warm_torch_draw_numbers_of_their_own(experiment, project):
+    estimator = PyTorch(
+        str(project(train=WARM)),
+        entry_script="train.py",
+        compute_target="two",
+        use_gpu=False,
+        environment_variables={"OMP_NUM_THREADS": "1", "TRAINMASTER_WARM_IMPORTS": "torch"},
+    )
+
+    def trained() -> dict[str, Any]:
+        run = experiment.submit(estimator)
+        assert ended(run)["status"] == "Completed"
+        return run.get_metrics()
+
+    until(lambda: trained()["warm"], 120, "a warm Python")
+    made = [trained() for _ in range(3)]
+    assert [each["warm"] for each in made] == [1, 1, 1]
+    assert len({each["drawn"] for each in made}) == 3

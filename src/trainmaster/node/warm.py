@@ -43,10 +43,16 @@ def become(process, environment):
     os.environ.update(environment)
     sys.argv = list(process.argv[1:])
     sys.path[:] = [os.path.dirname(os.path.abspath(script)), *_path]
-    if "numpy" in sys.modules:
-        # Unlike `random`, it would give every script the same numbers.
-        sys.modules["numpy"].random.seed()
+    _seed_anew()
     os._exit(_finish(_run(script)))
+
+
+def _seed_anew():
+    """Unlike `random`, these would give every script the same numbers: all trials would begin with the same weights."""
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "torch" in sys.modules:
+        sys.modules["torch"].default_generator.seed()
 
 
 def _set_name():
