@@ -92,6 +92,11 @@ def test_what_is_not_v1_is_left_alone(tmp_path: Path, text: str) -> None:
     assert [verdict for *_, verdict in found(tmp_path, text) if verdict == "absent"] == []
 
 
+def test_folders_of_a_run_are_no_packages(tmp_path: Path) -> None:
+    text = "import azureml\np = ['azureml-logs', 'azureml-logs/70_driver_log.txt', 'azureml-models/a/1', 'azureml-core==1.4']"
+    assert [name for _, name, _ in found(tmp_path, text) if "-" in name] == ["azureml-core==1.4"]
+
+
 def test_a_call_is_one_use(tmp_path: Path) -> None:
     assert found(tmp_path, HEAD).count((2, "Workspace.from_config", "differs")) == 1
 
