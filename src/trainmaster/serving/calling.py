@@ -37,7 +37,9 @@ def result_of(name: str, status: int, body: bytes) -> Any:
     text = body.decode("utf-8", "replace")
     if status != http.client.OK:
         raise WebserviceException(
-            f"service '{name}' answered {status}", cause=text[:4000], hint="service.get_logs() has more."
+            f"service '{name}' answered {status}",
+            cause=text[:4000],
+            hint=f"service.get_logs(), or 'trainmaster services logs {name}', has more.",
         )
     try:
         return json.loads(text)

@@ -329,7 +329,8 @@ class Webservice(ABC):
         return WebserviceException(
             f"service '{self.name}' is {self.state}: {told.headline}",
             cause=told.cause,
-            hint=f"{goes_on}{told.hint or 'service.get_logs() tells more.'}",
+            hint=goes_on
+            + (told.hint or f"service.get_logs(), or 'trainmaster services logs {self.name}', tells more."),
         )
 
     def update_deployment_state(self) -> None:
