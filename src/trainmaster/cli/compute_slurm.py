@@ -66,7 +66,8 @@ def create(words: Sequence[str], options: Options) -> int:
     if options.vm_size:
         raise UserErrorException("--vm-size is for nodes of this machine", hint="Choose nodes with --partition.")
     name = words[0] if words else "slurm"
-    target = ComputeTarget.create(open_workspace(options.workspace), name, configuration(options))
+    asked_for = configuration(options)
+    target = ComputeTarget.create(open_workspace(options.workspace), name, asked_for)
     facts = target_as_json(target)
     if options.json:
         say_json(facts)

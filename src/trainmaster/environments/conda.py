@@ -285,7 +285,6 @@ def _by_pip(spec: EnvironmentSpec, environ: Mapping[str, str], error: Environmen
 def _hint(hint: str, without: Sequence[str], setting: str) -> str:
     if without and not setting:
         unknown = ", ".join(without)
-        return (
-            f"{hint} {conda_names.SETTING}=1 asks pip for {unknown} by the same name; it is not known to be the same."
-        )
+        by_name = f"{conda_names.SETTING}=1 asks pip for {unknown} by the same name"
+        return f"{hint.rstrip('.')}. {by_name}; it is not known to be the same."
     return hint
