@@ -179,7 +179,7 @@ def test_mistakes(shell: Shell, followed: subprocess.CompletedProcess[str]) -> N
     assert "max_total_runs: 40" in shell("sweep", "submit", "gone.yaml", code=2).stderr
     run = shell("submit", "project", "train.py", "--user-managed", "--", "--lr", "1").stdout.strip()
     assert "is no sweep" in shell("sweep", "show", run, code=2).stderr
-    assert "there is no run" in shell("sweep", "show", "nonsense", code=4).stderr
+    assert "sweep list" in shell("sweep", "show", "nonsense", code=4).stderr
     assert "sweeps" in shell("sweep", "show", "@999", code=2).stderr
     assert "--limit" in shell("sweep", "show", "last", "-n", "0", code=2).stderr
 

@@ -406,6 +406,7 @@ def test_too_many_at_once(service: Callable[..., Service], tmp_path: Path) -> No
         ("def run(data) return", "score.py cannot be imported: SyntaxError", "def run(data) return"),
         ("def init(): open('/absent')\ndef run(data): pass", "init() of score.py failed: FileNotFoundError", "in init"),
         ("def init(): pass", "score.py has no function run", ""),
+        ("def run(): pass", "run() of score.py takes nothing", ""),
         ("import os\nprint('so long')\nos._exit(9)", "ended with exit code 9 without a word", "so long"),
         ("import sys\nsys.exit('enough')", "score.py cannot be imported: SystemExit: enough", "line 2"),
     ],

@@ -213,6 +213,16 @@ def test_a_pipe_gets_plain_lines(launch: Callable[..., Run]) -> None:
     assert "behind the gate" in done.stdout
 
 
+def test_a_run_of_this_program_is_shown_and_not_waited_for(
+    shared: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Experiment(shared, "widget-own").start_logging(snapshot_directory=None)
+    run.log("loss", 0.5)
+    RunDetails(run).show()
+    assert f"Running  {run.id}" in capsys.readouterr().out
+    run.complete()
+
+
 def test_the_data_behind_the_view(shared: Workspace) -> None:
     run = Experiment(shared, "widget-data").start_logging(snapshot_directory=None)
     run.log("loss", 0.5)

@@ -15,7 +15,7 @@ from trainmaster.cli.sweep_following import follow, look_at
 from trainmaster.cli.sweep_frame import number, sweep_as_json, whole
 from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import duration, moment
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.records import RunQuery, RunRecord
 from trainmaster.tuning.view import SweepView, counts
 
@@ -96,7 +96,10 @@ def find_sweep(workspace: Workspace, given: str) -> RunRecord:
                 hint="'trainmaster sweep list' lists them, 'trainmaster sweep submit FILE' makes one.",
             )
         return found[-1]
-    record = find_run(workspace, given)
+    try:
+        record = find_run(workspace, given)
+    except RunNotFoundException as error:
+        raise RunNotFoundException(error.headline, hint="'trainmaster sweep list' lists the sweeps.") from None
     if record.type == SWEEP:
         return record
     parent = None if record.parent_id is None else find_run(workspace, record.parent_id)

@@ -17,7 +17,7 @@ class RunDetails:
     >>> RunDetails(run).show()                      # doctest: +SKIP
 
     In a notebook `show` returns at once and the view goes on; in a terminal it returns when the run has ended, and
-    Ctrl-C ends the looking but not the run.
+    Ctrl-C ends the looking but not the run. A run of `start_logging` in the same program is shown once.
     """
 
     def __init__(self, run_instance: Run) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
 from trainmaster.cli.screen import draws, paint, redrawn, write
+from trainmaster.owner import owner_of, this_program
 from trainmaster.records import RunRecord
 from trainmaster.widgets.frame import frame
 from trainmaster.widgets.view import RunView, look_at
@@ -20,12 +21,22 @@ _WIDE, _HIGH = 120, 1000
 
 
 def show_in_terminal(run: Run, output: IO[str]) -> None:
-    """Shows the run until it has ended; Ctrl-C ends only the looking."""
+    """Shows the run until it has ended; Ctrl-C ends only the looking. A run of this very program is shown as it is."""
+    if _is_ours(run):
+        for line in as_lines(look_at(run)):
+            write(output, line + "\n")
+        return
     try:
         _show_live(run, output) if draws(output) else _show_lines(run, output)
     except KeyboardInterrupt:
         output.write(f"\nNot looking any more; run {run.id} goes on.\n")
         output.flush()
+
+
+def _is_ours(run: Run) -> bool:
+    """Whether this program is the one that logs to it: its end would be waited for in vain."""
+    owner = owner_of(run.get_properties())
+    return owner is not None and owner == owner_of(this_program())
 
 
 def _show_live(run: Run, output: IO[str]) -> None:

@@ -89,10 +89,23 @@ def load(settings: Settings) -> Script:
             "{} has no function run".format(settings.entry_script),
             hint="Define run(data): it is called for every request, and what it returns is the answer.",
         )
+    _check_takes_data(run, settings.entry_script)
     init = getattr(module, "init", None)
     if init is not None:
         _guarded("init() of {} failed".format(settings.entry_script), init)
     return Script(run, batched=settings.max_batch_size > 1, said=_said(module))
+
+
+def _check_takes_data(run: Callable[..., Any], script: str) -> None:
+    """What schema decorators wrap takes anything; a function of one's own has to take the request."""
+    try:
+        parameters = inspect.signature(run, follow_wrapped=False).parameters.values()
+    except (TypeError, ValueError):
+        return
+    if not any(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters):
+        raise ScriptError(
+            "run() of {} takes nothing".format(script), hint="Define run(data): data is the body of the request."
+        )
 
 
 def _said(module: ModuleType) -> Dict[str, Any]:
