@@ -40,10 +40,10 @@ unit: setup ## seconds
 	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py src/trainmaster/engines/slurm src/trainmaster/engines/ssh src/trainmaster/node/slurm.py src/trainmaster/node/fill.py src/trainmaster/compute/slurm.py src/trainmaster/cli/compute_slurm.py
 
 integration: setup ## real processes, environments, databases
-	$(BIN)/pytest tests/integration
+	$(BIN)/pytest tests/integration --durations=25
 
 chaos: setup ## things are killed, starved and fed garbage
-	$(BIN)/pytest tests/chaos -s
+	$(BIN)/pytest tests/chaos -s --durations=10
 
 benchmarks: setup ## what using Trainmaster costs, against doing without it
 	$(BIN)/python -m benchmarks
