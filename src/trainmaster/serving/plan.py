@@ -7,6 +7,8 @@ Whoever wants a service writes a plan and calls `control.start`; whoever wants t
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,8 +186,11 @@ class ServiceFiles:
 
 
 def write_plan(plan: ServicePlan) -> None:
-    """Puts the plan into its folder, whole or not at all."""
-    jsonfile.write(str(ServiceFiles(Path(plan.folder)).plan), to_plain(plan))
+    """Puts the plan into its folder, whole or not at all. Several may do so at once: each has a name of its own for it."""
+    place = ServiceFiles(Path(plan.folder)).plan
+    temporary = place.with_name(f"{place.name}.{os.getpid()}.{threading.get_ident()}.part")
+    jsonfile.write_new(str(temporary), jsonfile.dumps(to_plain(plan)))
+    temporary.replace(place)
 
 
 def read_plan(folder: Path) -> ServicePlan:
