@@ -186,7 +186,7 @@ class ServiceFiles:
 
 
 def write_plan(plan: ServicePlan) -> None:
-    """Puts the plan into its folder, whole or not at all. Several may do so at once: each has a name of its own for it."""
+    """Puts the plan into its folder, whole or not at all. Several may do so at once, each under its own name."""
     place = ServiceFiles(Path(plan.folder)).plan
     temporary = place.with_name(f"{place.name}.{os.getpid()}.{threading.get_ident()}.part")
     jsonfile.write_new(str(temporary), jsonfile.dumps(to_plain(plan)))
