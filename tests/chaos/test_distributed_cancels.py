@@ -147,7 +147,7 @@ def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
 
 
 def _processes_in(folder: Path) -> list[str]:
-    """Living processes that work in `folder`, were started from it or know its path; not the dispatcher."""
+    """Living processes that work in `folder`, were started from it or know its path; not the dispatcher nor its nursery."""
     found = []
     dispatcher = (folder / "dispatcher.lock").read_text().strip()
     for entry in Path("/proc").iterdir():
@@ -155,6 +155,9 @@ def _processes_in(folder: Path) -> list[str]:
             continue
         with contextlib.suppress(OSError):
             known = b"\0".join((entry / name).read_bytes() for name in ("cmdline", "environ"))
+            parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            if parent == dispatcher and b"\0--nursery\0" in known:
+                continue
             if os.fsencode(folder) in known or (entry / "cwd").readlink().is_relative_to(folder):
                 found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")
     return found
