@@ -147,7 +147,7 @@ def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
 
 
 def _processes_in(folder: Path) -> list[str]:
-    """Living processes that work in `folder`, were started from it or know its path; not the dispatcher nor its nursery."""
+    """Living processes that work in `folder`, came from it or know its path; not the dispatcher and its nursery."""
     found = []
     dispatcher = (folder / "dispatcher.lock").read_text().strip()
     for entry in Path("/proc").iterdir():
