@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainmaster.engines.local import pid_ended
+from trainmaster.engines.pids import pid_ended
 from trainmaster.owner import Owner, owner_of
 from trainmaster.records import RunError, Status
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place
 from trainmaster.engines.nursery import Nursery, WarmNursery, warm_modules
+from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
 from trainmaster.machine import cpus, node_gpus
@@ -148,21 +149,3 @@ def _spawn_agent(folder: Path, kit: str) -> int:
         )
     except OSError as error:
         raise ServiceException("the node agent could not be started", cause=str(error)) from None
-
-
-async def pid_ended(pid: int) -> None:
-    """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
-    try:
-        handle = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    loop = asyncio.get_running_loop()
-    gone = asyncio.Event()
-    loop.add_reader(handle, gone.set)
-    try:
-        await gone.wait()
-    finally:
-        loop.remove_reader(handle)
-        os.close(handle)
-        with contextlib.suppress(ChildProcessError):
-            os.waitpid(pid, os.WNOHANG)

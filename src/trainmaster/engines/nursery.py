@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmaster.engines.pids import pid_ended
 from trainmaster.node.warm import VARIABLE
 
 log = logging.getLogger("trainmaster.engines")
@@ -29,19 +30,22 @@ _OF_RUNS = ("TRAINMASTER_", "AZUREML_")
 class Nursery:
     """One process that forks agents. Where it fails the caller starts the agent itself: the claim decides."""
 
-    def __init__(self, kit: str) -> None:
+    def __init__(
+        self,
+        kit: str,
+        python: Sequence[str] = (sys.executable, "-I", "-S"),
+        modules: Sequence[str] = (),
+        variables: Mapping[str, str] = os.environ,
+    ) -> None:
         self.kit = kit
         self._lock = asyncio.Lock()
         self._idle: asyncio.TimerHandle | None = None
-        self.pid = self._spawn([sys.executable, "-I", "-S"], (), os.environ)
-
-    def _spawn(self, python: Sequence[str], modules: Sequence[str], variables: Mapping[str, str]) -> int:
         self._line, theirs = socket.socketpair()
         self._line.setblocking(False)
         try:
-            return os.posix_spawn(
+            self.pid = os.posix_spawn(
                 python[0],
-                [*python, f"{self.kit}/trainmaster/node/__main__.py", "--nursery", *modules],
+                [*python, f"{kit}/trainmaster/node/__main__.py", "--nursery", *modules],
                 variables,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),
@@ -91,28 +95,21 @@ class Nursery:
             self._idle.cancel()
         if self.lives:
             self._line.close()
-            asyncio.get_running_loop().create_task(self._reap())
-
-    async def _reap(self) -> None:
-        from trainmaster.engines.local import pid_ended
-
-        await pid_ended(self.pid)
+            # Waited for, so that it does not stay as a zombie.
+            asyncio.get_running_loop().create_task(pid_ended(self.pid))
 
 
 class WarmNursery(Nursery):
     """One of the run's own Python, which has imported modules that the run asks for. Ready when it has."""
 
     def __init__(self, kit: str, process: Mapping[str, Any]) -> None:
-        self.kit = kit
-        self._lock = asyncio.Lock()
-        self._idle = None
-        self.is_ready = False
-        self._failed_at: float | None = None
-        self._modules = warm_modules(process)
-        python = process["argv"][0]
+        python, modules = process["argv"][0], warm_modules(process)
         # Not the marks of the first run, by which the processes of a run are found.
         variables = {name: value for name, value in process["env"].items() if not name.startswith(_OF_RUNS)}
-        self.pid = self._spawn([python], self._modules, variables)
+        super().__init__(kit, [python], modules, variables)
+        self.is_ready = False
+        self._failed_at: float | None = None
+        self._modules = modules
         told = json.dumps({"python": python, "variables": dict(os.environ)}).encode() + b"\n"
         self._warming = asyncio.get_running_loop().create_task(self._warm_up(told))
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.services.making import make_plan
-from trainmaster.engines.local import pid_ended
+from trainmaster.engines.pids import pid_ended
 from trainmaster.errors import AzureMLException, ServiceException, WebserviceException, from_wire
 from trainmaster.folders import ServiceFolder
 from trainmaster.node import jsonfile, process

@@ -2,7 +2,8 @@
 
 host.py        one host, and the command line that reaches it
 complaints.py  what ssh says, as an error with a fix
-session.py     a connection: frames to and from `node/ferry.py`, which it brings along
+session.py     a connection: frames to and from `node/ferry/`, which it brings along
+program.py     `node/ferry/` as one text, which is all that is sent of it
 cargo.py       what has to travel: the kit, the code, the environment, data; only what is not there
 plans.py       a plan of this machine as one of that host
 mirror.py      what comes back, into the run's folder here

@@ -8,20 +8,16 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.ssh.complaints import explained
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
+from trainmaster.engines.ssh.program import program
 from trainmaster.errors import ComputeTargetException
-from trainmaster.node.ferry import GREETING
+from trainmaster.node.ferry.line import GREETING, PIECE
 
-_PIECE = 256 * 1024
 _MOST_SAID = 8 * 1024
-# What scripts of the login may print before our program says its first word.
-_MOST_CHATTER = 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -73,7 +69,7 @@ class Session:
             # A key of the terminal that ends the program in the foreground must not end this.
             start_new_session=True,
             env={**os.environ, **(variables or {})},
-            limit=16 * _PIECE,
+            limit=16 * PIECE,
         )
         session = cls(host, process)
         try:
@@ -89,7 +85,7 @@ class Session:
         return session, _facts(found)
 
     async def _greet(self) -> None:
-        source = ferry()
+        source = program()
         await self._put(b"%08d" % len(source) + source)
         heard = b""
         while not heard.endswith(GREETING):
@@ -140,7 +136,7 @@ class Session:
             with open(path, "rb") as file:
                 rest = size
                 while rest:
-                    piece = file.read(min(rest, _PIECE))
+                    piece = file.read(min(rest, PIECE))
                     if not piece:
                         raise ComputeTargetException(f"{path} became shorter while it was sent")
                     await self._put(piece)
@@ -209,9 +205,3 @@ def _facts(found: Mapping[str, Any]) -> HostFacts:
         libc=tuple(found["libc"]),
         variables=found["variables"],
     )
-
-
-@cache
-def ferry() -> bytes:
-    """The text of the program at the other end."""
-    return resources.files("trainmaster.node").joinpath("ferry.py").read_bytes()

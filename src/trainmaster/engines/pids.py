@@ -1,0 +1,25 @@
+"""The end of a process that need not be a child of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+
+
+async def pid_ended(pid: int) -> None:
+    """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    gone = asyncio.Event()
+    loop.add_reader(handle, gone.set)
+    try:
+        await gone.wait()
+    finally:
+        loop.remove_reader(handle)
+        os.close(handle)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, os.WNOHANG)
