@@ -8,9 +8,9 @@ import subprocess
 import pytest
 
 from trainmaster.engines.ssh.host import SshHost, command
-from trainmaster.engines.ssh.session import ferry
+from trainmaster.engines.ssh.program import program
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.node.ferry import GREETING
+from trainmaster.node.ferry.line import GREETING
 
 PYTHONS = all_pythons()
 
@@ -21,7 +21,7 @@ class Ferry:
     def __init__(self, python, root):
         words = command(SshHost("host", python=python))[-1]
         self._process = subprocess.Popen(["/bin/sh", "-c", words], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._send(b"%08d" % len(ferry()) + ferry())
+        self._send(b"%08d" % len(program()) + program())
         assert self._process.stdout.readline() == GREETING
         self.facts = self.call({"op": "hello", "root": str(root), "make": True})
 

@@ -1,0 +1,28 @@
+"""The program at the other end of a connection: the modules of `node/ferry/`, as one text for Python to run."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+# Each needs only those before it.
+_MODULES = ("line", "files", "machine", "agents", "watching", "serving")
+_PROGRAM = """\
+import sys
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
+
+for name, text in {texts!r}:
+    module = sys.modules[name] = module_from_spec(ModuleSpec(name, None))
+    exec(compile(text, name, "exec"), module.__dict__)
+module.main()
+"""
+
+
+@cache
+def program() -> bytes:
+    """Nothing of it is ever a file on the host."""
+    folder = resources.files("trainmaster.node.ferry")
+    names = {"ferry": "__init__", **{f"ferry.{name}": name for name in _MODULES}}
+    texts = [(name, folder.joinpath(f"{file}.py").read_text("utf-8")) for name, file in names.items()]
+    return _PROGRAM.format(texts=texts).encode()
