@@ -8,24 +8,23 @@ import json
 import logging
 import os
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from trainmaster.dispatch import attempts, files
+from trainmaster.dispatch import agents, attempts, files
 from trainmaster.dispatch.capacity import Request
 from trainmaster.dispatch.datasets import register_outputs
-from trainmaster.dispatch.outcome import Outcome, ended_well, outcome
+from trainmaster.dispatch.outcome import Outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
-from trainmaster.dispatch.rank_results import with_ranks, write_process_table
+from trainmaster.dispatch.remains import Remains, find_remains, is_full
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, has_data, load_spec
 from trainmaster.launch import agent_count, most_processes, port_count
-from trainmaster.node import cause, process
+from trainmaster.node import process
 from trainmaster.records import RunError, RunRecord, Status
 
 if TYPE_CHECKING:
@@ -40,8 +39,6 @@ _AGENT_PATIENCE_SECONDS = 30.0
 
 # A trial of a sweep that takes no longer than this is never seen Running.
 _BRIEF_SECONDS = 0.1
-
-_LITTLE_ROOM = 1024 * 1024
 
 _NOT_BEGUN = frozenset({Status.NOT_STARTED, Status.PREPARING, Status.QUEUED})
 
@@ -74,7 +71,6 @@ class Life:
         self._cancel = asyncio.Event()
         self._news = asyncio.Event()
         self._disk_full = False
-        self._has_services = True
         # Of the many short runs of a sweep nobody sees each state: fewer steps, the same end.
         self._is_trial = yard.sweep(record.parent_id or "") is not None
         if record.status is Status.CANCEL_REQUESTED:
@@ -102,7 +98,6 @@ class Life:
         try:
             spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
             self._folder = attempts.current(self._folder)
-            self._has_services = spec.distribution.kind == "parameter_server"
             if not self._record.nodes:
                 await self._begin(spec)
             else:
@@ -238,7 +233,7 @@ class Life:
     async def _until_gone(self, spec: JobSpec) -> None:
         """Waits for the agents; a cancel request on the way is passed on to them."""
         nodes = self._nodes(spec)
-        gone = asyncio.ensure_future(self._gone(nodes))
+        gone = asyncio.ensure_future(agents.gone(self._engine, nodes, spec, self._news))
         told = asyncio.ensure_future(self._cancel.wait())
         try:
             await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
@@ -255,46 +250,6 @@ class Life:
             told.cancel()
             gone.cancel()
 
-    async def _gone(self, nodes: Nodes) -> None:
-        waiting: dict[asyncio.Task[Any], int] = {
-            asyncio.create_task(self._engine.ended(nodes, n)): n for n in range(nodes.count)
-        }
-        try:
-            await self._gone_one_by_one(nodes, waiting)
-        finally:
-            for task in waiting:
-                task.cancel()
-
-    async def _gone_one_by_one(self, nodes: Nodes, waiting: dict[asyncio.Task[Any], int]) -> None:
-        """A node that failed ends the others; and when only services are left, they have served."""
-        stopped = failed = False
-        results: list[Mapping[str, Any] | None] = []
-        while waiting:
-            if not stopped and (failed or all(map(self._is_served, waiting.values()))):
-                stopped = True
-                if any(result and cause.only_lost_peers(result.get("processes", ())) for result in results):
-                    await asyncio.wait(waiting, timeout=cause.PATIENCE_SECONDS)
-                await self._engine.stop(nodes)
-            self._news.clear()
-            news: asyncio.Task[Any] = asyncio.create_task(self._news.wait())
-            ended, _ = await asyncio.wait({*waiting, news}, return_when=asyncio.FIRST_COMPLETED)
-            news.cancel()
-            numbers = [waiting.pop(task) for task in ended if task in waiting]
-            results = [read_json(self._folder.node(number) / "result.json") for number in numbers]
-            failed = failed or any(not ended_well(result) for result in results)
-
-    def _is_served(self, number: int) -> bool:
-        """Whether nothing but services is left on a node."""
-        return (self._folder.node(number) / "done.json").exists() or self._only_serves(number)
-
-    def _only_serves(self, number: int) -> bool:
-        """Whether a node has nothing but services, which never end by themselves."""
-        if not self._has_services:
-            return False
-        plan = read_json(self._folder.node(number) / "plan.json") or {}
-        processes = plan.get("processes", [])
-        return bool(processes) and all(process.get("service") for process in processes)
-
     async def _is_retried(self, spec: JobSpec) -> bool:
         """Whether the attempt that ended is followed by another; then why it failed is kept."""
         if self._cancel.is_set() or self._record.status is Status.FINALIZING:
@@ -302,18 +257,17 @@ class Life:
         ending = await self._engine.ending(self._nodes(spec))
         if attempts.counted(self._folder) >= spec.max_retries and not (ending and ending.again):
             return False
-        results = await self._results(spec)
-        end = self._outcome(spec, results, ending)
-        self._seen_started(results)
-        survivors = any(result and result.get("survivors") for result in results)
+        remains = await self._remains(spec)
+        end = self._outcome(remains, ending)
+        self._seen_started(remains)
         last = attempts.counted(self._folder) >= spec.max_retries and not end.again
-        if end.error is None or last or not attempts.deserves_another(end, survivors):
+        if end.error is None or last or not attempts.deserves_another(end, remains.has_survivors):
             return False
         await self._yard.bring_in(self.run_id)
-        self._keep_processes(spec, results, end)
+        self._keep_processes(remains, end)
         self._yard.end_children(self.run_id, Status.FAILED)
-        started = _earliest(results)
-        failed = attempts.FailedAttempt(self._folder.attempt, end.error, started, _latest_end(results), end.again)
+        number, error = self._folder.attempt, end.error
+        failed = attempts.FailedAttempt(number, error, remains.started_at, remains.ended_at, end.again)
         attempts.note_failure(self._folder, failed)
         self._folder = attempts.current(self._folder)
         # The next attempt may find room again.
@@ -325,83 +279,57 @@ class Life:
         nodes = self._nodes(spec)
         # Asked before anything is cleared away: an engine may not tell that from an end that came from elsewhere.
         ending = None if self._cancel.is_set() else await self._engine.ending(nodes)
-        results = await self._results(spec)
+        remains = await self._remains(spec)
         facts = await self._engine.facts(nodes)
-        if self._is_trial and not facts and self._end_at_once(spec, results, ending):
+        if self._is_trial and not facts and self._end_at_once(remains, ending):
             return
-        self._seen_started(results)
+        self._seen_started(remains)
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
         upload_error = await after_job(self._record, spec, self._yard)
         files.collect(self._folder)
         await self._yard.bring_in(self.run_id)
         if facts:
             self._yard.store.add_properties(self.run_id, facts)
-        end = self._outcome(spec, results, ending, upload_error)
-        self._keep_processes(spec, results, end)
+        end = self._outcome(remains, ending, upload_error)
+        self._keep_processes(remains, end)
         if end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
         self._move(end.status, error=attempts.with_attempts(end.error, end.status, self._folder.attempt))
 
-    def _end_at_once(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], ending: Ending | None) -> bool:
+    def _end_at_once(self, remains: Remains, ending: Ending | None) -> bool:
         """All of it in one step, where nothing takes time; whether it was done."""
-        if has_data(spec):
+        if has_data(remains.spec):
             return False
         files.collect(self._folder)
-        end = self._outcome(spec, results, ending)
-        self._write_processes(spec, results)
+        end = self._outcome(remains, ending)
+        remains.write_processes()
         error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
-        started = _earliest(results)
+        started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
         record = self._yard.finish(self.run_id, end.status, end.warnings, error=error, **changes)
         if record is not None:
             self._record = record
         return record is not None
 
-    async def _results(self, spec: JobSpec) -> list[Mapping[str, Any] | None]:
-        """What the agents of the current attempt left behind."""
-        nodes = self._nodes(spec)
-        if self._folder.secrets.exists():
-            await asyncio.to_thread(self._yard.secrets.scrub, self._folder)
-        # Asked now: a script that could not write its own last words for lack of room is explained by this.
+    async def _remains(self, spec: JobSpec) -> Remains:
+        # Asked first: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
-        folders = [self._folder.node(number) for number in range(nodes.count)]
-        results = [with_ranks(read_json(node / "result.json"), node) for node in folders]
-        if None in results:
-            await self._engine.sweep(nodes)
-        return results
+        return await find_remains(self._engine, self._nodes(spec), spec, self._yard.secrets)
 
-    def _seen_started(self, results: Sequence[Mapping[str, Any] | None]) -> None:
+    def _seen_started(self, remains: Remains) -> None:
         """What the agents left says when it began, if nobody has said so before."""
-        started = _earliest(results)
-        if started is not None:
-            self.seen_running(at=started)
+        if remains.started_at is not None:
+            self.seen_running(at=remains.started_at)
 
-    def _outcome(
-        self,
-        spec: JobSpec,
-        results: Sequence[Mapping[str, Any] | None],
-        ending: Ending | None,
-        upload_error: str = "",
-    ) -> Outcome:
-        return outcome(
-            results,
-            ending=ending,
-            cancel_requested=self._cancel.is_set(),
-            time_limit=spec.max_run_duration_seconds,
-            disk_full=self._disk_full,
-            upload_error=upload_error,
-            own_packages=not spec.environment.user_managed,
-            services={number for number in range(len(results)) if self._only_serves(number)},
+    def _outcome(self, remains: Remains, ending: Ending | None, upload_error: str = "") -> Outcome:
+        return remains.outcome(
+            ending, cancel_requested=self._cancel.is_set(), disk_full=self._disk_full, upload_error=upload_error
         )
 
-    def _keep_processes(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None], end: Outcome) -> None:
-        self._write_processes(spec, results)
+    def _keep_processes(self, remains: Remains, end: Outcome) -> None:
+        remains.write_processes()
         if end.warnings:
             self._yard.store.add_warnings(self.run_id, *end.warnings)
-
-    def _write_processes(self, spec: JobSpec, results: Sequence[Mapping[str, Any] | None]) -> None:
-        if spec.distribution.kind != "single":
-            write_process_table(self._folder, results)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""
@@ -502,23 +430,6 @@ def _first_pause() -> float:
     except ValueError:
         return 1.0
     return given if 0 <= given <= 3600 else 1.0
-
-
-def _earliest(results: Sequence[Mapping[str, Any] | None]) -> float | None:
-    """When the first process was started."""
-    return min((result["started_at"] for result in results if result and result.get("started_at")), default=None)
-
-
-def _latest_end(results: Sequence[Mapping[str, Any] | None]) -> float:
-    """When the last agent ended; now, for agents that cannot say."""
-    ends = [result["ended_at"] if result else time.time() for result in results]
-    return max(ends, default=time.time())
-
-
-def is_full(folder: Path) -> bool:
-    """Whether the disk has hardly any room left."""
-    facts = os.statvfs(folder)
-    return facts.f_bavail * facts.f_frsize < _LITTLE_ROOM
 
 
 def run_error(error: AzureMLException | OSError) -> RunError:

@@ -1,0 +1,85 @@
+"""What the agents of one attempt left behind, and what it says of its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.dispatch.agents import only_serves
+from trainmaster.dispatch.outcome import Outcome, outcome
+from trainmaster.dispatch.rank_results import with_ranks, write_process_table
+from trainmaster.dispatch.secrets import Secrets
+from trainmaster.engines import Ending, Engine, Nodes
+from trainmaster.engines.plans import read_json
+from trainmaster.folders import RunFolder
+from trainmaster.job import JobSpec
+
+_LITTLE_ROOM = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Remains:
+    """The results of all nodes; None for one whose agent was killed before it could write any."""
+
+    spec: JobSpec
+    folder: RunFolder
+    results: tuple[Mapping[str, Any] | None, ...]
+
+    @property
+    def started_at(self) -> float | None:
+        """When the first process was started."""
+        starts = (result["started_at"] for result in self.results if result and result.get("started_at"))
+        return min(starts, default=None)
+
+    @property
+    def ended_at(self) -> float:
+        """When the last agent ended; now, for agents that cannot say."""
+        ends = [result["ended_at"] if result else time.time() for result in self.results]
+        return max(ends, default=time.time())
+
+    @property
+    def has_survivors(self) -> bool:
+        """Whether processes are left that could not be ended."""
+        return any(result and result.get("survivors") for result in self.results)
+
+    def outcome(
+        self, ending: Ending | None, *, cancel_requested: bool, disk_full: bool, upload_error: str = ""
+    ) -> Outcome:
+        """How it ended, with what only the engine and the dispatcher know."""
+        return outcome(
+            self.results,
+            ending=ending,
+            cancel_requested=cancel_requested,
+            time_limit=self.spec.max_run_duration_seconds,
+            disk_full=disk_full,
+            upload_error=upload_error,
+            own_packages=not self.spec.environment.user_managed,
+            services={number for number in range(len(self.results)) if only_serves(self.spec, self.folder, number)},
+        )
+
+    def write_processes(self) -> None:
+        """The table of all processes, where there may be several."""
+        if self.spec.distribution.kind != "single":
+            write_process_table(self.folder, self.results)
+
+
+async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> Remains:
+    """Looks after the agents are gone. Secrets are hidden first, and what a lost agent left running is ended."""
+    if nodes.folder.secrets.exists():
+        await asyncio.to_thread(secrets.scrub, nodes.folder)
+    folders = [nodes.folder.node(number) for number in range(nodes.count)]
+    results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
+    if None in results:
+        await engine.sweep(nodes)
+    return Remains(spec, nodes.folder, results)
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk has hardly any room left."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize < _LITTLE_ROOM
