@@ -10,24 +10,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import ModelNotFoundException, WebserviceException
+from trainmaster.errors import WebserviceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.models.contents import Contents, Manifest, copied
 from trainmaster.models.references import References
 from trainmaster.models.registering import draft, register
 from trainmaster.models.sources import files_at
 from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import ModelQuery, ModelRecord
+from trainmaster.records import ModelRecord
+from trainmaster.runtime import model_questions
 from trainmaster.runtime.model_rules import (
     Framework,
-    as_filter,
-    check_name,
     checked_labels,
-    checked_version,
     label_names,
-    split_id,
 )
-from trainmaster.runtime.resource_configuration import ResourceConfiguration, as_plain, of_plain
+from trainmaster.runtime.resource_configuration import ResourceConfiguration, of_plain
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
@@ -63,7 +60,8 @@ class Model:
         self.workspace = workspace
         record = kwargs.get("_record")
         if record is None:
-            record = _find(workspace, name, id, version, tags, properties, run_id, model_framework)
+            asked = (name, id, version, tags, properties, run_id, model_framework)
+            record = from_plain(ModelRecord, model_questions.find(workspace._call, *asked))
         self._record: ModelRecord = record
 
     @staticmethod
@@ -117,16 +115,17 @@ class Model:
 
         Tags and properties are asked for as `["key", ["key2", "value"]]`.
         """
-        query = ModelQuery(
+        found = model_questions.matching(
+            workspace._call,
             name=name,
             run_id=run_id,
             framework=model_framework,
             dataset_id=dataset_id,
-            tags=as_filter(tags, "tags"),
-            properties=as_filter(properties, "properties"),
+            tags=tags,
+            properties=properties,
             latest=bool(latest),
         )
-        return [Model(workspace, _record=record) for record in _matching(workspace, query)]
+        return [Model(workspace, _record=from_plain(ModelRecord, record)) for record in found]
 
     # What it is
 
@@ -337,15 +336,9 @@ class Model:
     ) -> None:
         """Sets what is given; `tags` takes the place of all tags."""
         references = References()
-        changes: dict[str, Any] = {
-            "tags": None if tags is None else checked_labels(tags, "tags"),
-            "description": None if description is None else str(description),
-            "sample_input": references.sample(sample_input_dataset) or None,
-            "sample_output": references.sample(sample_output_dataset) or None,
-            "resources": as_plain(resource_configuration) or None,
-        }
-        given = {key: value for key, value in changes.items() if value is not None}
-        self._change("models.update", changes=given, datasets=references.plain())
+        samples = references.sample(sample_input_dataset), references.sample(sample_output_dataset)
+        changes = model_questions.changes(tags, description, *samples, resource_configuration)
+        self._change("models.update", changes=changes, datasets=references.plain())
 
     def update_tags_properties(
         self,
@@ -501,45 +494,6 @@ class Model:
             f"Model(workspace={self.workspace!r}, name={self.name}, id={self.id}, version={self.version}, "
             f"tags={self.tags}, properties={self.properties})"
         )
-
-
-def _find(
-    workspace: Workspace,
-    name: str | None,
-    id: str | None,
-    version: int | str | None,
-    tags: Any,
-    properties: Any,
-    run_id: str | None,
-    framework: str | None,
-) -> ModelRecord:
-    """The newest model for which all of it is true."""
-    wanted = checked_version(version)
-    if id is not None:
-        name, of_id = split_id(id)
-        if wanted not in (None, of_id):
-            raise ModelNotFoundException(f"ModelNotFound: model {id} is not version {wanted}")
-        wanted = of_id
-    if name is None:
-        raise WebserviceException("a model is found by its name or its id: neither was given")
-    narrowed = ModelQuery(
-        check_name(name),
-        wanted,
-        run_id,
-        framework,
-        tags=as_filter(tags, "tags"),
-        properties=as_filter(properties, "properties"),
-    )
-    found = _matching(workspace, narrowed)
-    if found:
-        return max(found, key=lambda record: record.version)
-    # Says what there is instead; where there is a model of that name and version, the rest was not true.
-    workspace._call("models.get", name=name, version=wanted)
-    raise ModelNotFoundException(f"ModelNotFound: no version of model '{name}' has all that was asked for")
-
-
-def _matching(workspace: Workspace, query: ModelQuery) -> builtins.list[ModelRecord]:
-    return [from_plain(ModelRecord, each) for each in workspace._call("models.list", query=to_plain(query))]
 
 
 def _settings(value: Any) -> str:

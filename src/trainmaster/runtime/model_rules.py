@@ -1,6 +1,7 @@
 """Names, versions and labels of models: what may be written for each, in jobs and outside."""
 
 import re
+from collections.abc import Sequence
 
 from trainmaster.errors import ModelNotFoundException, UserErrorException, WebserviceException
 
@@ -106,3 +107,36 @@ def as_filter(wanted, what):
                 "{!r} is no filter of {}".format(each, what), hint="Give ['key', ['key2', 'value']], or a dict."
             )
     return found
+
+
+def dataset_uses(datasets, id_of):
+    """v1's pairs of a purpose and a dataset, each once; `id_of` tells a dataset's id.
+
+    >>> dataset_uses([("training", "d1"), ("training", "d1")], str)
+    [{'purpose': 'training', 'dataset_id': 'd1'}]
+    """
+    if datasets is None:
+        return []
+    if not _is_several(datasets):
+        raise no_dataset(datasets)
+    wrong = [each for each in datasets if not _is_several(each) or len(each) != 2]
+    if wrong:
+        raise no_dataset(wrong[0])
+    found = []
+    for purpose, dataset in datasets:
+        use = {"purpose": str(purpose), "dataset_id": id_of(dataset)}
+        if use not in found:
+            found.append(use)
+    return found
+
+
+def _is_several(value):
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
+
+
+def no_dataset(value):
+    """The error about something in the place of a dataset."""
+    return UserErrorException(
+        "{} is no reference to a dataset".format(repr(value)[:200]),
+        hint="Give pairs: datasets=[('training', dataset)]. Samples are datasets themselves.",
+    )

@@ -9,19 +9,19 @@ from trainmaster.errors import (
     RunEnvironmentException,
     WebserviceException,
 )
+from trainmaster.runtime import model_questions
 from trainmaster.runtime.asking import ask
 from trainmaster.runtime.full import full_package
 from trainmaster.runtime.identity import new_id
 from trainmaster.runtime.model_places import as_path, in_service
 from trainmaster.runtime.model_rules import (
     Framework,
-    as_filter,
     check_name,
     checked_framework,
     checked_labels,
     checked_version,
+    dataset_uses,
     label_names,
-    split_id,
 )
 from trainmaster.runtime.resource_configuration import as_plain
 from trainmaster.runtime.surroundings import JobWorkspace, full_workspace
@@ -77,7 +77,9 @@ class Model:
         **kwargs,
     ):
         self.workspace = workspace
-        self._record = kwargs.get("_record") or _find(name, id, version, tags, properties, run_id, model_framework)
+        self._record = kwargs.get("_record") or model_questions.find(
+            _ask, name, id, version, tags, properties, run_id, model_framework
+        )
 
     @staticmethod
     def get_model_path(model_name, version=None, _workspace=None):
@@ -134,16 +136,17 @@ class Model:
             return full_model("Model.list").list(
                 workspace, name, tags, properties, run_id, latest, dataset_id, expand, page_count, model_framework
             )
-        query = {
-            "name": name,
-            "run_id": run_id,
-            "framework": model_framework,
-            "dataset_id": dataset_id,
-            "tags": as_filter(tags, "tags"),
-            "properties": as_filter(properties, "properties"),
-            "latest": bool(latest),
-        }
-        return [Model(workspace, _record=record) for record in _ask("models.list", query=query)]
+        found = model_questions.matching(
+            _ask,
+            name=name,
+            run_id=run_id,
+            framework=model_framework,
+            dataset_id=dataset_id,
+            tags=tags,
+            properties=properties,
+            latest=bool(latest),
+        )
+        return [Model(workspace, _record=record) for record in found]
 
     @property
     def name(self):
@@ -258,14 +261,9 @@ class Model:
         resource_configuration=None,
     ):
         """Sets what is given; `tags` takes the place of all tags."""
-        changes = {
-            "tags": None if tags is None else checked_labels(tags, "tags"),
-            "description": description,
-            "sample_input": _sample(sample_input_dataset) or None,
-            "sample_output": _sample(sample_output_dataset) or None,
-            "resources": as_plain(resource_configuration) or None,
-        }
-        self._change("models.update", changes={key: value for key, value in changes.items() if value is not None})
+        samples = _sample(sample_input_dataset), _sample(sample_output_dataset)
+        changes = model_questions.changes(tags, description, *samples, resource_configuration)
+        self._change("models.update", changes=changes)
 
     def add_dataset_references(self, datasets):
         """Adds datasets, each with what it was used for."""
@@ -370,30 +368,8 @@ def _ask(op, **args):
     return ask(op, args, "models", _HINT, _ANSWER_SECONDS)
 
 
-def _find(name, model_id, version, tags, properties, run_id, framework):
-    version = checked_version(version)
-    if model_id is not None:
-        name, version = split_id(model_id)
-    if name is None:
-        raise WebserviceException("a model is found by its name or its id: neither was given")
-    query = {
-        "name": check_name(name),
-        "version": version,
-        "run_id": run_id,
-        "framework": framework,
-        "tags": as_filter(tags, "tags"),
-        "properties": as_filter(properties, "properties"),
-        "latest": True,
-    }
-    found = _ask("models.list", query=query)
-    if found:
-        return found[0]
-    _ask("models.get", name=name, version=version)
-    raise ModelNotFoundException("ModelNotFound: no version of model {!r} has all that was asked for".format(name))
-
-
 def _uses(datasets):
-    return [{"purpose": str(purpose), "dataset_id": _sample(dataset)} for purpose, dataset in datasets or ()]
+    return dataset_uses(datasets, _sample)
 
 
 def _sample(dataset):

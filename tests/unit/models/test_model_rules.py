@@ -8,7 +8,7 @@ import pytest
 
 from trainmaster.errors import ModelNotFoundException, UserErrorException, WebserviceException
 from trainmaster.models import ResourceConfiguration, sources
-from trainmaster.runtime import model_rules
+from trainmaster.runtime import model_questions, model_rules
 from trainmaster.runtime.model_rules import (
     Framework,
     as_filter,
@@ -16,6 +16,7 @@ from trainmaster.runtime.model_rules import (
     checked_framework,
     checked_labels,
     checked_version,
+    dataset_uses,
     label_names,
     split_id,
 )
@@ -79,6 +80,30 @@ def test_filters():
     assert as_filter([("a", 2)], "tags") == {"a": "2"}
     with pytest.raises(UserErrorException, match="is no filter of tags"):
         as_filter([["a", "b", "c"]], "tags")
+
+
+@pytest.mark.parametrize("wrong", ["training", {"training": "d"}, ["training"], [("training",)], [("a", "b", "c")]])
+def test_datasets_are_pairs(wrong):
+    assert dataset_uses(None, str) == []
+    with pytest.raises(UserErrorException, match="is no reference to a dataset"):
+        dataset_uses(wrong, str)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ((None, None, None), "neither was given"),
+        ((None, "m:2", 3), "model m:2 is not version 3"),
+        ((None, "m:99999999999999999999", None), "is no version"),
+        (("a/b", None, None), "cannot be the name"),
+    ],
+)
+def test_a_question_that_cannot_be_meant_is_never_sent(asked, error):
+    def call(*args, **kwargs):
+        raise AssertionError("asked")
+
+    with pytest.raises(WebserviceException, match=error):
+        model_questions.find(call, *asked, None, None, None, None)
 
 
 def test_resources():
