@@ -158,6 +158,17 @@ def test_a_body_without_a_length_is_limited_too(rich: Service) -> None:
         assert line.recv(1000).startswith(b"HTTP/1.1 413")
 
 
+def test_who_sends_far_too_much_without_a_length_comes_to_read_why(rich: Service) -> None:
+    # More than the buffers between both sides hold: it can only be sent whole if somebody reads it.
+    part = b"x" * 1_000_000
+    with socket.create_connection(("127.0.0.1", rich.port), timeout=60) as line:
+        line.sendall(b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(30):
+            line.sendall(b"%x\r\n%b\r\n" % (len(part), part))
+        line.sendall(b"0\r\n\r\n")
+        assert line.recv(1000).startswith(b"HTTP/1.1 413")
+
+
 def test_metrics_add_up(rich: Service) -> None:
     def count() -> int:
         lines = rich.ask("/metrics").body.decode().splitlines()

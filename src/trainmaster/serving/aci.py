@@ -53,41 +53,9 @@ class AciWebservice(Webservice):
         Ours: `port` and `host` (default: a free port, this machine alone), `replicas`, `scoring_timeout_ms`,
         `cors_origins`, `max_batch_size` with `max_batch_wait_ms`, `max_body_mb`.
         """
+        config = AciServiceDeploymentConfiguration.of(locals())
         tell_of_collection(collect_model_data)
-        noted = {
-            "location": location,
-            "ssl_enabled": ssl_enabled,
-            "enable_app_insights": enable_app_insights,
-            "ssl_cert_pem_file": ssl_cert_pem_file,
-            "ssl_key_pem_file": ssl_key_pem_file,
-            "ssl_cname": ssl_cname,
-            "dns_name_label": dns_name_label,
-            "collect_model_data": collect_model_data,
-            "cmk_vault_base_url": cmk_vault_base_url,
-            "cmk_key_name": cmk_key_name,
-            "cmk_key_version": cmk_key_version,
-            "vnet_name": vnet_name,
-            "subnet_name": subnet_name,
-        }
-        return AciServiceDeploymentConfiguration(
-            cpu_cores=cpu_cores,
-            memory_gb=memory_gb,
-            tags=tags,
-            properties=properties,
-            description=description,
-            auth_enabled=auth_enabled,
-            primary_key=primary_key,
-            secondary_key=secondary_key,
-            port=port,
-            host=host,
-            replicas=replicas,
-            scoring_timeout_ms=scoring_timeout_ms,
-            cors_origins=cors_origins,
-            max_batch_size=max_batch_size,
-            max_batch_wait_ms=max_batch_wait_ms,
-            max_body_mb=max_body_mb,
-            noted=noted,
-        )
+        return config
 
     def run(self, input_data: Any) -> Any:
         """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
@@ -111,13 +79,7 @@ class AciWebservice(Webservice):
         replicas: int | None = None,
     ) -> None:
         """Other models, another script or other settings, at the same address and without a pause."""
-        tls = {
-            "ssl_enabled": ssl_enabled,
-            "ssl_cert_pem_file": ssl_cert_pem_file,
-            "ssl_key_pem_file": ssl_key_pem_file,
-            "ssl_cname": ssl_cname,
-        }
-        check_tls(tls)
+        check_tls(locals())
         config = AciServiceDeploymentConfiguration(replicas=replicas)
         self._change(
             image=image,

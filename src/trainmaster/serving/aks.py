@@ -9,6 +9,9 @@ from trainmaster.serving.aci import tell_of_collection
 from trainmaster.serving.configurations import AksServiceDeploymentConfiguration
 from trainmaster.serving.webservice import Webservice
 
+_NO_SETTINGS = ("image", "models", "inference_config", "tags", "properties", "description")
+"""What `update` changes beside the settings that `deploy_configuration` knows."""
+
 
 class AksWebservice(Webservice):
     """A service as v1 had it in Azure Kubernetes Service."""
@@ -59,49 +62,9 @@ class AksWebservice(Webservice):
         """v1's parameters. `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms` count; probes, CPU,
         memory and what is of the cluster are noted. Ours are those of AciWebservice.
         """
+        config = AksServiceDeploymentConfiguration.of(locals())
         tell_of_collection(collect_model_data)
-        noted = {
-            "autoscale_refresh_seconds": autoscale_refresh_seconds,
-            "autoscale_target_utilization": autoscale_target_utilization,
-            "collect_model_data": collect_model_data,
-            "enable_app_insights": enable_app_insights,
-            "replica_max_concurrent_requests": replica_max_concurrent_requests,
-            "max_request_wait_time": max_request_wait_time,
-            "gpu_cores": gpu_cores,
-            "period_seconds": period_seconds,
-            "initial_delay_seconds": initial_delay_seconds,
-            "timeout_seconds": timeout_seconds,
-            "success_threshold": success_threshold,
-            "failure_threshold": failure_threshold,
-            "namespace": namespace,
-            "token_auth_enabled": token_auth_enabled,
-            "compute_target_name": compute_target_name,
-            "cpu_cores_limit": cpu_cores_limit,
-            "memory_gb_limit": memory_gb_limit,
-            "blobfuse_enabled": blobfuse_enabled,
-        }
-        return AksServiceDeploymentConfiguration(
-            autoscale_enabled=autoscale_enabled,
-            autoscale_min_replicas=autoscale_min_replicas,
-            autoscale_max_replicas=autoscale_max_replicas,
-            num_replicas=num_replicas,
-            auth_enabled=auth_enabled,
-            cpu_cores=cpu_cores,
-            memory_gb=memory_gb,
-            scoring_timeout_ms=scoring_timeout_ms,
-            primary_key=primary_key,
-            secondary_key=secondary_key,
-            tags=tags,
-            properties=properties,
-            description=description,
-            port=port,
-            host=host,
-            cors_origins=cors_origins,
-            max_batch_size=max_batch_size,
-            max_batch_wait_ms=max_batch_wait_ms,
-            max_body_mb=max_body_mb,
-            noted=noted,
-        )
+        return config
 
     def run(self, input_data: Any) -> Any:
         """Sends a request with the primary key; what `run` of the script returned."""
@@ -142,39 +105,8 @@ class AksWebservice(Webservice):
         **kwargs: Any,
     ) -> None:
         """Other models, another script or other settings, at the same address and without a pause."""
-        config = AksWebservice.deploy_configuration(
-            autoscale_enabled=autoscale_enabled,
-            autoscale_min_replicas=autoscale_min_replicas,
-            autoscale_max_replicas=autoscale_max_replicas,
-            autoscale_refresh_seconds=autoscale_refresh_seconds,
-            autoscale_target_utilization=autoscale_target_utilization,
-            collect_model_data=collect_model_data,
-            auth_enabled=auth_enabled,
-            cpu_cores=cpu_cores,
-            memory_gb=memory_gb,
-            enable_app_insights=enable_app_insights,
-            scoring_timeout_ms=scoring_timeout_ms,
-            replica_max_concurrent_requests=replica_max_concurrent_requests,
-            max_request_wait_time=max_request_wait_time,
-            num_replicas=num_replicas,
-            gpu_cores=gpu_cores,
-            period_seconds=period_seconds,
-            initial_delay_seconds=initial_delay_seconds,
-            timeout_seconds=timeout_seconds,
-            success_threshold=success_threshold,
-            failure_threshold=failure_threshold,
-            namespace=namespace,
-            token_auth_enabled=token_auth_enabled,
-            cpu_cores_limit=cpu_cores_limit,
-            memory_gb_limit=memory_gb_limit,
-        )
-        self._change(
-            image=image,
-            tags=tags,
-            properties=properties,
-            description=description,
-            models=models,
-            inference_config=inference_config,
-            spec={"auth_enabled": auth_enabled, **config.for_spec()},
-            settings=config.settings(),
-        )
+        given = dict(locals())
+        del given["self"], given["kwargs"]
+        changes = {name: given.pop(name) for name in _NO_SETTINGS}
+        config = AksWebservice.deploy_configuration(**given)
+        self._change(**changes, spec={"auth_enabled": auth_enabled, **config.for_spec()}, settings=config.settings())

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from trainmaster.errors import WebserviceException
 from trainmaster.notices import warn
@@ -42,6 +42,15 @@ class WebserviceDeploymentConfiguration:
     max_body_mb: float | None = None
     noted: dict[str, Any] = field(default_factory=dict)
     """v1's other parameters: they change nothing here."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Of all parameters by their names: those that have a field count, the others are noted."""
+        counting = {each.name for each in fields(cls)}
+        return cls(
+            **{name: value for name, value in given.items() if name in counting},
+            noted={name: value for name, value in given.items() if name not in counting},
+        )
 
     def __post_init__(self) -> None:
         self.validate_configuration()

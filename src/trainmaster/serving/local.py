@@ -61,16 +61,7 @@ class LocalWebservice(Webservice):
 
         Only this machine reaches it, unless `host` is another address of it, such as 0.0.0.0.
         """
-        return LocalWebserviceDeploymentConfiguration(
-            port=port,
-            replicas=replicas,
-            scoring_timeout_ms=scoring_timeout_ms,
-            cors_origins=cors_origins,
-            max_batch_size=max_batch_size,
-            max_batch_wait_ms=max_batch_wait_ms,
-            max_body_mb=max_body_mb,
-            host=host,
-        )
+        return LocalWebserviceDeploymentConfiguration.of(locals())
 
     @staticmethod
     def list(  # type: ignore[override]

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from trainmaster.serving.image import Image
     from trainmaster.workspace import Workspace
 
-_LABELS = ("tags", "properties", "description")
-
 
 class Webservice(ABC):
     """A service of a workspace; an object of the class of its kind.
@@ -429,7 +427,7 @@ class Webservice(ABC):
         **labels: Any,
     ) -> None:
         """Another generation where that is needed; new labels alone change nothing that runs."""
-        checked = {key: value for key, value in labels.items() if key in _LABELS and value is not None}
+        checked = {key: value for key, value in labels.items() if value is not None}
         noted = {key: value for key, value in (settings or {}).items() if value is not None}
         changed = self._changed_spec(models, inference_config, image, spec or {})
         if not checked and not noted and changed is None:

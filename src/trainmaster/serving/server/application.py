@@ -13,6 +13,7 @@ from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, Tup
 from . import numbers as places
 from . import openapi
 from .answering import JSON, Answer, Answering, Header, Request, refusal
+from .bodies import Bodies, Gone, Late, Receive, TooLarge
 from .calling import Batches, MainThread, Threads
 from .keys import Keys
 from .log import Log, Printed
@@ -21,7 +22,6 @@ from .script import Script, ScriptError, load
 from .settings import Settings, read
 
 Scope = Dict[str, Any]
-Receive = Callable[[], Awaitable[Dict[str, Any]]]
 Send = Callable[[Dict[str, Any]], Awaitable[None]]
 
 TEXT: Header = (b"content-type", b"text/plain; charset=utf-8")
@@ -30,21 +30,11 @@ _METRICS: Header = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"
 _METHODS = ("GET", "POST")
 _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-# So much more of a body that is too large is read and thrown away, so that its sender comes to read the answer.
-_DISCARDED_BYTES = 64 * 1024 * 1024
 _SETTLED_AT_ONCE = 500
 
 
 class _TimeOver(Exception):
-    """The time of a request is over."""
-
-
-class _Gone(Exception):
-    """Who asked does not listen any more."""
-
-
-class _TooLarge(Exception):
-    """The body is larger than the service takes."""
+    """The script did not answer in time."""
 
 
 def from_file(path: str) -> "Application":
@@ -71,10 +61,9 @@ class Application:
             "/metrics": self._metrics,
             "/swagger.json": self._description,
         }
+        self._bodies = Bodies(settings.body_bytes, settings.seconds)
         # In the order of their deadlines, since all have the same time.
-        self._reading: "Dict[asyncio.Task[Any], float]" = {}
         self._pending: "Dict[asyncio.Future[Any], float]" = {}
-        self._overdue: "set[asyncio.Task[Any]]" = set()
         self._batches: Optional[Batches] = None
         self._done: List[Tuple[float, str, str, str, int, float, int, int]] = []
         self._methods: Tuple[str, ...] = _METHODS
@@ -118,7 +107,7 @@ class Application:
         if answer is None and scope["path"] == "/score":
             try:
                 answer, received = await self._score(scope, receive, length, number)
-            except _Gone:
+            except Gone:
                 self._note(scope, number, 499, began, received, 0)
                 return
         elif answer is None:
@@ -145,56 +134,29 @@ class Application:
         if method not in allowed:
             text = "This path takes {}.".format(" and ".join(allowed))
             return refusal(405, text, number, ((b"allow", ", ".join(allowed).encode("ascii")),))
-        if self._keys is not None and path not in openapi._OPEN and not self._keys.allow(authorization):
+        if self._keys is not None and path not in openapi.OPEN and not self._keys.allow(authorization):
             text = "A key of the service is needed, as the header Authorization: Bearer KEY."
             return refusal(401, text, number, ((b"www-authenticate", b"Bearer"),))
         return None
 
     async def _score(self, scope: Scope, receive: Receive, length: Optional[bytes], number: str) -> Tuple[Answer, int]:
-        """The answer to a request that may be answered, and how many bytes it had. Raises _Gone."""
+        """The answer to a request that may be answered, and how many bytes it had. Raises Gone."""
         mine = self._mine
         if mine[places.IN_FLIGHT] >= self.settings.in_flight:
             text = "Too many requests at once. Try again soon."
             return refusal(503, text, number, ((b"retry-after", b"1"),)), 0
         mine[places.IN_FLIGHT] += 1.0
         try:
-            body = await self._body(receive, length)
+            body = await self._bodies.read(receive, length)
             request = Request(number, scope["method"], scope["query_string"], scope["headers"], body)
             return await self._run(request), len(body)
-        except _TimeOver:
+        except Late:
             return refusal(408, "The body of the request did not arrive in time.", number, (CLOSE,)), 0
-        except _TooLarge:
+        except TooLarge:
             text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
             return refusal(413, text, number, (CLOSE,)), 0
         finally:
             mine[places.IN_FLIGHT] -= 1.0
-
-    async def _body(self, receive: Receive, length: Optional[bytes]) -> bytes:
-        """The body, whole. Raises _TooLarge, _TimeOver or _Gone."""
-        limit = self.settings.body_bytes
-        task = asyncio.current_task(self._loop)
-        assert task is not None
-        self._reading[task] = monotonic() + self.settings.seconds
-        try:
-            if length is not None and int(length) > limit:
-                await _discard(receive, int(length))
-                raise _TooLarge
-            message = await receive()
-            body: bytes = message.get("body", b"")
-            if message.get("more_body"):
-                body = await _rest(receive, body, limit)
-            elif message["type"] == "http.disconnect":
-                raise _Gone
-            if len(body) > limit:
-                raise _TooLarge
-            return body
-        except asyncio.CancelledError:
-            if task not in self._overdue:
-                raise
-            self._overdue.discard(task)
-            raise _TimeOver from None
-        finally:
-            del self._reading[task]
 
     async def _run(self, request: Request) -> Answer:
         try:
@@ -308,9 +270,7 @@ class Application:
     def _look_at_the_clock(self) -> None:
         """Now and then: ends what is overdue, writes the log, shows that the event loop lives."""
         now = monotonic()
-        for task, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._reading.items())):
-            self._overdue.add(task)
-            task.cancel()
+        self._bodies.end_overdue(now)
         for future, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._pending.items())):
             del self._pending[future]
             future.cancel()
@@ -337,31 +297,3 @@ class Application:
         await receive()
         self.settle()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-async def _rest(receive: Receive, first: bytes, limit: int) -> bytes:
-    parts, size = [first], len(first)
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        part = message.get("body", b"")
-        size += len(part)
-        if size > limit:
-            await _discard(receive, _DISCARDED_BYTES)
-            raise _TooLarge
-        parts.append(part)
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-async def _discard(receive: Receive, length: int) -> None:
-    """Reads on, so that the sender gets to the answer; within reason."""
-    left = _DISCARDED_BYTES if length < _DISCARDED_BYTES else 0
-    while left > 0:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Gone
-        left -= len(message.get("body", b""))
-        if not message.get("more_body"):
-            return

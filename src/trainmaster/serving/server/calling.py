@@ -26,7 +26,7 @@ class Threads:
     now: Optional[Call] = None
 
     def __init__(self, count: int) -> None:
-        self._queue: "SimpleQueue[Optional[_Task]]" = SimpleQueue()
+        self._queue: "SimpleQueue[_Task]" = SimpleQueue()
         for number in range(count):
             threading.Thread(target=self._work, name="run-{}".format(number), daemon=True).start()
 
@@ -38,9 +38,7 @@ class Threads:
 
     def _work(self) -> None:
         while True:
-            task = self._queue.get()
-            if task is not None:
-                _do(task)
+            _do(self._queue.get())
 
 
 class MainThread:

@@ -31,7 +31,7 @@ _PLAIN = (
     ("/metrics", "Counters for Prometheus", "text/plain"),
     ("/swagger.json", "This description", "application/json"),
 )
-_OPEN = ("/", "/healthz", "/readyz")
+OPEN = ("/", "/healthz", "/readyz")
 
 
 def describe(settings: Settings, script: Script) -> Document:
@@ -48,7 +48,7 @@ def describe(settings: Settings, script: Script) -> Document:
     if settings.keys_file:
         document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
         document["security"] = [{"key": []}]
-        for path in _OPEN:
+        for path in OPEN:
             paths[path]["get"]["security"] = []
         for path in ("/metrics", "/swagger.json"):
             paths[path]["get"]["responses"]["401"] = _refused(_REFUSALS["401"])
