@@ -5,15 +5,35 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import struct
 from collections.abc import Hashable
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
+# Where nothing tells that a file has grown, it is looked at this often.
+_LOOK_SECONDS = 0.2
+
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Readable(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int: ...
+
+
+def ready(seconds: float | None, *sources: Readable) -> list[Readable]:
+    """Those of the sources that can be read, as soon as one can; none if the time is over first."""
+    # Not select(): it fails in a program that has more than a thousand files open.
+    poll = select.poll()
+    handles = {source.fileno(): source for source in sources}
+    for handle in handles:
+        poll.register(handle, select.POLLIN)
+    return [handles[handle] for handle, _ in poll.poll(None if seconds is None else seconds * 1000)]
 
 
 class FileEvents:
@@ -42,6 +62,13 @@ class FileEvents:
 
     def fileno(self) -> int:
         return self._handle
+
+    def wait(self, other: Readable) -> bool:
+        """Returns when a watched folder may have changed, or `other` can be read: whether `other` can."""
+        found = ready(None, other, self) if self.works else ready(_LOOK_SECONDS, other)
+        if self in found:
+            self.clear()
+        return other in found
 
     def clear(self) -> None:
         """Takes note of all that happened so far."""

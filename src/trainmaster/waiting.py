@@ -6,7 +6,6 @@ import codecs
 import contextlib
 import os
 import re
-import select
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 Print = Callable[[str], None]
 
-# Where nothing tells us that a log has grown, we look this often.
-_LOOK_SECONDS = 0.2
 _SYSTEM_LOG = re.compile(r"(?:20|55|60|65|75|80)_.*\.txt|hyperdrive\.txt")
 _DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
 _BLOCK = 1 << 20
@@ -36,7 +33,7 @@ def wait_for(run: Run, *, show_output: bool, raise_on_error: bool) -> dict[str, 
     """The details of the run when it has ended."""
     try:
         if show_output:
-            _stream(run, _print)
+            _stream(run, show_now)
         else:
             _wait(run)
     except KeyboardInterrupt:
@@ -83,15 +80,7 @@ def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -
     while True:
         events.watch(reader.folder.logs)
         reader.show(show)
-        # Not select(): it fails in a program that has more than a thousand files open.
-        poll = select.poll()
-        poll.register(watch, select.POLLIN)
-        if events.works:
-            poll.register(events, select.POLLIN)
-        ready = {handle for handle, _ in poll.poll(None if events.works else _LOOK_SECONDS * 1000)}
-        if events.works and events.fileno() in ready:
-            events.clear()
-        if watch.fileno() in ready:
+        if events.wait(watch):
             news: dict[str, Any] = watch.next()
             return news
 
@@ -223,7 +212,8 @@ class LogReader:
             yield part
 
 
-def _print(text: str) -> None:
+def show_now(text: str) -> None:
+    """Prints at once."""
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import select
 import sys
 import time
 from collections.abc import Collection
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from trainmaster.cli.describing import style_of, took
 from trainmaster.cli.opening import get_run
@@ -21,8 +20,6 @@ from trainmaster.waiting import LogReader, Print
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
 
-# Where nothing tells us that a log has grown, we look this often.
-_LOOK_SECONDS = 0.2
 # No process has this rank: such a reader shows only what prepared the run.
 _NO_RANK = -1
 
@@ -85,11 +82,7 @@ class _Follower:
 
     def _await_news(self, watch: Watch, events: FileEvents) -> bool:
         """Waits for a longer log or another state; whether the run has ended."""
-        waits: list[Any] = [watch, events] if events.works else [watch]
-        ready, _, _ = select.select(waits, [], [], None if events.works else _LOOK_SECONDS)
-        if events in ready:
-            events.clear()
-        if watch not in ready:
+        if not events.wait(watch):
             return False
         news = watch.next()
         if news["status"] in (Status.PREPARING, Status.QUEUED):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -333,7 +332,7 @@ def _await(service: Webservice, options: Options) -> int:
 
 def _follow(service: Webservice) -> None:
     """What the log gains from its end on, until interrupted."""
-    from trainmaster.file_events import FileEvents
+    from trainmaster.file_events import FileEvents, ready
     from trainmaster.serving.plan import ServiceFiles
     from trainmaster.waiting import GrowingText
 
@@ -344,11 +343,8 @@ def _follow(service: Webservice) -> None:
     with FileEvents() as events:
         events.watch(service.folder)
         while service.folder.exists():
-            poll = select.poll()
-            if events.works:
-                poll.register(events, select.POLLIN)
-            poll.poll(1000)
-            events.clear()
+            if ready(1.0, *([events] if events.works else [])):
+                events.clear()
             for part in text.new():
                 write(sys.stdout, part)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from trainmaster.cli.screen import draws, note, paint, redrawn, write
 from trainmaster.cli.sweep_frame import frame, news, whole
 from trainmaster.cli.table import Paint
 from trainmaster.client import Watch
+from trainmaster.file_events import ready
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.plain import from_plain
 from trainmaster.records import Status
@@ -58,10 +58,7 @@ def follow(workspace: Workspace, run_id: str, output: IO[str], limit: int | None
 
 def _await_news(watch: Watch) -> None:
     """Returns when the state has changed, or a moment has passed."""
-    # Not select(): it fails in a program that has more than a thousand files open.
-    poll = select.poll()
-    poll.register(watch.fileno(), select.POLLIN)
-    if poll.poll(_LOOK_SECONDS * 1000):
+    if ready(_LOOK_SECONDS, watch):
         watch.next()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,13 +11,9 @@ from trainmaster.client import open_line
 from trainmaster.errors import WebserviceException, from_wire
 from trainmaster.file_events import FileEvents
 from trainmaster.folders import WorkspaceFolder
-from trainmaster.waiting import GrowingText
-
-Show = Callable[[str], None]
+from trainmaster.waiting import GrowingText, Print
 
 _ASK_SECONDS = 30.0
-# Where nothing tells us that a log has grown.
-_LOOK_SECONDS = 0.2
 
 
 def follow(
@@ -26,7 +21,7 @@ def follow(
     request: tuple[str, Mapping[str, Any]],
     settled: Callable[[Mapping[str, Any]], bool],
     log: Path,
-    show: Show | None,
+    show: Print | None,
     limit: float | None,
 ) -> dict[str, Any]:
     """Asks again and again (each question waits) until the answer is settled; meanwhile what the log gains is shown."""
@@ -37,7 +32,8 @@ def follow(
             rest = _ASK_SECONDS if end is None else min(_ASK_SECONDS, end - time.monotonic())
             answer = _ask(workspace, request, max(0.0, rest), events, text, show)
             if settled(answer):
-                _show_new(text, show)
+                if show is not None:
+                    _show_new(text, show)
                 return answer
             if end is not None and time.monotonic() >= end:
                 raise WebserviceException(
@@ -51,7 +47,7 @@ def _ask(
     seconds: float,
     events: FileEvents,
     text: GrowingText,
-    show: Show | None,
+    show: Print | None,
 ) -> dict[str, Any]:
     """One question, on a connection of its own; a dispatcher that dies meanwhile is replaced and asked again."""
     op, args = request
@@ -72,22 +68,14 @@ def _ask(
         return result
 
 
-def _show_until_answered(line: Any, events: FileEvents, text: GrowingText, show: Show) -> None:
-    while True:
+def _show_until_answered(line: Any, events: FileEvents, text: GrowingText, show: Print) -> None:
+    answered = False
+    while not answered:
         events.watch(text.path.parent)
         _show_new(text, show)
-        poll = select.poll()
-        poll.register(line, select.POLLIN)
-        if events.works:
-            poll.register(events, select.POLLIN)
-        ready = {handle for handle, _ in poll.poll(None if events.works else _LOOK_SECONDS * 1000)}
-        if events.works and events.fileno() in ready:
-            events.clear()
-        if line.fileno() in ready:
-            return
+        answered = events.wait(line)
 
 
-def _show_new(text: GrowingText, show: Show | None) -> None:
-    for part in text.new() if show is not None else ():
-        assert show is not None
+def _show_new(text: GrowingText, show: Print) -> None:
+    for part in text.new():
         show(part)

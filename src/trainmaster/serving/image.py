@@ -23,7 +23,7 @@ from trainmaster.serving import deploying
 from trainmaster.serving.following import follow
 from trainmaster.serving.image_configuration import ContainerImageConfig
 from trainmaster.serving.spec import ImageRecord
-from trainmaster.serving.webservice import show_text
+from trainmaster.waiting import show_now
 
 if TYPE_CHECKING:
     from trainmaster.models import Model
@@ -198,7 +198,7 @@ class Image:
 
     def wait_for_creation(self, show_output: bool = False) -> None:
         """Returns when its packages are installed; raises WebserviceException if they cannot be."""
-        show = show_text if show_output else None
+        show = show_now if show_output else None
         answer = follow(
             WorkspaceFolder(self.workspace.path),
             ("images.wait", {"name": self.name, "version": self.version}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import sys
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +19,7 @@ from trainmaster.serving import calling, deploying
 from trainmaster.serving.following import follow
 from trainmaster.serving.plan import ServiceFiles
 from trainmaster.serving.spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
+from trainmaster.waiting import show_now
 
 if TYPE_CHECKING:
     from trainmaster.models import Model
@@ -304,7 +304,7 @@ class Webservice(ABC):
         With `show_output` what is done for it is shown: packages being installed, the script's own words.
         """
         generation = self._record.generation
-        show = show_text if show_output else None
+        show = show_now if show_output else None
         answer = follow(
             WorkspaceFolder(self.workspace.path),
             ("services.wait", {"name": self.name, "generation": generation}),
@@ -565,9 +565,3 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return ""
-
-
-def show_text(text: str) -> None:
-    """Prints at once."""
-    sys.stdout.write(text)
-    sys.stdout.flush()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.client import Watch
-from trainmaster.file_events import FileEvents
+from trainmaster.file_events import FileEvents, ready
 from trainmaster.folders import WorkspaceFolder
 
 if TYPE_CHECKING:
@@ -36,21 +35,12 @@ def _await(run: Run, watch: Watch, events: FileEvents) -> bool:
     for folder in folders:
         events.watch(folder)
     # First for the state alone: whatever a busy script logs meanwhile is shown together.
-    if _ready(LEAST_SECONDS, watch):
+    if ready(LEAST_SECONDS, watch):
         return bool(watch.next()["ended"])
     if events.works:
-        if events in _ready(MOST_SECONDS, watch, events):
+        if events in ready(MOST_SECONDS, watch, events):
             events.clear()
     elif not folders:
         # Nothing can be logged before the state changes.
-        _ready(MOST_SECONDS, watch)
+        ready(MOST_SECONDS, watch)
     return False
-
-
-def _ready(seconds: float, *sources: Any) -> list[Any]:
-    # Not select(): it fails in a program that has more than a thousand files open.
-    poll = select.poll()
-    handles = {source.fileno(): source for source in sources}
-    for handle in handles:
-        poll.register(handle, select.POLLIN)
-    return [handles[handle] for handle, _ in poll.poll(seconds * 1000)]
