@@ -4,7 +4,10 @@ line.py      the connection: frames in, frames out
 files.py     files and folders
 machine.py   what the host is and has
 agents.py    agents: started, claimed, ended
-watching.py  tells all that becomes of one node of a run
+letters.py   what scripts ask their workspace, and the answers
+telling.py   tells what is written to the folder of a run
+watching.py  watches one node of a run on this host
+desk.py      at a login node: commands, and many runs watched at once
 serving.py   answers requests
 
 Sent over the connection itself (`engines/ssh/program.py`), so that nothing has to be there but Python 3.6. There it is

@@ -36,9 +36,11 @@ class Line(object):
             except OSError:
                 raise Gone() from None
 
-    def waits(self, seconds):
-        """Whether something has come within so many seconds."""
-        return bool(self._held) or bool(select.select([self._source], [], [], seconds)[0])
+    def waits(self, seconds, *others):
+        """Whether something has come within so many seconds, or until something came over one of the `others`."""
+        if self._held:
+            return True
+        return self._source in select.select([self._source] + list(others), [], [], seconds)[0]
 
     def header(self):
         """The next frame's line; its bytes are for `payload` or `pieces`."""

@@ -1,12 +1,16 @@
 """What the host is and has."""
 
+import json
 import os
 import platform
+import shutil
+import subprocess
 import sys
 
 from .files import names
 
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+_SHELL_SECONDS = 20
 
 
 def facts(root):
@@ -22,6 +26,7 @@ def facts(root):
         "version": list(sys.version_info[:3]),
         "machine": os.uname().machine,
         "host": os.uname().nodename,
+        "user": os.getuid(),
         "libc": list(platform.libc_ver()),
         "address": connection[2] if len(connection) == 4 else "",
         "cpus": len(os.sched_getaffinity(0)),
@@ -57,3 +62,33 @@ def pythons(version):
         if "shims" not in place and os.access(real, os.X_OK) and real not in found:
             found.append(real)
     return found
+
+
+def equipped(program, wanted, beginnings):
+    """The variables to call `program` with, of those that are `wanted` by their names or how these begin.
+
+    Where the program is not found, a login shell is asked: some sites set the PATH of such only.
+    """
+    known = os.environ
+    if shutil.which(program) is None:
+        told = of_login_shell()
+        if shutil.which(program, path=told.get("PATH", os.defpath)) is not None:
+            known = told
+    return {name: value for name, value in known.items() if name in wanted or name.startswith(tuple(beginnings))}
+
+
+def of_login_shell():
+    """The variables of one; none if it cannot be had."""
+    mark = "trainmaster:"
+    code = "import json, os; print('{}' + json.dumps(dict(os.environ)))".format(mark)
+    words = [os.environ.get("SHELL") or "/bin/sh", "-lc", 'exec "{}" -c "{}"'.format(sys.executable, code)]
+    try:
+        shell = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        said = shell.communicate(timeout=_SHELL_SECONDS)[0].decode("utf-8", "replace")
+        return json.loads(said.rpartition(mark)[2])
+    except subprocess.TimeoutExpired:
+        shell.kill()
+        shell.communicate()
+    except (OSError, ValueError):
+        pass
+    return {}

@@ -1,5 +1,5 @@
 """Answers requests, in the order in which they come. Blobs and files are not answered: `flush` tells whether all went
-well. `watch` goes on until the agent has ended, and takes short requests meanwhile.
+well. `watch` goes on until the agent has ended, and takes short requests meanwhile; `desk` until the connection ends.
 """
 
 import errno
@@ -11,12 +11,13 @@ import subprocess
 import sys
 
 from .agents import Kit, claim, end, named, node_folders, spawn
+from .desk import Desk
 from .files import PLACED, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
 from .line import GREETING, Gone, Line
 from .machine import facts, pythons
 from .watching import Watch
 
-_UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put")
+_UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put", "answer")
 
 
 class Ferry(object):
@@ -179,21 +180,43 @@ class Ferry(object):
         os.makedirs(folder, exist_ok=True)
         run = self._path("runs/" + header["run"])
         plan = json.loads(self._line.payload().decode("utf-8"))
-        for name, data in plan["files"].items():
-            write_json(os.path.join(self._root, name), data)
         data = plan["plan"]
         if os.path.isdir(os.path.join(run, "code")) and not header["shared"]:
             data["layout"] = None
-        if header["attempt"] > 1 and header["first"] and not os.path.exists(os.path.join(folder, "plan.json")):
-            # What the attempt before printed has been fetched; this one begins with empty logs.
-            shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
-        for name in ("files/azureml-logs", "journals"):
-            os.makedirs(os.path.join(run, name), exist_ok=True)
+        self._lay_down(run, folder, header["attempt"] if header["first"] else 1, plan["files"])
         write_json(os.path.join(folder, "plan.json"), data)
         kit = self._path(header["kit"])
         pid = spawn([sys.executable, "-I", "-S", kit + "/trainmaster/node/__main__.py", folder + "/plan.json"], folder)
         write_json(os.path.join(folder, "spawned.json"), named(pid, Kit(kit)))
         return {"pid": pid}
+
+    def on_lay(self, header):
+        """Writes all that agents on other machines need to begin; nobody is started."""
+        files = json.loads(self._line.payload().decode("utf-8"))
+        self._lay_down(self._path("runs/" + header["run"]), self._path(header["folder"]), header["attempt"], files)
+        return {"ok": True}
+
+    def _lay_down(self, run, folder, attempt, files):
+        """The folders of a run, and files in them."""
+        if attempt > 1 and not os.path.exists(os.path.join(folder, "plan.json")):
+            # What the attempt before printed has been fetched; this one begins with empty logs.
+            shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
+        for name in ("files/azureml-logs", "journals"):
+            os.makedirs(os.path.join(run, name), exist_ok=True)
+        for name, data in files.items():
+            write_json(self._path(name), data)
+
+    def on_writable(self, header):
+        """Whether files can be made in a folder, or in the nearest above it that is there."""
+        place = os.path.abspath(os.path.expanduser(header["path"]))
+        while not os.path.lexists(place):
+            place = os.path.dirname(place)
+        if not os.path.isdir(place):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
+        trial = os.path.join(place, ".trainmaster-{}".format(os.getpid()))
+        write_new(trial, b"", 0o600)
+        os.unlink(trial)
+        return {"ok": True}
 
     def on_sweep(self, header):
         """Ends all that is left of a run here and, if it is over for good, forgets it."""
@@ -213,6 +236,9 @@ class Ferry(object):
         run, folder = self._path("runs/" + header["run"]), self._path(header["folder"])
         Watch(self._line, kit, run, folder, header).until_ended()
 
+    def on_desk(self, header):
+        Desk(self._line, self._path, header).serve()
+
     def on_ping(self, header):
         return None
 
@@ -220,7 +246,7 @@ class Ferry(object):
         # Of a watch that has just ended.
         return None
 
-    on_kill = on_put = on_stop
+    on_kill = on_put = on_answer = on_stop
 
 
 def main():

@@ -1,0 +1,35 @@
+"""What scripts ask their workspace, and the answers: files that appear whole (`runtime/letters.py`)."""
+
+import os
+
+from .files import names, write_new
+
+_FOLDER = "letters"
+_ASK, _ANSWER = ".ask", ".answer"
+
+
+def waiting(run):
+    """The names of those that wait for an answer."""
+    return [name[: -len(_ASK)] for name in names(os.path.join(run, _FOLDER)) if name.endswith(_ASK)]
+
+
+def read(run, name):
+    """The text of one; None if it was taken back."""
+    try:
+        with open(_path(run, name, _ASK), "rb") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def answer(run, name, text):
+    """Answers one. It may be about a secret: it is for its owner alone, and for nobody if nobody waits any more."""
+    letter, place = _path(run, name, _ASK), _path(run, name, _ANSWER)
+    if os.path.exists(letter):
+        write_new(place + ".part", text, 0o600)
+        os.rename(place + ".part", place)
+        os.unlink(letter)
+
+
+def _path(run, name, ending):
+    return os.path.join(run, _FOLDER, name + ending)
