@@ -54,6 +54,11 @@ class RunFolder:
         return self.path / "secrets.json"
 
     @cached_property
+    def letters(self) -> Path:
+        """What its script asks on another machine, and the answers, while it waits for them."""
+        return self.path / "letters"
+
+    @cached_property
     def data_plan(self) -> Path:
         return self.path / "data.json"
 

@@ -58,6 +58,7 @@ class Service:
         self._models = Models(yard)
         self._models.users.append(yard.services.users_of_model)
         self._sweeps = Sweeps(yard, lambda record: self._accepted(_checked(record)))
+        yard.letters.answer_with(self.call, answer_error)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,

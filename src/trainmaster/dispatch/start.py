@@ -56,7 +56,7 @@ def agent_plans(
         log_folder=str(folder.logs),
         python=prepared.prefix.python,
         environment_variables=prepared.prefix.variables,
-        run_variables=run_variables(record, spec, prepared, workspace, attempt),
+        run_variables=run_variables(record, spec, prepared, workspace, attempt, place.takes_letters),
         gpus=place.gpus,
         hosts=place.hosts,
         cpus=place.cpus,
@@ -121,19 +121,28 @@ def container_of(prepared: Preparation, folder: RunFolder) -> Container:
 
 
 def run_variables(
-    record: RunRecord, spec: JobSpec, prepared: Preparation, workspace: WorkspaceFolder, attempt: int
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    workspace: WorkspaceFolder,
+    attempt: int,
+    by_letter: bool,
 ) -> dict[str, str]:
-    """The variables by which a script knows its run: ours and v1's."""
+    """The variables by which a script knows its run: ours and v1's; `by_letter` is how it asks its workspace."""
     identity = json.loads(workspace.identity.read_text())
     folder = workspace.run(record.id)
     return {
         **_own_variables(record, identity, folder),
         "TRAINMASTER_ATTEMPT": str(attempt),
-        "TRAINMASTER_SOCKET": str(workspace.socket),
+        **_way_to_ask(workspace, folder, by_letter),
         **_v1_variables(record, spec, identity),
         **(_data_variables(prepared.data, folder) if prepared.data else {}),
         "PYTHONPATH": prepared.kit,
     }
+
+
+def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, by_letter: bool) -> dict[str, str]:
+    return {"TRAINMASTER_LETTERS": str(folder.letters)} if by_letter else {"TRAINMASTER_SOCKET": str(workspace.socket)}
 
 
 def _data_variables(data: DataPlan, folder: RunFolder) -> dict[str, str]:

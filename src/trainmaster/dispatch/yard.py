@@ -13,6 +13,7 @@ from typing import Any
 from trainmaster.dispatch import owners
 from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.journals import Ingest
+from trainmaster.dispatch.letters import Letters
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.secrets import Secrets
@@ -43,6 +44,7 @@ class Yard:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
+        self.letters = Letters()
         self.services = Services(self)
         self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}
@@ -81,7 +83,8 @@ class Yard:
     def engine_named(self, name: str) -> Engine:
         """One of each kind, made when it is first needed."""
         if name not in self._engines:
-            self._engines[name] = make_engine(name, Surroundings(self.folder, self.heard_from_agent, self._secret))
+            around = Surroundings(self.folder, self.heard_from_agent, self._secret, self.letters.received)
+            self._engines[name] = make_engine(name, around)
         return self._engines[name]
 
     def _secret(self, name: str) -> str | None:
@@ -345,6 +348,7 @@ class Yard:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.letters.close()
         await self.services.close()
         for engine in self._engines.values():
             await engine.close()

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.records import RunError, Status, TargetRecord
+
+
+@dataclass(frozen=True)
+class Letter:
+    """What a script asks its workspace, on a machine from where the dispatcher cannot be reached."""
+
+    run_id: str
+    name: str
+    """Tells it from the run's other letters."""
+    text: bytes
+    answer: Callable[[bytes], Awaitable[None]]
+    """Puts the answer where the script looks for it, and takes the letter away."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +31,8 @@ class Surroundings:
     """`heard(run_id, "running")`, `heard(run_id, "done")`: what agents that cannot reach the dispatcher would tell."""
     secret: Callable[[str], str | None] = lambda name: None
     """A secret of the workspace by its name, such as the password of a host."""
+    asked: Callable[[Letter], None] = lambda letter: None
+    """Has a letter answered; one that is passed on twice does no harm."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,8 @@ class Place:
     """Where the names for the tokens are found, once there are nodes; empty if there are no tokens."""
     reaches_dispatcher: bool = True
     """Whether agents can tell the dispatcher themselves. If not, the engine looks at their files, and tells."""
+    takes_letters: bool = False
+    """Whether scripts cannot ask the dispatcher themselves, and the engine passes on what they ask (`asked`)."""
 
 
 @dataclass(frozen=True)

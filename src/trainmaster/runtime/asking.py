@@ -1,4 +1,7 @@
-"""Asking the dispatcher from inside a job, over its socket: for what lies in no file and in no variable of the job."""
+"""Asking the dispatcher from inside a job, for what lies in no file and in no variable of the job.
+
+On the dispatcher's own machine it is asked over its socket; elsewhere by a letter, which the engine passes on.
+"""
 
 import errno
 import json
@@ -17,6 +20,29 @@ _NOBODY = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE)
 
 def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
     """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
+    request = {"id": 1, "op": op, "args": args}
+    if is_elsewhere():
+        from trainmaster.runtime.letters import exchange
+
+        reply = exchange(os.environ["TRAINMASTER_LETTERS"], request, what, hint, seconds)
+    else:
+        reply = _over_socket(request, what, hint, seconds)
+    if "error" in reply:
+        raise from_wire(reply["error"])
+    return reply["result"]
+
+
+def is_elsewhere():
+    """Whether this is another machine than the dispatcher's: paths of this one mean nothing there."""
+    return bool(os.environ.get("TRAINMASTER_LETTERS"))
+
+
+def can_ask():
+    """Whether there is a workspace to ask: this is a job."""
+    return is_elsewhere() or bool(os.environ.get("TRAINMASTER_SOCKET"))
+
+
+def _over_socket(request, what, hint, seconds):
     path = os.environ.get("TRAINMASTER_SOCKET", "")
     if not path:
         raise RunEnvironmentException(
@@ -24,7 +50,6 @@ def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
             cause="the variable TRAINMASTER_SOCKET is not set",
             hint="Hand the variables TRAINMASTER_* on to the processes the script starts.",
         )
-    request = {"id": 1, "op": op, "args": args}
     deadline = time.time() + _PATIENCE_SECONDS
     while True:
         try:
@@ -52,7 +77,4 @@ def _answer(path, request, seconds):
         connection.close()
     if not line.endswith(b"\n"):
         raise OSError(errno.ECONNRESET, "the dispatcher ended before it answered")
-    reply = json.loads(line.decode("utf-8"))
-    if "error" in reply:
-        raise from_wire(reply["error"])
-    return reply["result"]
+    return json.loads(line.decode("utf-8"))

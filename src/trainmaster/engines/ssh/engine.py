@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
+from trainmaster.engines.engine import Ending, Letter, Nodes, Place, Surroundings
 from trainmaster.engines.plans import read_json, write_plans
 from trainmaster.engines.ssh import mpi, passwords, starting
 from trainmaster.engines.ssh.data import freight_of
@@ -40,6 +40,7 @@ class SshEngine:
     def __init__(self, surroundings: Surroundings) -> None:
         self._folder = surroundings.folder
         self._heard = surroundings.heard
+        self._asked = surroundings.asked
         self._links: dict[Path, Link] = {}
         self._owners: dict[str, dict[str, int]] = {}
         self._ended: dict[tuple[str, int], set[int]] = {}
@@ -65,6 +66,7 @@ class SshEngine:
             python=str(nodes.target.options.get("python") or "python3"),
             mpi_options=("--host", slots) if count > 1 else (),
             reaches_dispatcher=False,
+            takes_letters=True,
         )
 
     # Starting
@@ -272,6 +274,7 @@ class SshEngine:
                 freight=freight_of(nodes.folder),
                 heard=lambda name: self._on_file(nodes, number, name),
                 grown=lambda: self._on_growth(nodes, number),
+                asked=lambda name, text: self._on_letter(nodes, number, name, text),
                 variables=lambda: self._variables(host),
             )
         return self._links[place]
@@ -286,6 +289,11 @@ class SshEngine:
             await self._to_others(nodes, number, name, (nodes.folder.path / name).read_bytes())
         elif has_helpers(nodes):
             await self._pass_on(nodes, name)
+
+    def _on_letter(self, nodes: Nodes, number: int, name: str, text: bytes) -> None:
+        """A script asks its workspace something; the answer goes to the host that it runs on."""
+        link = self._links_of(nodes)[number]
+        self._asked(Letter(nodes.run_id, name, text, answer=lambda data: link.answer(name, data)))
 
     async def _on_growth(self, nodes: Nodes, number: int) -> None:
         """A node wrote something: a sign of life of the whole run, also where only its own files can be seen."""

@@ -53,6 +53,7 @@ class Link:
         freight: Freight,
         heard: Callable[[str], Awaitable[None]],
         grown: Callable[[], Awaitable[None]],
+        asked: Callable[[str, bytes], None],
         variables: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         """`common`: whether it reports what lies in the run's folder, and not only the files of its own node."""
@@ -70,6 +71,7 @@ class Link:
         self._patience = patience
         self._heard = heard
         self._grown = grown
+        self._asked = asked
         self._variables = variables
         self._heard_at = 0.0
         self._session: Session | None = None
@@ -205,6 +207,9 @@ class Link:
             self._heard_at = time.monotonic()
             if "ended" in header:
                 return
+            if "letter" in header:
+                self._asked(header["letter"], payload)
+                continue
             name = self._mirror.take(header, payload)
             if name:
                 await self._heard(name)
@@ -231,6 +236,10 @@ class Link:
         """Brings a file into the run's folder there."""
         self._puts[path] = data
         await self._tell({"op": "put", "path": path}, data)
+
+    async def answer(self, name: str, data: bytes) -> None:
+        """Answers a letter of the script; one that is not answered over this connection comes again over the next."""
+        await self._tell({"op": "answer", "name": name}, data)
 
     async def stop(self) -> None:
         """Asks the agent to end its processes."""
