@@ -273,8 +273,25 @@ def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
         image.delete()
     service.delete()
     image.delete()
+    assert not Path(image.image_location).exists()
     with pytest.raises(WebserviceException, match="ImageNotFound"):
         Image(bench.workspace, "my-image")
+
+
+def test_an_image_that_cannot_be_made_says_why(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(bench.place)
+    bench.script("score.py", SCORE)
+    # Where its folder should be there is a file.
+    in_the_way = WorkspaceFolder(bench.workspace.path).image("blocked", 1).parent
+    in_the_way.parent.mkdir(exist_ok=True)
+    in_the_way.write_text("")
+    config = ContainerImage.image_configuration("score.py", "python")
+    image = ContainerImage.create(bench.workspace, "blocked", [bench.model(2)], config)
+    with pytest.raises(WebserviceException, match=r"image blocked:1 failed.*blocked"):
+        image.wait_for_creation()
+    assert image.creation_state == "Failed"
+    image.delete()
+    in_the_way.unlink()
 
 
 def test_another_model_of_a_service_without_code(bench: Bench) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.dispatch.services.making import environment
+from trainmaster.dispatch.services.making import environment, note
 from trainmaster.errors import AzureMLException, WebserviceException
 from trainmaster.folders import RunFolder
 from trainmaster.plain import from_plain
@@ -113,9 +116,20 @@ class Images:
         self._store.change_image(name, version, **after)
         return self.get(name, version)
 
-    def delete(self, name: str, version: int) -> bool:
-        """Forgets one; whether there was one."""
-        return self._store.forget_image(name, version)
+    async def delete(self, name: str, version: int) -> bool:
+        """Forgets one with its folder; whether there was one. What is being installed for it is given up."""
+        record = next((each for each in self._store.find_images(name) if each.version == version), None)
+        if record is None:
+            return False
+        task = self._building.get(record.id)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        # First the folder: once the record is gone, its version may be given again.
+        await asyncio.to_thread(shutil.rmtree, self._yard.folder.image(name, version), ignore_errors=True)
+        gone = self._store.forget_image(name, version)
+        self._tell()
+        return gone
 
     def _take(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
         if record.id not in self._building:
@@ -123,24 +137,28 @@ class Images:
 
     async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
         place = self._yard.folder.image(record.name, record.version)
-        place.mkdir(parents=True, exist_ok=True)
-
-        def say(sentence: str) -> None:
-            with open(place / "deploy.log", "a", encoding="utf-8") as file:
-                file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
-
-        spec = record.spec
+        changes: dict[str, Any] = {"state": "Succeeded"}
         try:
-            say(f"image {record.id}: the packages of its environment")
-            await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._yard, sources, say)
-            say("the packages are there")
-            changes: dict[str, Any] = {"state": "Succeeded"}
-        except (AzureMLException, OSError) as error:
-            told = error if isinstance(error, AzureMLException) else WebserviceException(str(error))
-            say(f"failed: {told.message}")
+            await self._install(record, place, sources)
+        except Exception as error:
+            # The image says it; one whose task died in silence would be Running for ever.
+            if not isinstance(error, AzureMLException | OSError):
+                log.exception("image %s", record.id)
+            told = error if isinstance(error, AzureMLException) else WebserviceException(str(error) or repr(error))
+            with suppress(OSError):
+                note(place / "deploy.log", f"failed: {told.message}")
             changes = {"state": "Failed", "error": told.to_wire()}
         finally:
             self._building.pop(record.id, None)
         self._store.change_image(record.name, record.version, **changes)
+        self._tell()
+
+    async def _install(self, record: ImageRecord, place: Path, sources: Mapping[str, str] | None) -> None:
+        spec, say = record.spec, partial(note, place / "deploy.log")
+        say(f"image {record.id}: the packages of its environment")
+        await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._yard, sources, say)
+        say("the packages are there")
+
+    def _tell(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.dispatch.services.making import make_plan
+from trainmaster.dispatch.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
 from trainmaster.errors import AzureMLException, ServiceException, WebserviceException, from_wire
 from trainmaster.folders import ServiceFolder
@@ -203,10 +203,7 @@ class Keeper:
         self._tell()
 
     def _say(self, generation: int, sentence: str) -> None:
-        place = self._folder.generation(generation)
-        place.mkdir(parents=True, exist_ok=True)
-        with open(self._folder.deploy_log(generation), "a", encoding="utf-8", errors="replace") as file:
-            file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
+        note(self._folder.deploy_log(generation), sentence)
 
     def _drop_old(self, kept: set[int]) -> None:
         """Generations that nobody needs any more; the one before this may still have requests to answer."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,6 +137,13 @@ async def environment(
         f"environment {prefix.digest(spec)} was built, but is not whole",
         hint="Something removes files of it at the same time: look at who cleans that folder up.",
     )
+
+
+def note(log: Path, sentence: str) -> None:
+    """A line in the log of a deployment, or of an image."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a", encoding="utf-8", errors="replace") as file:
+        file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
 
 
 def _begin(here: Path) -> None:
