@@ -1,0 +1,28 @@
+"""The letters of a run whose folder this machine sees (`runtime/letters.py`)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+from trainmaster.engines.engine import Letter, Nodes
+from trainmaster.node.ferry import letters
+
+
+def make_room(nodes: Nodes) -> None:
+    """Before there is a script: that a folder is not there is remembered for long by a network's file system."""
+    nodes.folder.letters.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def waiting(nodes: Nodes) -> Iterator[Letter]:
+    """Those that are not answered yet: costs no more than listing a folder that is empty as a rule."""
+    run = str(nodes.folder.path)
+    for name in letters.waiting(run):
+        text = letters.read(run, name)
+        if text is not None:
+            yield Letter(nodes.run_id, name, text, answer=partial(_answer, run, name))
+
+
+async def _answer(run: str, name: str, text: bytes) -> None:
+    await asyncio.to_thread(letters.answer, run, name, text)
