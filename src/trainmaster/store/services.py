@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
 
 from trainmaster.plain import from_plain, to_plain
-from trainmaster.serving.spec import ImageRecord, ServiceRecord
+from trainmaster.serving.spec import ImageRecord, ServiceRecord, ServiceState
 from trainmaster.store.schema import images, services
 from trainmaster.store.values import clean
 
@@ -37,10 +37,13 @@ def find_all(connection: Connection) -> list[ServiceRecord]:
 def change(
     connection: Connection, name: str, changes: Mapping[str, Any], expect: int | None = None
 ) -> ServiceRecord | None:
-    """Set these fields; with `expect` only if that is still the generation asked for last. None if it was not."""
+    """Set these fields; with `expect` only if that is still the generation asked for last. None if it was not.
+
+    Then nothing is changed of one that is being deleted either: what is found out about it comes too late.
+    """
     here = services.c.name == name
     if expect is not None:
-        here = here & (services.c.generation == expect)
+        here = here & (services.c.generation == expect) & (services.c.state != str(ServiceState.DELETING))
     values = {key: _stored(key, value) for key, value in changes.items()}
     changed = connection.execute(update(services).where(here).values(**values)).rowcount
     return get(connection, name) if changed else None

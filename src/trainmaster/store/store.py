@@ -479,7 +479,10 @@ class Store:
             return services.find_all(connection)
 
     def change_service(self, name: str, expect: int | None = None, **changes: Any) -> ServiceRecord | None:
-        """Set fields; with `expect` only while that is the generation which was asked for last (None if it was not)."""
+        """Set fields; with `expect` only while that is the generation which was asked for last (None if it was not).
+
+        A service that is being deleted is not asked for any more.
+        """
         with self._database.writing() as connection:
             return services.change(connection, name, changes, expect)
 

@@ -53,6 +53,14 @@ def test_what_an_older_deployment_has_to_say_is_not_written(store: Store) -> Non
     assert store.forget_service("mine") and not store.forget_service("mine")
 
 
+def test_what_a_deployment_finds_out_does_not_undo_a_delete(store: Store) -> None:
+    store.add_service(ServiceRecord("mine", "ACI", SPEC, "t1", generation=1))
+    store.change_service("mine", state=ServiceState.DELETING)
+    assert store.change_service("mine", 1, state=ServiceState.HEALTHY, serving=1) is None
+    found = store.get_service("mine")
+    assert found is not None and found.state is ServiceState.DELETING
+
+
 def test_images_are_numbered_by_name_and_asked_for_once(store: Store) -> None:
     first = store.add_image(ImageRecord("img", 0, SPEC, "t1"))
     second = store.add_image(ImageRecord("img", 0, SPEC, "t2"))
