@@ -1,4 +1,4 @@
-"""How a rank may fail or hang, under MPI and without: the run tells the truth about it, and the log is the script's."""
+"""How a rank may fail, under MPI and without: the run tells the truth about it, and the log is the script's."""
 
 from __future__ import annotations
 
@@ -18,22 +18,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy
-from node_run import NodeRun, interpreters, make_kit
-from tests.conftest import end_workspace, ended, stop_dispatcher, until
+from four_ranks import Submit, experiment_on_two_nodes, logs, submitter
+from node_run import make_kit
+from tests.conftest import ended, stop_dispatcher, until
 
 import trainmaster
-from trainmaster import (
-    ComputeTarget,
-    Estimator,
-    Experiment,
-    Gloo,
-    LocalCompute,
-    Mpi,
-    ParameterServer,
-    PyTorch,
-    TensorFlow,
-    Workspace,
-)
+from trainmaster import Experiment
 from trainmaster.dispatch.outcome import outcome
 from trainmaster.dispatch.rank_results import with_ranks
 from trainmaster.folders import WorkspaceFolder
@@ -45,49 +35,17 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:process_count_per_node is deprecated"),
 ]
 
-Submit = Callable[..., Run]
-PYTHONS = interpreters()
-
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiment]:
     """One workspace for all: its environment is built once."""
-    ws = Workspace.create("failures", path=tmp_path_factory.mktemp("failures") / "ws", show_output=False)
-    ComputeTarget.create(ws, "box", LocalCompute.configuration(nodes=2))
-    yield Experiment(ws, "failures")
-    end_workspace(ws.path)
+    with experiment_on_two_nodes(tmp_path_factory.mktemp("ranks")) as made:
+        yield made
 
 
 @pytest.fixture
 def submit(experiment: Experiment, tmp_path: Path) -> Submit:
-    """Submits a script given as text, as four processes on two nodes."""
-
-    def send(text: str, kind: str, **settings: Any) -> Run:
-        folder = tmp_path / "source"
-        folder.mkdir(exist_ok=True)
-        (folder / "train.py").write_text(text)
-        settings |= {"entry_script": "train.py", "compute_target": "box"}
-        return experiment.submit(_estimator(str(folder), kind, settings))
-
-    return send
-
-
-def _estimator(folder: str, kind: str, settings: dict[str, Any]) -> Estimator:
-    if kind == "mpi":
-        # One environment for all, with the real thing in it.
-        return Estimator(folder, node_count=2, distributed_training=Mpi(2), pip_packages=["mpi4py"], **settings)
-    if kind == "gloo":
-        return PyTorch(
-            folder, node_count=2, process_count_per_node=2, distributed_training=Gloo(), user_managed=True, **settings
-        )
-    if kind == "ps":
-        backend = ParameterServer(worker_count=2, parameter_server_count=1)
-        return TensorFlow(folder, node_count=2, distributed_training=backend, user_managed=True, **settings)
-    return Estimator(folder, user_managed=True, **settings)
-
-
-def logs(run: Run) -> dict[str, str]:
-    return {path.name: path.read_text() for path in sorted(run._folder.logs.glob("70_driver_log*"))}
+    return submitter(experiment, tmp_path)
 
 
 # Three ranks wait for the fourth, as they do in a collective operation, and fail when it is gone.
@@ -292,150 +250,6 @@ def test_killed_for_memory(submit: Submit, kind: str, limited: str) -> None:
     assert (error["code"], error["rank"], error["signal"]) == ("OutOfMemory", 1, "SIGKILL"), error
     assert error["message"].startswith("rank 1 on node 0 was killed by the kernel because the memory was used up")
     assert error["tail"] == "loading"
-
-
-# --- hangs ---
-
-WAITS = """
-import os, sys, threading, time
-def wait_for_peer():
-    time.sleep(600)
-def leave():
-    if os.environ.get("RANK") == "1" and len(sys.argv) > 1:
-        sys.exit(0)
-print("waiting", flush=True)
-leave()
-wait_for_peer()
-"""
-
-
-@pytest.mark.parametrize(("kind", "ranks"), [("single", 1), ("gloo", 4), ("mpi", 4), ("ps", 3)])
-def test_a_hang_is_ended_with_the_stack_of_every_rank(submit: Submit, kind: str, ranks: int) -> None:
-    run = submit(WAITS, kind, hang_seconds=4)
-    details = ended(run)
-    error = details["error"]
-    assert (details["status"], error["code"]) == ("Failed", "HangDetected"), error
-    whom = f" from any of {ranks} ranks" if ranks > 1 else ""
-    assert error["message"].startswith(f"no output and no metric{whom} for 4 s: taken for a hang\n")
-    assert error["message"].count('File "train.py", line 4 in wait_for_peer') == ranks
-    assert sorted(error["stacks"]) == [str(rank) for rank in range(ranks)]
-    assert len(logs(run)) == ranks
-    for text in logs(run).values():
-        assert text.startswith("waiting\n\ntrainmaster: nothing was heard of the run for 4 s")
-        assert "line 4 in wait_for_peer" in text
-    assert processes_of(run.id) == []
-
-
-@pytest.mark.parametrize("kind", ["gloo", "mpi"])
-def test_a_rank_that_leaves_early_is_told_from_a_hang(submit: Submit, kind: str) -> None:
-    error = ended(submit(WAITS, kind, hang_seconds=4, script_params={"leave": ""}))["error"]
-    headline = error["message"].splitlines()[0]
-    assert headline.startswith("rank 1 ended with 0 at ")
-    assert headline.endswith(" while ranks 0, 2, 3 still wait: no output and no metric for 4 s")
-    assert (error["ended_early"], sorted(error["stacks"])) == ([1], ["0", "2", "3"])
-
-
-def test_metrics_are_a_sign_of_life(submit: Submit) -> None:
-    text = """
-import time
-from azureml.core import Run
-run = Run.get_context()
-for step in range(16):
-    run.log("step", step)
-    time.sleep(0.5)
-"""
-    run = submit(text, "single", hang_seconds=5)
-    assert ended(run)["status"] == "Completed"
-    assert len(run.get_metrics()["step"]) == 16
-
-
-def test_a_run_that_hung_is_tried_again(submit: Submit) -> None:
-    text = """
-import os, time
-print("here", flush=True)
-time.sleep(600 if os.environ["TRAINMASTER_ATTEMPT"] == "1" else 0)
-"""
-    run = submit(text, "gloo", hang_seconds=4, max_retries=1)
-    assert ended(run)["status"] == "Completed"
-    assert [len(list(run._folder.logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[NodeRun]:
-    """An agent under the oldest Python of this machine."""
-    kit = make_kit(tmp_path / "kit")
-    run = NodeRun(tmp_path, kit, PYTHONS[0], f"test_{uuid.uuid4().hex[:8]}")
-    run.plan["hang_seconds"] = 2.0
-    yield run
-    run.close()
-
-
-def stack(node: NodeRun, **options: Any) -> str:
-    node.start(**options)
-    result = node.end()
-    assert (result["reason"], result["silent_seconds"]) == ("hang", 2.0), node.said()
-    (record,) = result["processes"]
-    assert record["stack"].strip() in node.log.read_text()
-    return record["stack"]
-
-
-HERE = "import time\ndef here():\n    time.sleep(600)\n"
-
-
-@pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.split("/")[-3])
-def test_any_python_says_where_it_stands(node: NodeRun, python: str) -> None:
-    node.rank(python, "-c", HERE + "here()", TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
-    assert 'File "<string>", line 3 in here' in stack(node)
-
-
-def test_a_shell_s_python_says_where_it_stands(node: NodeRun) -> None:
-    command = f"{sys.executable} -c '{HERE}here()'; echo ended"
-    node.shell(command, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
-    assert 'File "<string>", line 3 in here' in stack(node)
-
-
-def test_py_spy_where_python_itself_does_not_answer(node: NodeRun) -> None:
-    folder = str(Path(sys.executable).parent)
-    assert shutil.which("py-spy", path=folder)
-    text = HERE + "import faulthandler\nfaulthandler.disable()\nhere()"
-    variables = {"TRAINMASTER_RANK": "0", "PYTHONFAULTHANDLER": "1", "PATH": f"{folder}:{os.environ['PATH']}"}
-    node.rank(sys.executable, "-c", text, **variables)
-    assert "here (<string>:3)" in stack(node)
-
-
-def test_a_python_that_closes_down_has_no_stack(node: NodeRun) -> None:
-    """As a rank does in MPI_Finalize, when its peers have not come there."""
-    text = "import faulthandler, time; faulthandler.disable(); time.sleep(600)"
-    without_spy = {"PATH": "/usr/bin:/bin"}
-    node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1", **without_spy)
-    assert "its Python does not answer: the script has ended and it closes down" in stack(node, env=without_spy)
-
-
-def test_the_kernel_s_words_for_everything_else(node: NodeRun) -> None:
-    node.rank("sleep", "600", TRAINMASTER_RANK="0")
-    assert " (sleep): sleeping" in stack(node)
-
-
-def test_stopped_processes_answer_too(node: NodeRun) -> None:
-    text = HERE + "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nhere()"
-    node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
-    assert "line 5 in <module>" in stack(node)
-
-
-def test_no_core_file_is_left(node: NodeRun) -> None:
-    node.shell(
-        f"ulimit -c unlimited; exec {sys.executable} -c '{HERE}here()'", TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1"
-    )
-    stack(node)
-    assert sorted(path.name for path in (node.folder / "code").iterdir()) == ["logs", "outputs"]
-
-
-def test_without_hang_detection_nothing_is_there_for_it(submit: Submit) -> None:
-    run = submit(
-        "import faulthandler, os\nprint(faulthandler.is_enabled(), 'PYTHONFAULTHANDLER' in os.environ)\n", "single"
-    )
-    assert ended(run)["status"] == "Completed"
-    assert logs(run) == {"70_driver_log.txt": "False False\n"}
 
 
 # --- as an unprivileged user ---
