@@ -12,7 +12,6 @@ import time
 from trainmaster.errors import ServiceException
 from trainmaster.runtime.identity import new_id
 
-FOLDER = "letters"
 ASK, ANSWER = ".ask", ".answer"
 
 # A host that was cut off is reached again, and a dispatcher that was killed is replaced by the next client.

@@ -1,11 +1,14 @@
 """What scripts ask their workspace, and the answers: files that appear whole (`runtime/letters.py`)."""
 
+import json
 import os
 
 from .files import names, write_new
 
 _FOLDER = "letters"
 _ASK, _ANSWER = ".ask", ".answer"
+FILES = "kept"
+"""Beside the letters: files that they are about, if those are none of the run's."""
 
 
 def waiting(run):
@@ -20,6 +23,14 @@ def read(run, name):
             return file.read()
     except OSError:
         return None
+
+
+def is_about_files(text):
+    """Whether it can only be answered where the script's files are."""
+    try:
+        return bool(json.loads(text.decode("utf-8")).get("files"))
+    except (ValueError, AttributeError):
+        return False
 
 
 def answer(run, name, text):

@@ -40,7 +40,7 @@ class Teller(object):
         """
         some = self._tell_small(small)
         some = self._tell_grown(folders, last) or some
-        some = self._tell_letters() or some
+        some = self._tell_letters(folders) or some
         if last or time.time() >= self._work_at:
             began = time.time()
             some = self._tell_work(last) or some
@@ -114,24 +114,28 @@ class Teller(object):
 
     # What the script asks its workspace
 
-    def _tell_letters(self):
+    def _tell_letters(self, folders):
         waiting = letters.waiting(self._run) if self._common else []
         new = [name for name in waiting if name not in self._letters]
         self._letters = set(waiting)
         for name in new:
             text = letters.read(self._run, name)
             if text is not None:
+                # A letter may be about what was written before it, which has to be there first.
+                self._tell_grown(folders, True)
+                if letters.is_about_files(text):
+                    self._tell_work(False, at_once=True)
                 self._send({"letter": name}, text)
         return bool(new)
 
-    # What the script leaves in its working folder: outputs/ and logs/
+    # What the script leaves in its working folder (outputs/ and logs/), and the files that it gave to the run
 
-    def _tell_work(self, last):
+    def _tell_work(self, last, at_once=False):
         some = False
         for path in self._work():
             name = os.path.relpath(path, self._run)
             try:
-                some = self._tell_file(path, name, last) or some
+                some = self._tell_file(path, name, last, last or at_once) or some
             except OSError:
                 # It has just gone, or cannot be read.
                 continue
@@ -140,22 +144,28 @@ class Teller(object):
     def _work(self):
         if not self._common:
             return
-        for name in ["code/outputs", "code/logs", *self._back]:
+        for name in ["code/outputs", "code/logs", letters.FILES, *self._given(), *self._back]:
             top = os.path.join(self._run, name)
             # A file of data was brought in a folder of its own.
             since = max(changed(top + PLACED), changed(os.path.dirname(top) + PLACED))
             for path in files_in(top):
-                if os.path.isfile(path) and inside(path, self._run) and changed(path) > since:
+                if os.path.isfile(path) and inside(path, self._run) and changed(path) > since and _is_whole(path):
                     yield path
 
-    def _tell_file(self, path, name, last):
+    def _given(self):
+        """What the script uploaded; outputs/ and logs/ are links to those of the working folder."""
+        for name in names(os.path.join(self._run, "files")):
+            if name != "azureml-logs" and not os.path.islink(os.path.join(self._run, "files", name)):
+                yield "files/" + name
+
+    def _tell_file(self, path, name, last, at_once):
         with open(path, "rb") as file:
             found = os.fstat(file.fileno())
             state = (found.st_ino, found.st_mtime_ns, found.st_size)
             if self._states.get(name) == state:
                 return False
             age = time.time() - found.st_mtime
-            if not last and found.st_size > _LARGE and age < _QUIET_SECONDS:
+            if not at_once and found.st_size > _LARGE and age < _QUIET_SECONDS:
                 return False
             start = self._same_beginning(file, name, found.st_size)
             digest = self._digests[name][1] if start else hashlib.sha1()
@@ -196,6 +206,11 @@ class Teller(object):
             if last:
                 self._digests[name] = (offset, digest)
                 return
+
+
+def _is_whole(path):
+    """Whether it is none that is still being copied to its place (`runtime/files.py`)."""
+    return not os.path.basename(path).startswith(".partial-")
 
 
 def small_files(folder):
