@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Insert, Select, Update
-from sqlalchemy.engine.interfaces import Dialect
+from sqlalchemy.engine.interfaces import DBAPICursor, Dialect
 from sqlalchemy.sql.compiler import SQLCompiler
 
 T = TypeVar("T")
@@ -15,18 +15,23 @@ _MOST_VARIABLES = 500
 """Older SQLite takes 999 variables in a statement."""
 
 
-class PreparedSelect:
-    """A select with named parameters; answers with plain tuples.
+class _Prepared:
+    """A statement that is compiled once for each kind of database."""
 
-    Only for columns that the driver gives as they are: text, numbers, none.
-    """
-
-    def __init__(self, statement: Select[Any]) -> None:
+    def __init__(self, statement: Select[Any] | Update | Insert, columns: Sequence[str] = ()) -> None:
         self._statement = statement
+        self._columns = tuple(columns)
         self._compiled: dict[str, SQLCompiler] = {}
 
-    def rows(self, connection: Connection, **values: Any) -> Sequence[tuple[Any, ...]]:
-        """All rows for these parameter values."""
+    def _compile(self, dialect: Dialect) -> SQLCompiler:
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            made = self._statement.compile(dialect=dialect, column_keys=self._columns or None)
+            assert isinstance(made, SQLCompiler)
+            compiled = self._compiled[dialect.name] = made
+        return compiled
+
+    def _executed(self, connection: Connection, values: Mapping[str, Any]) -> DBAPICursor:
         compiled = self._compile(connection.dialect)
         parameters = compiled.construct_params(values)
         cursor = connection.connection.cursor()
@@ -34,6 +39,18 @@ class PreparedSelect:
             cursor.execute(compiled.string, tuple(parameters[name] for name in compiled.positiontup or ()))
         else:
             cursor.execute(compiled.string, parameters)
+        return cursor
+
+
+class PreparedSelect(_Prepared):
+    """A select with named parameters; answers with plain tuples.
+
+    Only for columns that the driver gives as they are: text, numbers, none.
+    """
+
+    def rows(self, connection: Connection, **values: Any) -> Sequence[tuple[Any, ...]]:
+        """All rows for these parameter values."""
+        cursor = self._executed(connection, values)
         found: Sequence[tuple[Any, ...]] = cursor.fetchall()
         cursor.close()
         return found
@@ -43,52 +60,26 @@ class PreparedSelect:
         found = self.rows(connection, **values)
         return found[0] if found else None
 
-    def _compile(self, dialect: Dialect) -> SQLCompiler:
-        compiled = self._compiled.get(dialect.name)
-        if compiled is None:
-            compiled = self._compiled[dialect.name] = _compile(self._statement, dialect)
-        return compiled
 
-
-class PreparedChange:
+class PreparedChange(_Prepared):
     """An update or insert of one row that is run again and again: parameters by their names."""
-
-    def __init__(self, statement: Update | Insert) -> None:
-        self._statement = statement
-        self._compiled: dict[str, SQLCompiler] = {}
 
     def run(self, connection: Connection, **values: Any) -> int:
         """Run it; how many rows it touched."""
-        compiled = self._compiled.get(connection.dialect.name)
-        if compiled is None:
-            compiled = self._compiled[connection.dialect.name] = _compile(self._statement, connection.dialect)
-        parameters = compiled.construct_params(values)
-        cursor = connection.connection.cursor()
-        if compiled.positional:
-            cursor.execute(compiled.string, tuple(parameters[name] for name in compiled.positiontup or ()))
-        else:
-            cursor.execute(compiled.string, parameters)
+        cursor = self._executed(connection, values)
         touched: int = cursor.rowcount
         cursor.close()
         return touched
 
 
-class PreparedInsert:
+class PreparedInsert(_Prepared):
     """An insert of many rows, each a tuple in the order of `columns`."""
-
-    def __init__(self, statement: Insert, columns: Sequence[str]) -> None:
-        self._statement = statement
-        self._columns = tuple(columns)
-        self._compiled: dict[str, SQLCompiler] = {}
 
     def run(self, connection: Connection, rows: list[tuple[Any, ...]]) -> None:
         """Insert all `rows`."""
         if not rows:
             return
-        compiled = self._compiled.get(connection.dialect.name)
-        if compiled is None:
-            compiled = _compile(self._statement, connection.dialect, self._columns)
-            self._compiled[connection.dialect.name] = compiled
+        compiled = self._compile(connection.dialect)
         if compiled.positional:
             assert tuple(compiled.positiontup or ()) == self._columns, "columns in the order of the table"
             connection.exec_driver_sql(compiled.string, rows)
@@ -100,9 +91,3 @@ def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """`items` in parts that fit as variables into one statement."""
     for start in range(0, len(items), _MOST_VARIABLES):
         yield items[start : start + _MOST_VARIABLES]
-
-
-def _compile(statement: Any, dialect: Dialect, columns: Sequence[str] | None = None) -> SQLCompiler:
-    compiled = statement.compile(dialect=dialect, column_keys=columns)
-    assert isinstance(compiled, SQLCompiler)
-    return compiled
