@@ -3,6 +3,8 @@
 PYTHON ?= $(shell for each in python3.11 python3.12 python3.13 python3; do \
     $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 BIN := .venv/bin
+# Tests mostly wait, and hold gigabytes when they train: this many processes of them at once.
+PROCESSES ?= 2
 
 .PHONY: help setup demo test check unit integration chaos benchmarks clean
 
@@ -18,7 +20,7 @@ setup: .venv/ready ## the virtual environment with everything the other targets 
 	@touch $@
 
 .venv/ready: .venv/installed
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/python .ci/install.py --editable '.[dev]'
 	@touch $@
 
 demo: .venv/installed ## train a small PyTorch network, then on two nodes under MPI: environments, live output, metrics, files
@@ -36,14 +38,14 @@ check: setup ## style, types, layers
 	$(BIN)/lint-imports
 
 unit: setup ## seconds
-	$(BIN)/pytest tests/unit tests/conformance
+	$(BIN)/pytest tests/unit tests/conformance -n $(PROCESSES)
 	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py src/trainmaster/engines/slurm src/trainmaster/engines/ssh src/trainmaster/node/slurm.py src/trainmaster/node/fill.py src/trainmaster/compute/slurm.py src/trainmaster/cli/compute_slurm.py
 
 integration: setup ## real processes, environments, databases
-	$(BIN)/pytest tests/integration --durations=25
+	$(BIN)/pytest tests/integration -n $(PROCESSES) --durations=25
 
 chaos: setup ## things are killed, starved and fed garbage
-	$(BIN)/pytest tests/chaos -s --durations=10
+	$(BIN)/pytest tests/chaos -n $(PROCESSES) -rP --durations=10
 
 benchmarks: setup ## what using Trainmaster costs, against doing without it
 	$(BIN)/python -m benchmarks

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.client import try_line
 from trainmaster.folders import WorkspaceFolder
@@ -20,6 +21,16 @@ from trainmaster.run import Run
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell script. What is tested is interrupted as from a terminal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> WholeFiles:
+    config.option.loadscopereorder = False
+    return WholeFiles(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """In turn; the tests of a file keep their order."""
+    items.sort(key=lambda item: turn(item.path.stem))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -10,41 +10,9 @@ from typing import Any
 
 import pytest
 from tests.conftest import end_workspace
-from xdist.scheduler import LoadFileScheduling
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.run import Run
-
-# Files that build the same large environments: one process runs them all, one after the other, so that on a new machine
-# each framework is fetched, and Horovod compiled, once. It begins with them, for they take the longest.
-FRAMEWORK_FILES = (
-    "test_distributed",
-    "test_examples",
-    "test_examples_on_slurm",
-    "test_frameworks",
-    "test_horovod",
-    "test_onnx",
-    "test_tensorflow_programs",
-    "test_torch_programs",
-)
-
-
-class FilesAndFrameworks(LoadFileScheduling):
-    """Hands out the tests to the processes of `pytest -n`: whole files, all with frameworks to one process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
-        return "frameworks" if Path(file).stem in FRAMEWORK_FILES else file
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesAndFrameworks:
-    config.option.loadscopereorder = False
-    return FilesAndFrameworks(config, log)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Stable, so that a file's tests keep their order."""
-    items.sort(key=lambda item: item.path.stem not in FRAMEWORK_FILES)
 
 
 @pytest.fixture(scope="module")

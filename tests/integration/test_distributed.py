@@ -7,12 +7,11 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import ended, until
 
 from trainmaster import (
     ComputeTarget,
@@ -33,12 +32,9 @@ pytestmark = pytest.mark.timeout(1200)
 
 
 @pytest.fixture(scope="module")
-def experiment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiment]:
-    """One workspace for all: its environments are built once."""
-    ws = Workspace.create("distributed", path=tmp_path_factory.mktemp("distributed") / "ws", show_output=False)
-    ComputeTarget.create(ws, "box", LocalCompute.configuration(nodes=2, gpus_per_node=2))
-    yield Experiment(ws, "distributed")
-    end_workspace(ws.path)
+def experiment(frameworks: Workspace) -> Experiment:
+    ComputeTarget.create(frameworks, "box", LocalCompute.configuration(nodes=2, gpus_per_node=2))
+    return Experiment(frameworks, "distributed")
 
 
 @pytest.fixture

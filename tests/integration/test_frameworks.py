@@ -107,10 +107,10 @@ RUNS = [
     ],
     ids=[f"{row[0].__name__}-{row[4]}" for row in RUNS],
 )
-def test_the_constructor_is_enough(shared, project, kind, framework_version, script, python, version, answer):
+def test_the_constructor_is_enough(frameworks, project, kind, framework_version, script, python, version, answer):
     source = project(train=BEGIN + script)
     estimator = kind(str(source), entry_script="train.py", compute_target="local", framework_version=framework_version)
-    run = Experiment(shared, "frameworks").submit(estimator)
+    run = Experiment(frameworks, "frameworks").submit(estimator)
     details = ended(run)
     assert details["status"] == "Completed", details.get("error")
     tags = run.get_tags()
@@ -122,11 +122,11 @@ def test_the_constructor_is_enough(shared, project, kind, framework_version, scr
         assert tags["torchvision"].partition("+")[0] == "0.5.0"
 
 
-def test_the_same_constructor_does_not_build_again(shared, project):
+def test_the_same_constructor_does_not_build_again(frameworks, project):
     source = project(train="import sklearn")
     runs = []
     for _ in range(2):
         estimator = SKLearn(str(source), entry_script="train.py", compute_target="local")
-        runs.append(Experiment(shared, "frameworks").submit(estimator))
+        runs.append(Experiment(frameworks, "frameworks").submit(estimator))
         assert ended(runs[-1])["status"] == "Completed"
     assert BUILD_LOG not in runs[1].get_file_names()

@@ -24,7 +24,7 @@ needs_python_3_7 = pytest.mark.skipif("3.7" not in all_pythons(), reason="there 
 
 
 @pytest.fixture
-def trained(shared, tmp_path):
+def trained(frameworks, tmp_path):
     """Runs one of the scripts with two ranks; returns what rank 0 saw, and the build's log."""
 
     def train(estimator, script, *packages, **settings):
@@ -32,7 +32,7 @@ def trained(shared, tmp_path):
         source.mkdir(exist_ok=True)
         shutil.copy(SCRIPTS / "start.py", source)
         shutil.copy(SCRIPTS / script, source)
-        run = Experiment(shared, "horovod").submit(
+        run = Experiment(frameworks, "horovod").submit(
             estimator(
                 str(source), entry_script="start.py", script_params={script: ""}, compute_target="local",
                 pip_packages=["horovod", *packages], **settings,
@@ -105,12 +105,12 @@ def test_releases_of_v1s_time(trained, estimator, version, script, framework, ho
     }
 
 
-def test_refused_before_it_is_queued(shared, project):
+def test_refused_before_it_is_queued(frameworks, project):
     estimator = PyTorch(
         str(project(train="")), entry_script="train.py", compute_target="local",
         pip_packages=["torch==2.13.0", "horovod==0.18.1"],
     )  # fmt: skip
     with pytest.raises(EnvironmentException) as refused:
-        Experiment(shared, "horovod").submit(estimator)
+        Experiment(frameworks, "horovod").submit(estimator)
     assert "Horovod 0.18.1 does not build with torch 2.13.0" in refused.value.message
     assert "Horovod 0.28.1" in refused.value.message and "Gloo()" in refused.value.message
