@@ -23,6 +23,7 @@ from trainmaster.models.facts import facts_of
 from trainmaster.models.sources import Sources, files_at, files_of_run
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import DatasetRecord, DatasetUse, ModelQuery, ModelRecord, RunRecord
+from trainmaster.runtime.labels import matches
 from trainmaster.runtime.model_rules import check_name
 
 if TYPE_CHECKING:
@@ -257,14 +258,10 @@ def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
 def _is_wanted(record: ModelRecord, query: ModelQuery) -> bool:
     uses = {use.dataset_id for use in record.datasets}
     return (
-        _has(record.tags, query.tags)
-        and _has(record.properties, query.properties)
+        matches(record.tags, query.tags)
+        and matches(record.properties, query.properties)
         and (query.dataset_id is None or query.dataset_id in uses)
     )
-
-
-def _has(labels: Mapping[str, str], wanted: Mapping[str, str | None]) -> bool:
-    return all(key in labels and value in (None, labels[key]) for key, value in wanted.items())
 
 
 def lineage(run: RunRecord) -> dict[str, Any]:

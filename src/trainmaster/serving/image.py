@@ -18,6 +18,7 @@ from trainmaster.errors import WebserviceException, from_wire
 from trainmaster.experiment import checked_tags
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.plain import from_plain, to_plain
+from trainmaster.runtime.labels import matches
 from trainmaster.runtime.model_rules import as_filter
 from trainmaster.serving import deploying
 from trainmaster.serving.following import follow
@@ -286,21 +287,7 @@ class ContainerImage(Image):
         cuda_version: str | None = None,
     ) -> ContainerImageConfig:
         """The scoring script, its packages (a conda file) and the files beside it. Of containers nothing is used."""
-        return ContainerImageConfig(
-            execution_script,
-            runtime,
-            conda_file,
-            docker_file,
-            schema_file,
-            dependencies,
-            enable_gpu,
-            tags,
-            properties,
-            description,
-            base_image,
-            base_image_registry,
-            cuda_version,
-        )
+        return ContainerImageConfig(**locals())
 
     def run(self, input_data: Any) -> Any:
         """Tries it: a service is made of it for this one request."""
@@ -360,9 +347,5 @@ def _matching(workspace: Workspace, name: str | None, tags: Any, properties: Any
     return [
         record
         for record in records
-        if all(key in record.tags and value in (None, record.tags[key]) for key, value in wanted_tags.items())
-        and all(
-            key in record.properties and value in (None, record.properties[key])
-            for key, value in wanted_properties.items()
-        )
+        if matches(record.tags, wanted_tags) and matches(record.properties, wanted_properties)
     ]

@@ -14,6 +14,7 @@ from trainmaster.errors import WebserviceException, from_wire
 from trainmaster.experiment import checked_tags
 from trainmaster.folders import ServiceFolder, WorkspaceFolder
 from trainmaster.plain import from_plain
+from trainmaster.runtime.labels import matches
 from trainmaster.runtime.model_rules import as_filter
 from trainmaster.serving import calling, deploying
 from trainmaster.serving.following import follow
@@ -163,8 +164,8 @@ class Webservice(ABC):
             and (image_id is None or record.image_id == image_id)
             and (model_name is None or model_name in {each.rpartition(":")[0] for each in record.spec.models})
             and (model_id is None or model_id in record.spec.models)
-            and _has(record.tags, wanted_tags)
-            and _has(record.properties, wanted_properties)
+            and matches(record.tags, wanted_tags)
+            and matches(record.properties, wanted_properties)
         ]
         return [of_record(workspace, record) for record in found]
 
@@ -554,10 +555,6 @@ def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:
     if isinstance(wanted, type):
         return issubclass(class_of(record.compute_type), wanted)
     return str(wanted).lower() == record.compute_type.lower()
-
-
-def _has(labels: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(key in labels and value in (None, labels[key]) for key, value in wanted.items())
 
 
 def _text(path: Path) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from trainmaster.errors import UserErrorException
 from trainmaster.records import ExperimentRecord
+from trainmaster.runtime.labels import matches
 from trainmaster.store.schema import experiments
 from trainmaster.store.statements import PreparedSelect
 from trainmaster.store.values import dump_collection
@@ -48,7 +49,7 @@ def find(connection: Connection, name: str | None, view: View, tags: Mapping[str
     """Experiments, oldest first. A tag asked for with None only has to be there."""
     rows = _ALL.rows(connection) if name is None else _BY_NAME.rows(connection, name=name)
     records = [_record(row) for row in rows]
-    return [record for record in records if _in_view(record, view) and _has_tags(record, tags)]
+    return [record for record in records if _in_view(record, view) and matches(record.tags, tags)]
 
 
 def change(connection: Connection, name: str, changes: Mapping[str, Any]) -> ExperimentRecord:
@@ -86,7 +87,3 @@ def _record(row: tuple[Any, ...]) -> ExperimentRecord:
 
 def _in_view(record: ExperimentRecord, view: View) -> bool:
     return view == "all" or (view == "archived") == (record.archived_at is not None)
-
-
-def _has_tags(record: ExperimentRecord, tags: Mapping[str, Any]) -> bool:
-    return all(key in record.tags and value in (None, record.tags[key]) for key, value in tags.items())
