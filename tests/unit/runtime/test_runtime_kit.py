@@ -29,10 +29,10 @@ def test_a_kit_has_the_job_side_and_nothing_else(tmp_path):
 def test_it_is_made_once(tmp_path):
     kit = ensure_kit(tmp_path)
     before = kit.stat().st_ino
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(100):
         assert ensure_kit(tmp_path) == kit
-    assert (time.perf_counter() - start) / 100 < 0.001
+    assert (time.process_time() - start) / 100 < 0.001
     assert kit.stat().st_ino == before
 
 

@@ -124,7 +124,7 @@ def test_a_git_that_takes_too_long_is_not_waited_for(checkout, tmp_path, monkeyp
     start = time.monotonic()
     handle = start_git_properties(checkout, timeout=0.2)
     assert handle.result()["azureml.git.dirty"] == "unknown"
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 50
     assert handle.result()["azureml.git.dirty"] == "unknown"
 
 
