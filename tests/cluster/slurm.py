@@ -23,7 +23,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -108,12 +108,22 @@ class MiniSlurm:
     """A cluster that lives as long as its `with` block."""
 
     def __init__(
-        self, folder: Path, nodes: int, cpus: int = 4, gpus: int = 0, keeps: int = 3600, apart: int = 0
+        self,
+        folder: Path,
+        nodes: int,
+        cpus: int = 4,
+        gpus: int = 0,
+        keeps: int = 3600,
+        apart: int = 0,
+        inside: Sequence[str] = (),
     ) -> None:
-        """`apart` of its nodes are only in the partition `short`, where a job may take a minute."""
+        """`apart` of its nodes are only in the partition `short`, where a job may take a minute. `inside` are words
+        before the command line of every daemon: where it is to run.
+        """
         self.folder = folder
         self.nodes = [f"node{number + 1}" for number in range(nodes + apart)]
         self._main = nodes
+        self._inside = inside
         self._cpus, self._gpus, self._keeps = cpus, gpus, keeps
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -235,9 +245,10 @@ class MiniSlurm:
     def _spawn(self, name: str, *command: str) -> None:
         program = [shutil.which(command[0], path=_WHERE) or command[0], *command[1:]]
         with open(self.folder / "log" / f"{name}.out", "ab") as log:
+            words = ["setpriv", "--pdeathsig", "KILL", *self._inside, *program]
             self._daemons[name] = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *program], env=self.environment, stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, cwd=self.folder, start_new_session=True,
+                words, env=self.environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder,
+                start_new_session=True,
             )  # fmt: skip
 
     def _kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:

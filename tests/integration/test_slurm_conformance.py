@@ -27,24 +27,33 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EnginePlace]:
         workspace = Workspace.create("slurm", path=folder / "workspace", show_output=False)
         ComputeTarget.create(workspace, "cluster", SlurmCompute.configuration(max_nodes=2, shared_folder=str(folder)))
 
-        def lose(run: Run, number: int) -> None:
-            """The machine is off: slurmd is gone, and all that it had started."""
-            name = _names(run)[number]
-            slurm.kill_node(name)
-            claim = json.loads((_nodes(run) / str(number) / "agent.json").read_text())
-            for pid in [*_above(claim["pid"]), claim["pid"]]:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            slurm.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=dead")
-
-        def restore(run: Run) -> None:
-            for name in _names(run):
-                if name not in slurm.living():
-                    slurm.start_node(name)
-                    slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
-
-        yield EnginePlace(workspace, "cluster", lose, restore, left=lambda run: list(map(str, processes_of(run.id))))
+        yield EnginePlace(
+            workspace,
+            "cluster",
+            lose=lambda run, number: machine_is_off(slurm, run, number),
+            restore=lambda run: machines_are_on(slurm, run),
+            left=lambda run: list(map(str, processes_of(run.id))),
+        )
         end_workspace(workspace.path)
+
+
+def machine_is_off(slurm: MiniSlurm, run: Run, number: int) -> None:
+    """A node of a run without power: slurmd is gone, and all that it had started."""
+    name = _names(run)[number]
+    slurm.kill_node(name)
+    claim = json.loads((_nodes(run) / str(number) / "agent.json").read_text())
+    for pid in [*_above(claim["pid"]), claim["pid"]]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    slurm.run("scontrol", "update", f"NodeName={name}", "State=DOWN", "Reason=dead")
+
+
+def machines_are_on(slurm: MiniSlurm, run: Run) -> None:
+    """All nodes of a run are switched on again."""
+    for name in _names(run):
+        if name not in slurm.living():
+            slurm.start_node(name)
+            slurm.run("scontrol", "update", f"NodeName={name}", "State=RESUME", check=False)
 
 
 def _nodes(run: Run) -> Path:

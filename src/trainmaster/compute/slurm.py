@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.compute.configurations import ComputeTargetProvisioningConfiguration
+from trainmaster.compute.ssh import absolute, check_way, check_words
 from trainmaster.compute.status import Occupancy
 from trainmaster.compute.target import ComputeTarget
 from trainmaster.errors import ComputeTargetException
@@ -38,6 +39,12 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
     python: str | None = None
     setup: Sequence[str] = ()
     max_jobs: int | None = None
+    login: str | None = None
+    username: str = ""
+    port: int | None = None
+    private_key_file: str = ""
+    config_file: str = ""
+    lost_after_seconds: float = 60.0
     machine_cpus: int = 0
     """How many CPUs a whole machine has, where that is known: nothing is asked for by it."""
     tags: Mapping[str, str] = field(default_factory=dict)
@@ -58,10 +65,24 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
             if isinstance(value, str) or not all(isinstance(each, str) for each in value or ()):
                 raise ComputeTargetException(f"{name} must be a list of texts, not {value!r}")
         _check_extra(self.extra_sbatch or ())
+        _check_login(self)
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
         self.validate_configuration()
-        _check_is_shared(workspace.path, self.shared_folder)
+        if self.login is None:
+            _check_is_shared(workspace.path, self.shared_folder)
+        else:
+            self.look()
+        return self._record(name)
+
+    def look(self, *command: str) -> str:
+        """What a command of Slurm says at the login node; an error says why the cluster cannot be used from here."""
+        from trainmaster.engines.slurm.asking import ask
+        from trainmaster.engines.ssh.asking import in_a_thread
+
+        return in_a_thread(ask(self._record(""), command or ("sinfo", "--version")))
+
+    def _record(self, name: str) -> TargetRecord:
         given = {
             "partition": self.partition,
             "account": self.account,
@@ -74,21 +95,37 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
             "python": self.python,
             "setup": list(self.setup or ()),
             "max_jobs": self.max_jobs,
+            **self._way(),
         }
         kept = {key: value for key, value in given.items() if value not in (None, [])}
         words = {"tags": dict(self.tags or {}), "description": self.description or ""}
         return TargetRecord(
             name=name,
-            engine=self.engine,
+            engine=self.engine if self.login is None else "slurm-ssh",
             nodes=self.max_nodes,
             cpus_per_node=self.cpus_per_node or self.machine_cpus,
             gpus_per_node=self.gpus_per_node,
             options={"class": self.kind, **kept, **words},
         )
 
+    def _way(self) -> dict[str, Any]:
+        """To the login node."""
+        if self.login is None:
+            return {}
+        return {
+            "login": self.login,
+            "username": self.username or None,
+            "port": self.port,
+            "private_key_file": absolute(self.private_key_file) or None,
+            "config_file": absolute(self.config_file) or None,
+            "lost_after_seconds": self.lost_after_seconds,
+        }
+
 
 class SlurmCompute(ComputeTarget):
     """Machines of a Slurm cluster. Each run is a job there: Slurm decides when and where it runs (docs/slurm.md)."""
+
+    _type = "slurm"
 
     @staticmethod
     def configuration(
@@ -106,6 +143,12 @@ class SlurmCompute(ComputeTarget):
         python: str | None = None,
         setup: Sequence[str] = (),
         max_jobs: int | None = None,
+        login: str | None = None,
+        username: str = "",
+        port: int | None = None,
+        private_key_file: str = "",
+        config_file: str = "",
+        lost_after_seconds: float = 60.0,
     ) -> SlurmConfiguration:
         """What runs ask Slurm for; what is left out is the cluster's own default.
 
@@ -114,6 +157,10 @@ class SlurmCompute(ComputeTarget):
         `setup` lines of shell that come before anything else in a job ("module load cuda"). `python` is the Python for
         Trainmaster's own agent on the nodes (3.6 or newer). `shared_folder` is one that all nodes see under the same
         path: the workspace has to be in it. At most `max_jobs` runs are handed to Slurm at a time, if that is given.
+
+        With `login` (`[user@]name[:port]`, or an alias of ~/.ssh/config) the cluster is used from here through that
+        login node, over SSH. Then `shared_folder` is a folder there, to which everything is brought; the other
+        parameters are those of `SshCompute`.
         """
         return SlurmConfiguration(
             partition=partition,
@@ -129,6 +176,12 @@ class SlurmCompute(ComputeTarget):
             python=python,
             setup=setup,
             max_jobs=max_jobs,
+            login=login,
+            username=username,
+            port=port,
+            private_key_file=private_key_file,
+            config_file=config_file,
+            lost_after_seconds=lost_after_seconds,
         )
 
     def get_status(self) -> Occupancy:
@@ -190,6 +243,25 @@ def _check_extra(extra: Sequence[str]) -> None:
                 f"extra_sbatch must not have {option.partition('=')[0]}: Trainmaster sets it for every run",
                 hint="Use node_count, max_nodes and the other parameters instead.",
             )
+
+
+def _check_login(given: SlurmConfiguration) -> None:
+    if given.login is None:
+        for name in ("username", "port", "private_key_file", "config_file"):
+            if getattr(given, name):
+                raise ComputeTargetException(f"{name} means nothing without login", hint="login='me@login.example.org'")
+        return
+    if not isinstance(given.login, str) or not given.login.strip():
+        raise ComputeTargetException(
+            f"login must name a host, not {given.login!r}", hint="Such as login='me@login.example.org'."
+        )
+    check_words((given.login,), given.username, given.python or "")
+    check_way(given.port, given.private_key_file, given.config_file, given.lost_after_seconds)
+    if not given.shared_folder or not str(given.shared_folder).startswith(("/", "~")):
+        raise ComputeTargetException(
+            "shared_folder must be the absolute path of a folder at the cluster, which all its nodes see",
+            hint="Such as shared_folder='~/trainmaster', where the home folder is seen by all nodes.",
+        )
 
 
 def _check_is_shared(workspace: Path, shared: str | None) -> None:

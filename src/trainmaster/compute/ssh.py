@@ -55,22 +55,15 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
     def validate_configuration(self) -> None:
         if not self.hosts or not all(isinstance(host, str) and host.strip() for host in self.hosts):
             raise ComputeTargetException("hosts are missing", hint="Such as hosts=['gpu1', 'me@gpu2:2222'].")
-        _check_words(self.hosts, self.username, self.python)
+        check_words(self.hosts, self.username, self.python)
         twice = next((host for host in self.hosts if self.hosts.count(host) > 1), None)
         if twice:
             raise ComputeTargetException(f"host {twice} is named twice", hint="Each host is one node.")
-        if self.port is not None and not (isinstance(self.port, int) and 0 < self.port < 65536):
-            raise ComputeTargetException(f"port must be a number from 1 to 65535, not {self.port!r}")
-        for name in ("private_key_file", "config_file"):
-            path = getattr(self, name)
-            if path and not os.path.isfile(os.path.expanduser(path)):
-                raise ComputeTargetException(f"there is no file {path}", hint=f"Check {name}.")
+        check_way(self.port, self.private_key_file, self.config_file, self.lost_after_seconds)
         for name in ("folder", "shared_folder"):
             path = getattr(self, name)
             if path and not path.startswith(("/", "~")):
                 raise ComputeTargetException(f"{name} must be an absolute path on the hosts, not {path!r}")
-        if not isinstance(self.lost_after_seconds, int | float) or not 2 <= self.lost_after_seconds <= 86400:
-            raise ComputeTargetException(f"lost_after_seconds must be from 2 to 86400, not {self.lost_after_seconds!r}")
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
         self.validate_configuration()
@@ -91,8 +84,8 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
             "hosts": list(self.hosts),
             "username": self.username,
             "port": self.port,
-            "private_key_file": _absolute(self.private_key_file),
-            "config_file": _absolute(self.config_file),
+            "private_key_file": absolute(self.private_key_file),
+            "config_file": absolute(self.config_file),
             "python": self.python,
             "folder": self.folder,
             "shared_folder": self.shared_folder,
@@ -179,12 +172,23 @@ def look(target: TargetRecord, secret: str = "") -> list[SshHostReport]:
     ]
 
 
-def _check_words(hosts: Sequence[str], *words: str) -> None:
+def check_way(port: int | None, private_key_file: str, config_file: str, lost_after_seconds: float) -> None:
+    """Refuses what cannot lead to a host."""
+    if port is not None and not (isinstance(port, int) and 0 < port < 65536):
+        raise ComputeTargetException(f"port must be a number from 1 to 65535, not {port!r}")
+    for name, path in {"private_key_file": private_key_file, "config_file": config_file}.items():
+        if path and not os.path.isfile(os.path.expanduser(path)):
+            raise ComputeTargetException(f"there is no file {path}", hint=f"Check {name}.")
+    if not isinstance(lost_after_seconds, int | float) or not 2 <= lost_after_seconds <= 86400:
+        raise ComputeTargetException(f"lost_after_seconds must be from 2 to 86400, not {lost_after_seconds!r}")
+
+
+def check_words(hosts: Sequence[str], *words: str) -> None:
     """Refuses what ssh or a shell would take for something else."""
     for word in (*hosts, *words):
         if word.startswith("-") or any(letter.isspace() or letter in "'\"\\;&|<>$`" for letter in word):
             raise ComputeTargetException(f"{word!r} cannot be the name of a host, a user or a program")
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     return os.path.abspath(os.path.expanduser(path)) if path else ""

@@ -23,6 +23,10 @@ def make_engine(name: str, surroundings: Surroundings) -> Engine:
         from trainmaster.engines.slurm.engine import SlurmEngine
 
         return SlurmEngine(surroundings)
+    if name == "slurm-ssh":
+        from trainmaster.engines.slurm.distant import DistantSlurmEngine
+
+        return DistantSlurmEngine(surroundings)
     if name == "ssh":
         from trainmaster.engines.ssh.engine import SshEngine
 
@@ -35,7 +39,7 @@ def _maker_elsewhere(name: str) -> Maker:
 
     found = list(entry_points(group=GROUP, name=name))
     if not found:
-        known = sorted({"local", "slurm", "ssh", *(point.name for point in entry_points(group=GROUP))})
+        known = sorted({"local", "slurm", "slurm-ssh", "ssh", *(point.name for point in entry_points(group=GROUP))})
         raise ComputeTargetException(
             f"there is no engine '{name}'",
             hint=f"Known: {', '.join(known)}. Others come with a package that has an entry point in '{GROUP}'.",

@@ -16,10 +16,16 @@ def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
     for plan in plans:
         folder = nodes.folder.node(plan["node"])
         folder.mkdir(parents=True, exist_ok=True)
-        if "ranks" in plan:
-            hosts = {"hosts": plan["hosts"]} if "hosts" in plan else {}
-            write_json(folder / "ranks.json", {"version": 1, **hosts, "ranks": plan["ranks"]})
-        write_json(folder / "plan.json", plan)
+        for name, data in plan_files(plan).items():
+            write_json(folder / name, data)
+
+
+def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
+    """What a node finds in its folder, by the names of the files; the plan comes last."""
+    if "ranks" not in plan:
+        return {"plan.json": plan}
+    hosts = {"hosts": plan["hosts"]} if "hosts" in plan else {}
+    return {"ranks.json": {"version": 1, **hosts, "ranks": plan["ranks"]}, "plan.json": plan}
 
 
 def read_claim(folder: Path) -> dict[str, Any] | None:

@@ -31,7 +31,7 @@ def nodes(
 
 class TestOptions:
     def test_a_plain_one(self):
-        assert sbatch_options(nodes(), "/w/runs/r/nodes") == [
+        assert sbatch_options(nodes(), "/w/runs/r/nodes", "/w/runs/r") == [
             "--job-name=trainmaster.r.1",
             "--nodes=2",
             "--ntasks=2",
@@ -52,7 +52,7 @@ class TestOptions:
             "cpus": 8,
             "extra_sbatch": ["--mem=8G"],
         }
-        found = sbatch_options(nodes(seconds=600, gpus=4, time_limit_seconds=86400, **given), "/o")
+        found = sbatch_options(nodes(seconds=600, gpus=4, time_limit_seconds=86400, **given), "/o", "/w/runs/r")
         assert found[8:] == [
             "--cpus-per-task=8",
             "--gres=gpu:4",

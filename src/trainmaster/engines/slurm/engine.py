@@ -5,20 +5,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from trainmaster.engines import letters
 from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
-from trainmaster.engines.plans import read_claim, write_plans
+from trainmaster.engines.plans import read_claim
 from trainmaster.engines.slurm import options, states
 from trainmaster.engines.slurm.accounting import Accounting
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.engines.slurm.job import Job
 from trainmaster.engines.slurm.pace import Pace
+from trainmaster.engines.slurm.site import Here, Site
 from trainmaster.errors import ComputeTargetException
 from trainmaster.node.fill import gpu_token, host_token
 from trainmaster.node.slurm import GANG
@@ -42,14 +42,15 @@ _LEAVE_SECONDS = 60.0
 
 
 class SlurmEngine:
-    """Has runs queued and started by Slurm."""
+    """Has runs queued and started by one Slurm."""
 
     queues = True
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: Surroundings, site: Site | None = None) -> None:
+        self._site = site or Here()
         self._heard = surroundings.heard
         self._hand_on = surroundings.asked
-        self._commands = Commands()
+        self._commands = Commands(self._site.carry_out)
         self._accounting = Accounting(self._commands)
         self._jobs: dict[tuple[str, int], Job] = {}
         self._leaving: dict[str, Job] = {}
@@ -61,6 +62,7 @@ class SlurmEngine:
         self._wake = asyncio.Event()
         self._asked = asyncio.Condition()
         self._watcher: asyncio.Task[None] | None = None
+        self._site.news = self._hurry
         self.trouble = ""
         """Why Slurm cannot be asked now."""
 
@@ -71,7 +73,7 @@ class SlurmEngine:
             hosts=tuple(host_token(number) for number in range(count)),
             gpus=(tuple(gpu_token(number) for number in gpus),) * count,
             cpus=nodes.target.cpus_per_node,
-            python=str(nodes.target.options.get("python") or sys.executable),
+            python=self._python(nodes),
             mpi_options=("--map-by", f"ppr:{nodes.processes_per_node}:node:OVERSUBSCRIBE"),
             mpi_inherits=("SLURM", "PMI"),
             hosts_file=str(nodes.folder.node(0).parent / GANG),
@@ -80,19 +82,37 @@ class SlurmEngine:
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        write_plans(nodes, plans)
         letters.make_room(nodes)
         job = self._job(nodes)
-        python = str(nodes.target.options.get("python") or sys.executable)
+        if not job.submitted:
+            await self._bring(job, plans, Path(kit))
+            if job.stopped:
+                return
+        place = self._site.path(job, job.folder)
         setup = options.settings(nodes.target.options)
-        job.script = options.batch_script(python, kit, str(job.folder), nodes.count, setup)
-        if not job.id and not job.uncertain:
+        kit_there = self._site.path(job, Path(kit))
+        job.script = options.batch_script(self._python(nodes), kit_there, place, nodes.count, setup)
+        if not job.submitted:
             await self._submit(job)
         _check_taken(job)
+        self._site.follow(job)
         self._watch()
+
+    async def _bring(self, job: Job, plans: Sequence[dict[str, Any]], kit: Path) -> None:
+        """Sees to it that the nodes find what they need, unless the run is stopped before."""
+        job.bringing = asyncio.ensure_future(self._site.bring(job, plans, kit))
+        try:
+            await job.bringing
+        except asyncio.CancelledError:
+            if not job.stopped:
+                raise
+        finally:
+            job.bringing = None
 
     async def ended(self, nodes: Nodes, number: int) -> None:
         job = self._job(nodes)
+        if job.submitted:
+            self._site.follow(job)
         self._watch()
         while job.result(number) is None and not job.over.is_set():
             await job.changed.wait()
@@ -100,25 +120,29 @@ class SlurmEngine:
     async def stop(self, nodes: Nodes) -> None:
         job = self._job(nodes)
         job.stopped = True
-        if not job.id and not job.uncertain:
+        if job.bringing is not None:
+            job.bringing.cancel()
+        if not job.submitted:
             self._finish(job, "")
+        await self._site.stop(job)
         if not job.id:
             return
-        await self._scancel(job, "--state=PENDING")
         # One agent is the batch script itself; several are the tasks of a step. srun, between them, would kill them.
-        await self._scancel(job, "--signal=TERM", *(["--batch"] if nodes.count == 1 else []))
+        to_agents = ("--signal=TERM", *(["--batch"] if nodes.count == 1 else []))
+        said = [await self._scancel(job, *given) for given in (("--state=PENDING",), to_agents)]
+        job.unsaid = None if all(said) else self.stop
         self._hurry()
 
     async def kill(self, nodes: Nodes) -> None:
         job = self._job(nodes)
         job.stopped = True
-        await self._scancel(job)
+        job.unsaid = None if await self._scancel(job) else self.kill
         self._hurry()
 
     async def sweep(self, nodes: Nodes) -> None:
         """Slurm ends what a job leaves behind. What runs where slurmd is gone sees by a file that it is given up."""
         job = self._job(nodes)
-        job.give_up()
+        await self._site.give_up(job)
         await self._scancel(job)
         claims = {number: read_claim(nodes.folder.node(number)) for number in range(nodes.count)}
         claimed = [number for number, claim in claims.items() if claim and not claim.get("cancelled")]
@@ -132,6 +156,9 @@ class SlurmEngine:
         self._look_at(job)
         if job.told:
             return ""
+        doing = self._site.doing(job)
+        if doing:
+            return doing
         if job.trouble or self.trouble:
             return f"waiting for Slurm: {job.trouble or self.trouble}"
         listed = next((each for each in self._listed if each.id == job.id), None)
@@ -168,17 +195,20 @@ class SlurmEngine:
 
     async def facts(self, nodes: Nodes) -> Mapping[str, str]:
         job = self._jobs.pop((nodes.run_id, nodes.folder.attempt), None) or Job(nodes)
-        if not job.id:
-            return {}
-        found = {"slurm.job_id": job.id, **({"slurm.nodes": job.node_list} if job.node_list else {})}
-        return {**found, **await self._accounting.facts(job.id)}
+        found = {"slurm.job_id": job.id, **({"slurm.nodes": job.node_list} if job.node_list else {})} if job.id else {}
+        known = await self._accounting.facts(job.id) if job.id else {}
+        return {**found, **known, **await self._site.forget(job)}
 
     async def close(self) -> None:
+        await self._site.close()
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
 
     # Submitting
+
+    def _python(self, nodes: Nodes) -> str:
+        return str(nodes.target.options.get("python") or self._site.python)
 
     def _job(self, nodes: Nodes) -> Job:
         key = (nodes.run_id, nodes.folder.attempt)
@@ -196,7 +226,8 @@ class SlurmEngine:
             job.submitting = False
 
     async def _sbatch(self, job: Job) -> None:
-        command = ["sbatch", "--parsable", *options.sbatch_options(job.nodes, str(job.folder))]
+        output, folder = self._site.path(job, job.folder), self._site.path(job, job.nodes.folder.path)
+        command = ["sbatch", "--parsable", *options.sbatch_options(job.nodes, output, folder)]
         try:
             said = await self._commands.ask(*command, given=job.script)
         except NoAnswer as error:
@@ -215,17 +246,19 @@ class SlurmEngine:
             await self.stop(job.nodes)
         self._hurry()
 
-    async def _scancel(self, job: Job, *given: str) -> None:
-        """By number and name: the number alone may be another job's by now."""
+    async def _scancel(self, job: Job, *given: str) -> bool:
+        """By number and name: the number alone may be another job's by now. Returns whether Slurm has heard it."""
         if not job.id:
-            return
+            return True
         try:
             await self._commands.ask("scancel", "--quiet", *given, f"--name={job.name}", job.id)
         except NoAnswer as error:
             log.warning("scancel of job %s: %s", job.id, error)
+            return False
         except Refused as error:
             # The job has ended in between, as a rule.
             log.info("scancel of job %s: %s", job.id, error)
+        return True
 
     # Watching
 
@@ -279,8 +312,8 @@ class SlurmEngine:
         """One question for all jobs; now and then of all users, while some of ours wait: how many are ahead?"""
         now = time.monotonic()
         everybody = self._everybody.due_in(now) == 0.0 and any(not job.began for job in self._open)
-        whose = [] if everybody else [f"--user={os.getuid()}"]
         try:
+            whose = [] if everybody else [f"--user={await self._site.user()}"]
             said = await self._commands.ask("squeue", "--noheader", "--states=all", *whose, f"--format={states.FORMAT}")
         except (NoAnswer, Refused) as error:
             self.trouble = str(error)
@@ -326,6 +359,8 @@ class SlurmEngine:
         self._take(job, listed)
         if job.state in states.OVER:
             await self._settle(job)
+        elif job.unsaid is not None:
+            await job.unsaid(job.nodes)
 
     async def _find_or_submit(self, job: Job) -> None:
         """For one of which nobody knows whether it was submitted: by its name, in a list that was just asked for."""
@@ -350,7 +385,7 @@ class SlurmEngine:
         """It is over in Slurm. What its agents wrote may take a moment to be seen here."""
         deadline = time.monotonic() + (_SETTLE_SECONDS if job.began else 0.0)
         while not job.settled:
-            job.refresh()
+            await self._site.look(job)
             self._look_at(job)
             if time.monotonic() >= deadline:
                 break
@@ -360,6 +395,7 @@ class SlurmEngine:
     async def _seek(self, job: Job) -> None:
         """Slurm does not list it. One that never began was lost by a controller that crashed: it is submitted again."""
         known = await self._accounting.state(job.id)
+        await self._site.look(job)
         if known in states.OVER or job.began or job.submissions >= _SUBMISSIONS or not job.script:
             job.state = known or "LOST"
             await self._settle(job)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,12 @@ class Job:
         self.trouble = ""
         """Why it is not submitted yet."""
         self.refused = ""
+        self.bringing: asyncio.Future[None] | None = None
+        """While what it needs is on its way."""
         self.submitting = False
         self.stopped = False
+        self.unsaid: Callable[[Nodes], Awaitable[None]] | None = None
+        """What Slurm has not heard yet: it is said again when it answers."""
         self.told: set[str] = set()
         self.over = asyncio.Event()
         """There is no job any more."""
@@ -57,6 +62,11 @@ class Job:
     def began(self) -> bool:
         """Whether a job of this name has come to run."""
         return (self.folder / GANG).exists()
+
+    @property
+    def submitted(self) -> bool:
+        """Whether it was, or may have been."""
+        return bool(self.id) or self.uncertain
 
     @property
     def settled(self) -> bool:

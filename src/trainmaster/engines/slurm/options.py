@@ -12,6 +12,20 @@ from trainmaster.engines.engine import Nodes
 # After the time the run has: for its agents to start, to end what is left, and to say how it went.
 _MARGIN_SECONDS = 120
 
+PASSED_ON = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "SLURM_CONF",
+    "SLURM_CLUSTERS",
+)
+PASSED_ON_BEGINNINGS = ("LC_", "SBATCH_")
+
 
 def job_name(run_id: str, attempt: int) -> str:
     """The name by which a job is found again, whoever submitted it and whether or not they lived to note its number.
@@ -22,8 +36,8 @@ def job_name(run_id: str, attempt: int) -> str:
     return f"trainmaster.{run_id}.{attempt}"
 
 
-def sbatch_options(nodes: Nodes, output: str) -> list[str]:
-    """The options of sbatch."""
+def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
+    """The options of sbatch; `output` and `folder` are where the nodes find the run's folders."""
     target = nodes.target
     count = len(nodes.numbers)
     given = target.options
@@ -36,7 +50,7 @@ def sbatch_options(nodes: Nodes, output: str) -> list[str]:
         "--no-requeue",
         "--open-mode=append",
         f"--output={output.replace('%', '%%')}/slurm-%j.log",
-        f"--chdir={nodes.folder.path}",
+        f"--chdir={folder}",
     ]
     # A node is a whole machine, as in v1, unless the target says how much of one it is.
     options += [f"--cpus-per-task={given['cpus']}"] if given.get("cpus") else ["--exclusive"]
@@ -68,19 +82,9 @@ def command_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
     Nor those of a job that the dispatcher itself may run in.
     """
-    names = (
-        "PATH",
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "LANG",
-        "TZ",
-        "LD_LIBRARY_PATH",
-        "SLURM_CONF",
-        "SLURM_CLUSTERS",
-    )
-    return {name: value for name, value in environment.items() if name in names or name.startswith(("LC_", "SBATCH_"))}
+    return {
+        name: value for name, value in environment.items() if name in PASSED_ON or name.startswith(PASSED_ON_BEGINNINGS)
+    }
 
 
 def settings(options: Mapping[str, Any]) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.errors import ComputeTargetException
+from trainmaster.folders import WorkspaceFolder
 from trainmaster.records import TargetRecord
 
 DEFAULT_FOLDER = "~/.trainmaster"
@@ -53,6 +55,16 @@ def hosts_of(target: TargetRecord) -> tuple[SshHost, ...]:
     options = target.options
     names = options.get("hosts") or [options.get("address")]
     return tuple(_host(str(name), options) for name in names if name)
+
+
+def login_of(target: TargetRecord) -> SshHost:
+    """The login node of a cluster."""
+    return _host(str(target.options["login"]), target.options)
+
+
+def root_of(host: SshHost, workspace: WorkspaceFolder) -> str:
+    """Where a workspace keeps its things on a host."""
+    return f"{host.folder}/hosts/{json.loads(workspace.identity.read_text())['id']}"
 
 
 def _host(name: str, options: Mapping[str, Any]) -> SshHost:

@@ -81,12 +81,14 @@ class Mirror:
             _write(self._node / RESULT, self._result)
 
     def _take_small(self, name: str, data: bytes) -> str:
-        path = self._path(name)
-        if path == self._node / RESULT:
+        if self._path(name) == self._node / RESULT:
             self._result = data
         else:
-            _write(path, data)
+            self._write_small(name, data)
         return name
+
+    def _write_small(self, name: str, data: bytes) -> None:
+        _write(self._path(name), data)
 
     def _take_grown(self, name: str, offset: int, data: bytes) -> None:
         path = self._path(name)

@@ -34,6 +34,7 @@ class HostFacts:
     memory: int
     gpus: int
     free: int
+    user: int
     libc: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -202,6 +203,7 @@ def _facts(found: Mapping[str, Any]) -> HostFacts:
         memory=found["memory"],
         gpus=found["gpus"],
         free=found["free"],
+        user=found["user"],
         libc=tuple(found["libc"]),
         variables=found["variables"],
     )

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.plans import read_json
 from trainmaster.engines.ssh import cargo, mpi, plans
 from trainmaster.engines.ssh.data import Freight, freight_of
 from trainmaster.engines.ssh.host import is_shared
-from trainmaster.engines.ssh.link import Link, Order
-from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.engines.ssh.link import Order
+from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.errors import ComputeTargetException, EnvironmentException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.node import fill
+
+
+class Way(Protocol):
+    """How things come to a host."""
+
+    @property
+    def session(self) -> Session: ...
+
+    @property
+    def facts(self) -> HostFacts | None: ...
+
+    def say(self, what: str) -> Callable[[int, int], None]:
+        """Somebody who hears how many bytes of `what` are there, of how many."""
 
 
 def has_helpers(nodes: Nodes) -> bool:
@@ -30,17 +43,18 @@ def within(nodes: Nodes, number: int) -> str:
     return str(nodes.folder.node(number).relative_to(nodes.folder.path))
 
 
-async def bring(link: Link, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> cargo.Settled:
+async def bring(way: Way, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> cargo.Settled:
     """All that the run needs on one host."""
-    assert link.facts is not None
-    await cargo.bring_kit(link.session, kit)
-    await cargo.bring_snapshot(link.session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
+    session, facts = way.session, way.facts
+    assert facts is not None
+    await cargo.bring_kit(session, kit)
+    await cargo.bring_snapshot(session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
     for name, path in freight_of(nodes.folder).brought.items():
-        await cargo.bring_data(link.session, f"runs/{nodes.run_id}/{name}", path, link.say("data"))
+        await cargo.bring_data(session, f"runs/{nodes.run_id}/{name}", path, way.say("data"))
     folder = _environment(nodes)
     if not folder or spec.environment.user_managed:
         return cargo.Settled()
-    return await cargo.bring_environment(link.session, link.facts, Path(folder), link.say("environment"))
+    return await cargo.bring_environment(session, facts, Path(folder), way.say("environment"))
 
 
 def orders(
@@ -59,7 +73,7 @@ def orders(
     found = []
     for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
         own = _plan_of(nodes, given, number, str(kit), python)
-        paths = _paths(nodes, workspace, freight, there, place)
+        paths = paths_there(nodes, workspace, freight, there, place)
         plan = plans.translated(
             plans.for_every_node(own, given[0], is_shared(nodes.target)),
             paths=paths,
@@ -82,7 +96,7 @@ def _plan_of(nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: st
     return mpi.helper(given[0], number, folder, kit, python)
 
 
-def _paths(
+def paths_there(
     nodes: Nodes, workspace: WorkspaceFolder, freight: Freight, there: HostFacts, place: cargo.Settled
 ) -> dict[str, str]:
     """Paths of this machine, and where on a host the same is found."""
@@ -95,13 +109,18 @@ def _paths(
 
 
 def _files(nodes: Nodes, plan: dict[str, Any], freight: Freight, paths: dict[str, str]) -> dict[str, Any]:
-    files: dict[str, Any] = {}
+    files: dict[str, Any] = described(nodes, freight, paths)
     if "ranks" in plan:
         # Every host has ranks that look there for what they are to become.
         files[f"{within(nodes, 0)}/ranks.json"] = {"version": 1, "ranks": plan["ranks"]}
-    if freight.described:
-        files[nodes.folder.datasets.name] = plans.moved_paths(read_json(nodes.folder.datasets) or {}, paths)
     return files
+
+
+def described(nodes: Nodes, freight: Freight, paths: dict[str, str]) -> dict[str, Any]:
+    """The description of datasets for the script, if there is one, by its path in the run's folder."""
+    if not freight.described:
+        return {}
+    return {nodes.folder.datasets.name: plans.moved_paths(read_json(nodes.folder.datasets) or {}, paths)}
 
 
 def _environment(nodes: Nodes) -> str:

@@ -156,7 +156,7 @@ class JobWatch(object):
     def _small(self):
         results = self._result_files()
         yield os.path.join(self._nodes, "gang.json")
-        for folder in self._folders()[1:] + [os.path.join(self._nodes, "0", "ranks")]:
+        for folder in [*self._folders()[1:], os.path.join(self._nodes, "0", "ranks")]:
             for path in small_files(folder):
                 if path not in results:
                     yield path

@@ -40,7 +40,7 @@ class Line(object):
         """Whether something has come within so many seconds, or until something came over one of the `others`."""
         if self._held:
             return True
-        return self._source in select.select([self._source] + list(others), [], [], seconds)[0]
+        return self._source in select.select([self._source, *others], [], [], seconds)[0]
 
     def header(self):
         """The next frame's line; its bytes are for `payload` or `pieces`."""

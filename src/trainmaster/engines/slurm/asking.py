@@ -1,0 +1,47 @@
+"""Asking a login node whether a cluster can be used from here, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
+from trainmaster.engines.slurm.desk import Desk
+from trainmaster.engines.ssh.host import SshHost, check_ssh, login_of, lost_after
+from trainmaster.engines.ssh.session import Session
+from trainmaster.errors import ComputeTargetException
+from trainmaster.records import TargetRecord
+
+
+async def ask(target: TargetRecord, command: Sequence[str]) -> str:
+    """What a command says at the login node of a target, to whose folder there can be written. Nothing is made."""
+    check_ssh()
+    host, patience = login_of(target), lost_after(target)
+    await _check_folder(host, patience)
+    desk = await Desk.open(host, host.folder, patience, lambda name, header, payload: None, make=False)
+    try:
+        commands = Commands(desk.carry_out)
+        # A machine may have some of the commands and not be one from which jobs are submitted.
+        await commands.ask("sbatch", "--version")
+        return await commands.ask(*command)
+    except (NoAnswer, Refused) as error:
+        raise ComputeTargetException(
+            f"Slurm does not answer at host {host.shown}",
+            cause=str(error),
+            hint="Is it a login node of the cluster? 'sinfo' has to work there.",
+        ) from error
+    finally:
+        await desk.close()
+
+
+async def _check_folder(host: SshHost, patience: float) -> None:
+    session, _ = await Session.open(host, host.folder, patience, make=False)
+    try:
+        await session.call({"op": "writable", "path": host.folder})
+    except ComputeTargetException as error:
+        raise ComputeTargetException(
+            f"shared_folder {host.folder} cannot be written to at host {host.shown}",
+            cause=error.cause,
+            hint="Name a folder of yours there that all nodes see under the same path.",
+        ) from error
+    finally:
+        await session.close()

@@ -1,0 +1,296 @@
+"""A cluster that is used from elsewhere: its login node is reached over SSH, and the nodes see a folder there.
+
+Two connections: one is kept, for commands and for what comes back from all runs; another is there while something is
+brought. What comes back goes to the run's folder here, so that all else is as if the cluster were next door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainmaster.engines.engine import Letter, Surroundings
+from trainmaster.engines.plans import read_claim, read_json, write_json, write_plans
+from trainmaster.engines.slurm import travel
+from trainmaster.engines.slurm.commands import NoAnswer, Said
+from trainmaster.engines.slurm.desk import Desk
+from trainmaster.engines.slurm.fetched import Fetched
+from trainmaster.engines.slurm.freight import Freight
+from trainmaster.engines.slurm.job import Job
+from trainmaster.engines.ssh import starting
+from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.data import freight_of
+from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
+from trainmaster.engines.ssh.left import Left
+from trainmaster.errors import AzureMLException, ComputeTargetException
+from trainmaster.job import load_spec
+from trainmaster.node.watch import STOP
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# Beside the folders of the nodes: at which login node it is, and where things lie there.
+_NOTE = "login.json"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+class Login:
+    """One login node, for one workspace."""
+
+    python = "python3"
+
+    def __init__(self, host: SshHost, patience: float, surroundings: Surroundings) -> None:
+        self.news: Callable[[], None] = lambda: None
+        self._host = host
+        self._patience = patience
+        self._workspace = surroundings.folder
+        self._asked = surroundings.asked
+        self._left = Left(surroundings.folder.path / "hosts")
+        self._root = root_of(host, surroundings.folder)
+        self._freight = Freight(host, self._root, patience, self._left)
+        self._desk: Desk | None = None
+        self._connecting: asyncio.Task[Desk] | None = None
+        self._keeper: asyncio.Task[None] | None = None
+        self._tidier: asyncio.Task[None] | None = None
+        self._followed: dict[str, _Followed] = {}
+        self._doing: dict[str, str] = {}
+
+    # Commands
+
+    async def carry_out(self, command: Sequence[str], given: str, seconds: float) -> Said:
+        return await (await self._reached()).carry_out(command, given, seconds)
+
+    async def user(self) -> int:
+        return (await self._reached()).facts.user
+
+    async def _reached(self) -> Desk:
+        """The kept connection. Raises NoAnswer where there is none now."""
+        try:
+            return await self._connected()
+        except ComputeTargetException as error:
+            raise NoAnswer(error.headline) from error
+
+    # Bringing
+
+    async def bring(self, job: Job, plans: Sequence[dict[str, Any]], kit: Path) -> None:
+        check_ssh()
+        spec = load_spec(job.nodes.folder.spec.read_text())
+        starting.check_no_container(spec)
+        freight_of(job.nodes.folder)
+        write_plans(job.nodes, plans)
+        self._leave_earlier_attempts(job)
+        deadline = time.monotonic() + self._patience
+        pause = _FIRST_PAUSE
+        try:
+            while True:
+                try:
+                    await self._bring(job, plans, kit)
+                    return
+                except Unreachable as error:
+                    if time.monotonic() > deadline:
+                        raise
+                    self._doing[job.name] = f"waiting for {self._host.shown}: {error.headline}"
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        finally:
+            self._doing.pop(job.name, None)
+
+    async def _bring(self, job: Job, plans: Sequence[dict[str, Any]], kit: Path) -> None:
+        nodes = job.nodes
+        spec = load_spec(nodes.folder.spec.read_text())
+
+        def tell(sentence: str) -> None:
+            self._doing[job.name] = sentence
+
+        async with self._freight.turn(tell) as carrier:
+            self._note(job, carrier.facts.root, kit)
+            settled = await starting.bring(carrier, nodes, spec, self._workspace, kit)
+            files = travel.files(nodes, spec, self._workspace, plans, carrier.facts, settled)
+            folder = f"runs/{nodes.run_id}/{starting.within(nodes, 0)}"
+            order = {"op": "lay", "run": nodes.run_id, "folder": folder, "attempt": nodes.folder.attempt}
+            await carrier.session.call(order, json.dumps(files).encode())
+
+    def _note(self, job: Job, root: str, kit: Path) -> None:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        data = {"version": 1, "host": self._host.shown, "root": root, "kit": f"kits/{kit.name}"}
+        write_json(job.folder / _NOTE, data)
+
+    def path(self, job: Job, path: Path) -> str:
+        root = (read_json(job.folder / _NOTE) or {}).get("root", self._root)
+        return f"{root}/{path.relative_to(self._workspace.path)}"
+
+    def doing(self, job: Job) -> str:
+        return self._doing.get(job.name, "")
+
+    # Following
+
+    def follow(self, job: Job) -> None:
+        if job.name in self._followed:
+            return
+        self._followed[job.name] = _Followed(job)
+        if self._desk is not None:
+            asyncio.get_running_loop().create_task(self._begin_to_watch(self._desk, self._followed[job.name]))
+        if self._keeper is None or self._keeper.done():
+            self._keeper = asyncio.get_running_loop().create_task(self._keep())
+
+    async def _keep(self) -> None:
+        """Connects, again and again, as long as there are jobs to follow."""
+        pause = _FIRST_PAUSE
+        while self._followed:
+            began = time.monotonic()
+            try:
+                desk = await self._connected()
+                await desk.broken
+                log.info("%s", desk.broken.result().message.replace("\n", " | "))
+            except ComputeTargetException as error:
+                log.info("%s", error.message.replace("\n", " | "))
+            if time.monotonic() - began > _LONGEST_PAUSE:
+                pause = _FIRST_PAUSE
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def _connected(self) -> Desk:
+        if self._desk is not None and not self._desk.broken.done():
+            return self._desk
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.get_running_loop().create_task(self._connect())
+        return await asyncio.shield(self._connecting)
+
+    async def _connect(self) -> Desk:
+        if self._desk is not None:
+            await self._desk.close()
+            self._desk = None
+        self._desk = await Desk.open(self._host, self._root, self._patience, self._take)
+        for followed in list(self._followed.values()):
+            await self._begin_to_watch(self._desk, followed)
+        self.news()
+        return self._desk
+
+    async def _begin_to_watch(self, desk: Desk, followed: _Followed) -> None:
+        """What may not have arrived over the connection before this one is said again."""
+        with contextlib.suppress(ComputeTargetException):
+            if not followed.job.settled:
+                await desk.ask(await followed.order())
+            for header, payload in followed.said:
+                await desk.ask(header, payload)
+
+    def _take(self, name: str, header: dict[str, Any], payload: bytes) -> None:
+        followed = self._followed.get(name)
+        if followed is None:
+            return
+        if "letter" in header:
+            self._asked(followed.letter(header["letter"], payload, self._tell))
+        elif followed.fetched.take(header, payload):
+            self.news()
+
+    async def look(self, job: Job) -> None:
+        pause = _FIRST_PAUSE
+        while job.name in self._followed:
+            try:
+                await (await self._connected()).ask({"op": "look", "of": job.name})
+                return
+            except ComputeTargetException:
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+
+    async def stop(self, job: Job) -> None:
+        claims = [read_claim(job.nodes.folder.node(number)) for number in range(job.nodes.count)]
+        if any(claim and claim.get("cancelled") for claim in claims):
+            kit = (read_json(job.folder / _NOTE) or {}).get("kit", "")
+            await self._say(job, {"op": "claim", "run": job.nodes.run_id, "kit": kit})
+
+    async def give_up(self, job: Job) -> None:
+        job.give_up()
+        path = f"runs/{job.nodes.run_id}/{(job.folder / STOP).relative_to(job.nodes.folder.path)}"
+        await self._say(job, {"op": "put", "path": path}, (job.folder / STOP).read_bytes())
+
+    async def _say(self, job: Job, header: dict[str, Any], payload: bytes = b"") -> None:
+        """Once it can be heard; each counts once, however often it is said."""
+        followed = self._followed.get(job.name)
+        if followed is not None and (header, payload) not in followed.said:
+            followed.said.append((header, payload))
+            await self._tell(header, payload)
+
+    async def _tell(self, header: dict[str, Any], payload: bytes) -> None:
+        if self._desk is not None:
+            with contextlib.suppress(ComputeTargetException):
+                await self._desk.ask(header, payload)
+
+    # After it
+
+    def _leave_earlier_attempts(self, job: Job) -> None:
+        for name, followed in list(self._followed.items()):
+            if followed.job.nodes.run_id == job.nodes.run_id and name != job.name:
+                self._leave(name)
+
+    def _leave(self, name: str) -> None:
+        followed = self._followed.pop(name, None)
+        if followed is not None:
+            followed.fetched.finish()
+            followed.leaving = asyncio.get_running_loop().create_task(self._tell({"op": "leave", "of": name}, b""))
+
+    async def forget(self, job: Job) -> dict[str, str]:
+        self._leave_earlier_attempts(job)
+        self._leave(job.name)
+        if not (job.folder / _NOTE).exists():
+            return {}
+        # No process of it was ever at the login node: there are only files.
+        self._left.note(self._host.shown, job.nodes.run_id, "")
+        if self._tidier is None or self._tidier.done():
+            self._tidier = asyncio.get_running_loop().create_task(self._tidy())
+        return {"slurm.login": self._host.shown}
+
+    async def _tidy(self) -> None:
+        """What cannot be removed now is removed when something is brought again."""
+        with contextlib.suppress(AzureMLException):
+            while self._left.runs(self._host.shown):
+                await self._freight.tidy()
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._keeper, self._connecting, self._tidier) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._freight.close()
+        if self._desk is not None:
+            await self._desk.close()
+
+
+class _Followed:
+    """A job whose files are fetched."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.fetched = Fetched(job.nodes.folder)
+        self.said: list[tuple[dict[str, Any], bytes]] = []
+        """What was said of it, and would have to be said again."""
+        self.leaving: asyncio.Task[None] | None = None
+
+    async def order(self) -> dict[str, Any]:
+        """What the other side has to know to tell what is not here yet."""
+        nodes = self.job.nodes
+        self.fetched.lay_down()
+        return {
+            "op": "watch",
+            "of": self.job.name,
+            "run": nodes.run_id,
+            "folder": f"runs/{nodes.run_id}/{self.job.folder.relative_to(nodes.folder.path)}",
+            "count": nodes.count,
+            "common": True,
+            "back": freight_of(nodes.folder).back,
+            "sizes": await asyncio.to_thread(self.fetched.sizes),
+            "states": self.fetched.states(),
+        }
+
+    def letter(self, name: str, text: bytes, tell: Callable[[dict[str, Any], bytes], Any]) -> Letter:
+        run = self.job.nodes.run_id
+
+        async def answer(data: bytes) -> None:
+            await tell({"op": "answer", "run": run, "name": name}, data)
+
+        return Letter(run, name, text, answer)
