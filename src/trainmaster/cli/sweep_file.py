@@ -16,20 +16,8 @@ from trainmaster.cli.text import experiment_name
 from trainmaster.errors import AzureMLException, UserErrorException
 from trainmaster.tuning.config import HyperDriveConfig
 from trainmaster.tuning.goal import PrimaryMetricGoal
-from trainmaster.tuning.policies import (
-    BanditPolicy,
-    EarlyTerminationPolicy,
-    HyperbandPolicy,
-    MedianStoppingPolicy,
-    NoTerminationPolicy,
-    TruncationSelectionPolicy,
-)
-from trainmaster.tuning.sampling import (
-    BayesianParameterSampling,
-    GridParameterSampling,
-    HyperParameterSampling,
-    RandomParameterSampling,
-)
+from trainmaster.tuning.policies import POLICIES, EarlyTerminationPolicy
+from trainmaster.tuning.sampling import SAMPLINGS, HyperParameterSampling
 
 EXAMPLE = """\
 job:                        # what every trial runs, as 'trainmaster submit' knows it
@@ -59,18 +47,6 @@ _JOB_KEYS: dict[str, type | tuple[type, ...]] = {
     "pip_file": str, "python": str, "user_managed": bool, "max_seconds": int, "max_retries": int,
     "hang_seconds": (int, float),
 }  # fmt: skip
-_SAMPLINGS: dict[str, type[HyperParameterSampling]] = {
-    "random": RandomParameterSampling,
-    "grid": GridParameterSampling,
-    "bayesian": BayesianParameterSampling,
-}
-_POLICIES: dict[str, type[EarlyTerminationPolicy]] = {
-    "none": NoTerminationPolicy,
-    "bandit": BanditPolicy,
-    "median": MedianStoppingPolicy,
-    "truncation": TruncationSelectionPolicy,
-    "hyperband": HyperbandPolicy,
-}
 _WRITTEN = {
     "str": "text",
     "list": "a list",
@@ -197,13 +173,13 @@ def _written(value: Any) -> str:
 
 
 def _sampling(section: Marked | None, space: Marked) -> HyperParameterSampling:
-    kind, keys = ("random", {}) if section is None else _kind(section, _SAMPLINGS)
-    known = {*_SAMPLINGS[kind].OPTIONS}
+    kind, keys = ("random", {}) if section is None else _kind(section, SAMPLINGS)
+    known = {*SAMPLINGS[kind].OPTIONS}
     if section is not None:
         _check_keys(section, keys, known)
     expressions = {name: expression_of(item) for name, item in _mapping(space, None).items()}
     try:
-        return _SAMPLINGS[kind](expressions, {name: item.plain() for name, item in keys.items()} or None)
+        return SAMPLINGS[kind](expressions, {name: item.plain() for name, item in keys.items()} or None)
     except AzureMLException as error:
         raise placed(_named(space, error) or section or space, error) from None
 
@@ -218,14 +194,14 @@ def _named(space: Marked, error: AzureMLException) -> Marked | None:
 def _policy(section: Marked | None) -> EarlyTerminationPolicy | None:
     if section is None:
         return None
-    kind, keys = _kind(section, _POLICIES)
-    parameters = inspect.signature(_POLICIES[kind]).parameters
+    kind, keys = _kind(section, POLICIES)
+    parameters = inspect.signature(POLICIES[kind]).parameters
     _check_keys(section, keys, set(parameters))
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in keys:
             raise section.error(f"{name} is missing", hint=f"Write {{kind: {kind}, {name}: ...}}.")
     try:
-        return _POLICIES[kind](**{name: item.plain() for name, item in keys.items()})
+        return POLICIES[kind](**{name: item.plain() for name, item in keys.items()})
     except AzureMLException as error:
         raise placed(keys.get(error.headline.split()[0], section), error) from None
 

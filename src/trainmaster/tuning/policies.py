@@ -6,6 +6,7 @@ An interval is one report of the primary metric. A policy looks at a trial once 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainmaster.errors import HyperDriveConfigException
@@ -124,6 +125,16 @@ class HyperbandPolicy(EarlyTerminationPolicy):
                 brackets=checks.whole("brackets", brackets, 1),
             )
         )
+
+
+POLICIES: Mapping[str, Callable[..., EarlyTerminationPolicy]] = {
+    "none": NoTerminationPolicy,
+    "bandit": BanditPolicy,
+    "median": MedianStoppingPolicy,
+    "truncation": TruncationSelectionPolicy,
+    "hyperband": HyperbandPolicy,
+}
+"""By their kinds; the parameters of each are fields of PolicySpec."""
 
 
 def _when(evaluation_interval: Any, delay_evaluation: Any) -> dict[str, Any]:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
+from inspect import signature
+
 from trainmaster.environments.definition import Environment
 from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.script_run_config import ScriptRunConfig
 from trainmaster.job import JobSpec
 from trainmaster.tuning.config import HyperDriveConfig
-from trainmaster.tuning.policies import (
-    BanditPolicy,
-    EarlyTerminationPolicy,
-    HyperbandPolicy,
-    MedianStoppingPolicy,
-    NoTerminationPolicy,
-    TruncationSelectionPolicy,
-)
-from trainmaster.tuning.sampling import (
-    BayesianParameterSampling,
-    GridParameterSampling,
-    HyperParameterSampling,
-    RandomParameterSampling,
-)
+from trainmaster.tuning.policies import POLICIES, EarlyTerminationPolicy
+from trainmaster.tuning.sampling import SAMPLINGS, HyperParameterSampling
 from trainmaster.tuning.spec import PolicySpec, SweepSpec
 
 
@@ -33,7 +23,7 @@ def config_of(spec: SweepSpec) -> HyperDriveConfig:
         spec.max_total_runs,
         max_concurrent_runs=spec.max_concurrent_runs,
         max_duration_minutes=spec.max_duration_minutes,
-        policy=_policy(spec.policy),
+        policy=policy_of(spec.policy),
         run_config=_script(spec.job),
         resume_from=list(spec.resume_from) or None,
         resume_child_runs=list(spec.resume_child_runs) or None,
@@ -42,24 +32,14 @@ def config_of(spec: SweepSpec) -> HyperDriveConfig:
 
 
 def _sampling(spec: SweepSpec) -> HyperParameterSampling:
-    properties = {"seed": spec.sampling.seed}
-    if spec.sampling.kind == "bayesian":
-        return BayesianParameterSampling(spec.space, {**properties, "algorithm": spec.sampling.algorithm})
-    kind = GridParameterSampling if spec.sampling.kind == "grid" else RandomParameterSampling
-    return kind(spec.space, properties)
+    kind = SAMPLINGS[spec.sampling.kind]
+    return kind(spec.space, {name: getattr(spec.sampling, name) for name in kind.OPTIONS})
 
 
-def _policy(policy: PolicySpec) -> EarlyTerminationPolicy:
-    when = {"evaluation_interval": policy.evaluation_interval, "delay_evaluation": policy.delay_evaluation}
-    if policy.kind == "bandit":
-        return BanditPolicy(**when, slack_factor=policy.slack_factor, slack_amount=policy.slack_amount)
-    if policy.kind == "median":
-        return MedianStoppingPolicy(**when)
-    if policy.kind == "truncation":
-        return TruncationSelectionPolicy(policy.truncation_percentage, **when)
-    if policy.kind == "hyperband":
-        return HyperbandPolicy(policy.min_intervals, policy.reduction_factor, policy.brackets)
-    return NoTerminationPolicy()
+def policy_of(policy: PolicySpec) -> EarlyTerminationPolicy:
+    """The policy that was compiled to `policy`."""
+    kind = POLICIES[policy.kind]
+    return kind(**{name: getattr(policy, name) for name in signature(kind).parameters})
 
 
 def _script(job: JobSpec) -> ScriptRunConfig:

@@ -100,6 +100,12 @@ class BayesianParameterSampling(HyperParameterSampling):
             )
 
 
+SAMPLINGS: Mapping[str, type[HyperParameterSampling]] = {
+    each.KIND: each for each in (RandomParameterSampling, GridParameterSampling, BayesianParameterSampling)
+}
+"""By their kinds; the options of each are fields of SamplingSpec."""
+
+
 def _properties(kind: type[HyperParameterSampling], given: Mapping[str, Any] | None) -> dict[str, Any]:
     if given is None:
         return {}

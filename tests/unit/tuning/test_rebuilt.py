@@ -1,0 +1,33 @@
+"""What a sweep was compiled from is had again from its description."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmaster.tuning import (
+    BanditPolicy,
+    EarlyTerminationPolicy,
+    HyperbandPolicy,
+    MedianStoppingPolicy,
+    NoTerminationPolicy,
+    TruncationSelectionPolicy,
+)
+from trainmaster.tuning.policies import POLICIES
+from trainmaster.tuning.rebuilt import policy_of
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        NoTerminationPolicy(),
+        BanditPolicy(2, slack_factor=0.1, delay_evaluation=3),
+        BanditPolicy(slack_amount=0.5),
+        MedianStoppingPolicy(2, 5),
+        TruncationSelectionPolicy(20, 3, 6),
+        HyperbandPolicy(2, 4, 3),
+    ],
+)
+def test_every_policy(policy: EarlyTerminationPolicy) -> None:
+    again = policy_of(policy.compile())
+    assert type(again) is type(policy) is POLICIES[policy.compile().kind]
+    assert again == policy
