@@ -8,6 +8,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import parse_qsl
 
 from .log import Log, request_id
+from .misfit import misfits
 from .raw import AMLRequest, AMLResponse
 from .script import Script, in_one_line, own_traceback
 
@@ -64,18 +65,17 @@ class Answering:
         self._script = script
         self._log = log
         self._argument: Callable[[Request], Any] = self._text
+        self._run: Callable[[Any], Any] = script.run
         if script.raw:
             self._argument = _raw
         elif script.schema:
-            self._argument = self._named
+            self._argument, self._run = self._named, self._run_named
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request."""
         request_id.set(request.id)
         try:
-            argument = self._argument(request)
-            run = self._script.run
-            result = run(**argument) if self._script.schema else run(argument)
+            result = self._run(self._argument(request))
             return Answer(200, to_json(result)) if type(result) is not AMLResponse else _written(result)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
             return self._failed(error, request.id)
@@ -84,9 +84,7 @@ class Answering:
         """The answer to one request, of a script whose `run` is asynchronous."""
         request_id.set(request.id)
         try:
-            argument = self._argument(request)
-            run = self._script.run
-            return _written(await (run(**argument) if self._script.schema else run(argument)))
+            return _written(await self._run(self._argument(request)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
             return self._failed(error, request.id)
 
@@ -150,14 +148,23 @@ class Answering:
             raise BadRequest("The request may only have {}.".format(_listed(schema.names)))
         return data
 
+    def _run_named(self, data: Dict[str, Any]) -> Any:
+        """Calls `run` through the decorators of inference-schema. Raises BadRequest if they refuse the data."""
+        try:
+            return self._script.run(**data)
+        except Exception as error:
+            schema = self._script.schema
+            if schema is None or not self._script.fault_of_the_request(error.__traceback__):
+                raise
+            self._log.message("request refused: " + in_one_line(error))
+            told = misfits(schema.given, data) or "The values do not fit the schema that /swagger.json shows."
+            raise BadRequest(told) from None
+
     def _failed(self, error: BaseException, number: str) -> Answer:
         """4xx if the request was wrong. Otherwise the answer only has the id under which the log tells the rest."""
         if isinstance(error, BadRequest) or getattr(error, "bad_request", False):
             return refusal(400, str(error), number)
         request_id.set(number)
-        if self._script.fault_of_the_request(error.__traceback__):
-            self._log.message("request refused: " + in_one_line(error))
-            return refusal(400, "The values of the request do not fit the schema of the service.", number)
         self._log.message("run failed: " + in_one_line(error) + "\n" + own_traceback(error))
         return refusal(
             500, "The scoring script failed. The log of the service tells more under this request_id.", number

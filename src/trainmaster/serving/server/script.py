@@ -46,8 +46,8 @@ class Script:
             )
 
     def fault_of_the_request(self, trace: Optional[TracebackType]) -> bool:
-        """Whether an error came from the schema's reading of the request, before the script's own `run` began."""
-        return self.schema is not None and not any(frame.f_code is self.code for frame, _ in traceback.walk_tb(trace))
+        """Whether an error of `run` came from the decorators' reading of the request, before its own code began."""
+        return not any(frame.f_code is self.code for frame, _ in traceback.walk_tb(trace))
 
 
 class _Schema:
