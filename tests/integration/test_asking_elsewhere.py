@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from tests.cluster.hosts import SHARED, Hosts
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace, ended
 
-from trainmaster import ComputeTarget, Estimator, Experiment, SshCompute, Workspace
+from trainmaster import ComputeTarget, Dataset, Estimator, Experiment, Model, SshCompute, Workspace
 from trainmaster.compute import SlurmCompute
 
 VALUE = "hunter22-öäü"
@@ -70,3 +73,81 @@ def test_a_secret(send, target):
     told = completed(send(script, compute_target=target))
     assert f"{len(VALUE)} *" in told
     assert "hunter22" not in told
+
+
+# What a script sees of the workspace, as one JSON line; the model in outputs/ is too large to come by itself so soon.
+WORKSPACE = """
+from azureml.core import Dataset, Model
+ws = run.experiment.workspace
+seen = {"keyvault": len(ws.get_default_keyvault().get_secret("token"))}
+files = Dataset.get_by_name(ws, "numbers")
+seen["files"] = sorted(os.path.basename(path) for path in files.to_path())
+seen["downloaded"] = [open(path).read() for path in sorted(files.download("numbers"))]
+seen["folder"] = sorted(os.listdir(Model.get_model_path("folder")))
+seen["model"] = open(os.path.join(Model(ws, "folder", version=1).download("got"), "a.txt")).read()
+with open("outputs/weights", "wb") as file:
+    file.truncate(65 << 20)
+seen["registered"] = run.register_model("weights", "outputs/weights", tags={"from": "job"}).id
+os.makedirs("parts/sub")
+for name in ("parts/a", "parts/sub/b", "parts/c"):
+    open(name, "w").write(name)
+seen["parts"] = Model.register(ws, "parts", "parts", child_paths=["a", "sub"]).id
+seen["one"] = open(Model(ws, "parts").path + "/sub/b").read()
+seen["names"] = sorted({model.name for model in Model.list(ws)})
+Model(ws, "parts").add_tags({"kind": "test"})
+try:
+    Model(ws, "nothing")
+except Exception as error:
+    seen["error"] = type(error).__name__
+try:
+    Model.register(ws, "no/such/path", "missing")
+except Exception as error:
+    seen["missing"] = type(error).__name__
+seen["left"] = os.listdir(os.environ["TRAINMASTER_LETTERS"])
+seen["mode"] = oct(os.stat(os.environ["TRAINMASTER_LETTERS"]).st_mode & 0o777)
+print("SEEN " + json.dumps(seen))
+"""
+
+
+@pytest.fixture(scope="module")
+def contents(ws, tmp_path_factory):
+    """A dataset of files in the workspace's own datastore, and a model."""
+    place = tmp_path_factory.mktemp("data")
+    for number in range(3):
+        (place / f"{number}.csv").write_text(f"n\n{number}\n")
+    (place / "other.txt").write_text("not of the dataset")
+    store = ws.get_default_datastore()
+    store.upload(str(place), "numbers", show_progress=False)
+    Dataset.File.from_files((store, "numbers/*.csv")).register(ws, "numbers")
+    (place / "folder").mkdir()
+    (place / "folder" / "a.txt").write_text("a")
+    Model.register(ws, str(place / "folder"), "folder")
+
+
+@pytest.mark.parametrize("target", ["pair", "cluster"])
+def test_datasets_and_models(ws, send, contents, target):
+    run = send(WORKSPACE, compute_target=target)
+    told = completed(run)
+    seen = json.loads(told.partition("SEEN ")[2])
+    version = Model(ws, "parts").version
+    assert seen == {
+        "keyvault": len(VALUE),
+        "files": ["0.csv", "1.csv", "2.csv"],
+        "downloaded": ["n\n0\n", "n\n1\n", "n\n2\n"],
+        "folder": ["a.txt"],
+        "model": "a",
+        "registered": f"weights:{version}",
+        "parts": f"parts:{version}",
+        "one": "parts/sub/b",
+        "names": ["folder", "parts", "weights"],
+        "error": "ModelNotFoundException",
+        "missing": "ModelPathNotFoundException",
+        "left": [],
+        "mode": "0o700",
+    }
+    weights = Model(ws, "weights")
+    assert (weights.run_id, weights.tags) == (run.id, {"from": "job"})
+    assert Path(weights.path).stat().st_size == 65 << 20
+    assert Model(ws, "parts").tags == {"kind": "test"}
+    parts = Path(Model(ws, "parts").path)
+    assert sorted(str(path.relative_to(parts)) for path in parts.rglob("*") if path.is_file()) == ["a", "sub/b"]

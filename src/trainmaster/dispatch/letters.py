@@ -9,11 +9,16 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import shutil
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainmaster.engines import Letter
 from trainmaster.errors import AzureMLException, UserErrorException
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.node.ferry.letters import FILES
+from trainmaster.runtime.dataset_files import is_web
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -38,7 +43,8 @@ _ALLOWED = frozenset(
 class Letters:
     """Answers letters, each once at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: WorkspaceFolder) -> None:
+        self._folder = folder
         self._call: Call = _nobody
         self._error_of: Callable[[Exception], dict[str, Any]] = lambda error: {}
         self._answering: dict[tuple[str, str], asyncio.Task[None]] = {}
@@ -79,12 +85,46 @@ class Letters:
     async def _result(self, letter: Letter) -> Any:
         op, args = _read(letter)
         if op == "secrets.fetch":
-            args = {**args, "run_id": letter.run_id}
-        return await self._call(op, args)
+            args["run_id"] = letter.run_id
+        if op == "models.keep":
+            return await self._keep(letter, args)
+        found = await self._call(op, args)
+        if op == "models.locate":
+            (found["path"],) = await letter.bring([found["path"]])
+        elif op == "datasets.locate":
+            sources = found["definition"]["sources"]
+            found["definition"]["sources"] = await _brought(sources, letter)
+        return found
+
+    async def _keep(self, letter: Letter, args: dict[str, Any]) -> Any:
+        """Registers files that the script's machine has brought to the run's folder here."""
+        run = self._folder.run(letter.run_id).path
+        if not args.get("of_run"):
+            args["path"] = str(run / _inner(args["path"]))
+        try:
+            return await self._call("models.keep", args)
+        finally:
+            # What was sent along with this letter and is none of the run's files.
+            await asyncio.to_thread(shutil.rmtree, run / FILES / _inner(letter.name), True)
 
 
 async def _nobody(op: str, args: Mapping[str, Any]) -> Any:
     raise AssertionError("a letter before there is a service to ask")
+
+
+async def _brought(sources: Sequence[Mapping[str, Any]], letter: Letter) -> list[dict[str, Any]]:
+    """The sources of a dataset, where the script finds them; those of the web are everywhere."""
+    local = [source["path"] for source in sources if not is_web(source)]
+    there = iter(await letter.bring(local) if local else ())
+    return [dict(source) if is_web(source) else {**source, "path": next(there)} for source in sources]
+
+
+def _inner(path: Any) -> Path:
+    """A path within a folder, which it cannot leave."""
+    parts = PurePosixPath(str(path)).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run")
+    return Path(*parts)
 
 
 def _read(letter: Letter) -> tuple[str, dict[str, Any]]:

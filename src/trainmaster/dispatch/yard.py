@@ -44,7 +44,7 @@ class Yard:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
-        self.letters = Letters()
+        self.letters = Letters(folder)
         self.services = Services(self)
         self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}

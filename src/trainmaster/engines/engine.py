@@ -6,8 +6,17 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from trainmaster.errors import ComputeTargetException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.records import RunError, Status, TargetRecord
+
+
+async def bring_nothing(paths: Sequence[str]) -> list[str]:
+    """Of an engine that does not bring files to a script that runs already."""
+    raise ComputeTargetException(
+        f"{', '.join(paths)[:300]} cannot be brought to the machine of the script while it runs",
+        hint="Give it to the run as data: dataset.as_named_input('name'), or a data reference.",
+    )
 
 
 @dataclass(frozen=True)
@@ -20,6 +29,8 @@ class Letter:
     text: bytes
     answer: Callable[[bytes], Awaitable[None]]
     """Puts the answer where the script looks for it, and takes the letter away."""
+    bring: Callable[[Sequence[str]], Awaitable[list[str]]] = bring_nothing
+    """Brings files, folders and what fits patterns to the machine of the script; says under which paths."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from trainmaster.engines.engine import Letter, Nodes
@@ -21,7 +21,12 @@ def waiting(nodes: Nodes) -> Iterator[Letter]:
     for name in letters.waiting(run):
         text = letters.read(run, name)
         if text is not None:
-            yield Letter(nodes.run_id, name, text, answer=partial(_answer, run, name))
+            yield Letter(nodes.run_id, name, text, answer=partial(_answer, run, name), bring=_bring)
+
+
+async def _bring(paths: Sequence[str]) -> list[str]:
+    """Where one folder is seen by all, so are the models in it; other data may be seen, too."""
+    return list(paths)
 
 
 async def _answer(run: str, name: str, text: bytes) -> None:

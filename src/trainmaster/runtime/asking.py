@@ -22,9 +22,10 @@ def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
     """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
     request = {"id": 1, "op": op, "args": args}
     if is_elsewhere():
-        from trainmaster.runtime.letters import exchange
+        from trainmaster.runtime.letters import Letter
 
-        reply = exchange(os.environ["TRAINMASTER_LETTERS"], request, what, hint, seconds)
+        with Letter(os.environ["TRAINMASTER_LETTERS"], what, hint) as letter:
+            reply = letter.exchange(letter.with_files(request), seconds)
     else:
         reply = _over_socket(request, what, hint, seconds)
     if "error" in reply:

@@ -3,10 +3,10 @@
 import json
 import os
 
-from trainmaster.errors import UserErrorException
-from trainmaster.runtime.asking import ask
+from trainmaster.errors import DatastoreException, UserErrorException
+from trainmaster.runtime.asking import ask, is_elsewhere
 from trainmaster.runtime.dataset_factories import FileFactory, TabularFactory
-from trainmaster.runtime.dataset_files import LocalTree, WebFiles
+from trainmaster.runtime.dataset_files import LocalTree, WebFiles, fixed_part, is_web, without_all
 from trainmaster.runtime.dataset_sources import sources_of
 from trainmaster.runtime.dataset_views import FileView, TableView, check_there
 
@@ -149,4 +149,18 @@ def _made(facts):
 def _ask(**wanted):
     """What the dispatcher knows of a dataset, with paths of this machine."""
     hint = "Give the dataset to the run as an input: dataset.as_named_input('name') in its arguments or inputs."
-    return ask("datasets.locate", wanted, "datasets", hint)
+    found = ask("datasets.locate", wanted, "datasets", hint)
+    if is_elsewhere():
+        _check_seen(found, hint)
+    return found
+
+
+def _check_seen(facts, hint):
+    """Refuses a dataset in a folder that only the dispatcher's machine has."""
+    for source in facts["definition"]["sources"]:
+        base = os.path.join("/", fixed_part(without_all(source["path"])))
+        if not is_web(source) and not os.path.exists(base):
+            raise DatastoreException(
+                "dataset {!r} lies in {}, which is not seen from here".format(facts.get("name") or facts["id"], base),
+                hint=hint,
+            )

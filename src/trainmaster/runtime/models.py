@@ -10,7 +10,7 @@ from trainmaster.errors import (
     WebserviceException,
 )
 from trainmaster.runtime import model_questions
-from trainmaster.runtime.asking import ask
+from trainmaster.runtime.asking import ask, can_ask
 from trainmaster.runtime.full import full_package
 from trainmaster.runtime.identity import new_id
 from trainmaster.runtime.model_places import as_path, in_service
@@ -38,7 +38,7 @@ def find_path(name, version=None, of_workspace=None):
     found = in_service(name, version)
     if found is not None:
         return found
-    if of_workspace is None and not os.environ.get("TRAINMASTER_SOCKET"):
+    if of_workspace is None and not can_ask():
         return as_path(name)
     try:
         return (of_workspace or _located)(name, version)
@@ -359,8 +359,8 @@ def kept(workspace, said, path, of_run=False, child_paths=None):
 
 
 _HINT = (
-    "'trainmaster up' starts the dispatcher. In a container, or on another machine, a job cannot ask for models: give "
-    "it their files as data, and register its own with register_model() of the run that submit() returned."
+    "'trainmaster up' starts the dispatcher. In a container a job cannot ask for models: give it their files as data, "
+    "and register its own with register_model() of the run that submit() returned."
 )
 
 

@@ -1,7 +1,29 @@
-"""Secrets of the workspace, over the dispatcher's socket: they lie in no file and in no variable of the job."""
+"""Secrets of the workspace, as the dispatcher gives them to a job: they are in no variable of it."""
+
+import os
 
 from trainmaster.errors import UserErrorException
 from trainmaster.runtime.asking import ask
+
+
+class JobKeyvault:
+    """The secrets of the job's workspace, to be read; more of it is there where the full Trainmaster is."""
+
+    def __init__(self, workspace):
+        self.workspace = workspace
+
+    def get_secret(self, name):
+        """The value; None, with a warning, for a name that is not known."""
+        return get_secrets(os.environ["TRAINMASTER_RUN_ID"], [name])[name]
+
+    def get_secrets(self, secrets):
+        """Name to value; None, with a warning, for a name that is not known."""
+        return get_secrets(os.environ["TRAINMASTER_RUN_ID"], secrets)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.workspace.__getattr__("get_default_keyvault")(), name)
 
 
 def get_secrets(run_id, names):

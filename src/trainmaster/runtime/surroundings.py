@@ -17,6 +17,12 @@ class JobWorkspace:
         self.resource_group = os.environ.get("AZUREML_ARM_RESOURCEGROUP", "")
         self.location = os.environ.get("AZUREML_ARM_LOCATION", "local")
 
+    def get_default_keyvault(self):
+        """The secrets of the workspace."""
+        from trainmaster.runtime.secrets import JobKeyvault
+
+        return JobKeyvault(self)
+
     def __getattr__(self, name):
         return _of_full("workspace", name, full_workspace)
 

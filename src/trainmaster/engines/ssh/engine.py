@@ -17,6 +17,7 @@ from trainmaster.engines.ssh import mpi, passwords, starting
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after
 from trainmaster.engines.ssh.left import Left
+from trainmaster.engines.ssh.lending import lend
 from trainmaster.engines.ssh.link import Link
 from trainmaster.engines.ssh.session import Session
 from trainmaster.engines.ssh.starting import has_helpers, within
@@ -293,7 +294,15 @@ class SshEngine:
     def _on_letter(self, nodes: Nodes, number: int, name: str, text: bytes) -> None:
         """A script asks its workspace something; the answer goes to the host that it runs on."""
         link = self._links_of(nodes)[number]
-        self._asked(Letter(nodes.run_id, name, text, answer=lambda data: link.answer(name, data)))
+
+        async def bring(paths: Sequence[str]) -> list[str]:
+            session, facts = await Session.open(link.host, self._root(link.host), variables=self._variables(link.host))
+            try:
+                return await lend(session, facts, nodes.run_id, name, paths)
+            finally:
+                await session.close()
+
+        self._asked(Letter(nodes.run_id, name, text, lambda data: link.answer(name, data), bring))
 
     async def _on_growth(self, nodes: Nodes, number: int) -> None:
         """A node wrote something: a sign of life of the whole run, also where only its own files can be seen."""
