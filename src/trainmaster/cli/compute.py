@@ -79,7 +79,7 @@ def create(options: Options) -> int:
     Slurm cluster, of which sinfo is asked; an existing one gets another size. JSON: the target.
     """
     if options.name == "slurm":
-        compute_ssh.refuse(options, taken=("python", "shared_folder"))
+        compute_ssh.refuse(options, taken=compute_slurm.taken(options))
         return compute_slurm.create(options.more, options)
     compute_slurm.refuse(options)
     if options.name == "ssh":

@@ -15,7 +15,7 @@ from trainmaster.cli.text import counted
 from trainmaster.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
 from trainmaster.errors import ComputeTargetException, UserErrorException
 
-_FORMAT = "%P|%a|%D|%c|%G|%l"
+_QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
 _SECONDS = 30
 
 
@@ -34,6 +34,12 @@ class Partition:
 def create_arguments(parser: Parser) -> None:
     """The options of a target of Slurm."""
     group = parser.add_argument_group("a Slurm cluster (compute create slurm [NAME])")
+    group.add_argument(
+        "--login",
+        metavar="[USER@]HOST[:PORT]",
+        help="use the cluster from here, through this login node over SSH; --port, --key and --ssh-config lead there, "
+        "and --shared-folder is a folder at the cluster",
+    )
     group.add_argument("--partition", metavar="NAME", help="the partition; default: the cluster's own default")
     group.add_argument("--account", metavar="NAME", help="the account")
     group.add_argument("--qos", metavar="NAME", help="the quality of service")
@@ -50,11 +56,17 @@ def create_arguments(parser: Parser) -> None:
 
 def refuse(options: Options) -> None:
     """They mean nothing to another engine."""
-    for name in ("partition", "account", "qos", "constraint", "time_limit", "sbatch"):
+    for name in ("login", "partition", "account", "qos", "constraint", "time_limit", "sbatch"):
         if getattr(options, name):
             raise UserErrorException(
                 f"--{name.replace('_', '-')} is for Slurm", hint="Use 'trainmaster compute create slurm NAME'."
             )
+
+
+def taken(options: Options) -> tuple[str, ...]:
+    """The options of hosts over SSH that mean something here."""
+    way = ("user", "port", "key", "ssh_config", "lost_after") if options.login else ()
+    return ("python", "shared_folder", *way)
 
 
 def create(words: Sequence[str], options: Options) -> int:
@@ -79,21 +91,27 @@ def create(words: Sequence[str], options: Options) -> int:
 
 def configuration(options: Options) -> SlurmConfiguration:
     """What was asked for; the rest as sinfo has it."""
-    chosen = choose(ask_partitions(), options.partition)
     found = SlurmCompute.configuration(
-        partition=chosen.name,
         account=options.account,
         qos=options.qos,
-        max_nodes=chosen.nodes if options.nodes is None else options.nodes,
-        gpus_per_node=chosen.gpus if options.gpus is None else options.gpus,
         cpus_per_node=options.cpus,
         time_limit=options.time_limit,
         constraint=options.constraint,
         extra_sbatch=options.sbatch,
         shared_folder=options.shared_folder or None,
         python=options.python or None,
+        login=options.login,
+        username=options.user,
+        port=options.port,
+        private_key_file=options.key,
+        config_file=options.ssh_config,
+        lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
-    found.machine_cpus = chosen.cpus
+    said = sinfo_here() if found.login is None else found.look("sinfo", *_QUESTION)
+    chosen = choose(parse(said), options.partition)
+    found.partition, found.machine_cpus = chosen.name, chosen.cpus
+    found.max_nodes = chosen.nodes if options.nodes is None else options.nodes
+    found.gpus_per_node = chosen.gpus if options.gpus is None else options.gpus
     return found
 
 
@@ -122,18 +140,16 @@ def described(partitions: Iterable[Partition]) -> str:
     )
 
 
-def ask_partitions() -> list[Partition]:
-    """All partitions that are up."""
+def sinfo_here() -> str:
+    """What sinfo says on this machine."""
     program = shutil.which("sinfo")
     if program is None:
         raise ComputeTargetException(
             "there is no sinfo on the PATH of this machine",
-            hint="Use Trainmaster on a machine from which jobs are submitted (a login node).",
+            hint="Use Trainmaster on a machine from which jobs are submitted (a login node), or name one with --login.",
         )
     try:
-        done = subprocess.run(
-            [program, "--noheader", f"--format={_FORMAT}"], capture_output=True, text=True, timeout=_SECONDS
-        )
+        done = subprocess.run([program, *_QUESTION], capture_output=True, text=True, timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         raise ComputeTargetException("Slurm does not answer", cause=f"sinfo took more than {_SECONDS} s") from None
     if done.returncode != 0:
@@ -142,7 +158,7 @@ def ask_partitions() -> list[Partition]:
             cause=done.stderr.strip(),
             hint="Use Trainmaster where 'sinfo' shows the partitions (a login node).",
         )
-    return parse(done.stdout)
+    return done.stdout
 
 
 def parse(text: str) -> list[Partition]:

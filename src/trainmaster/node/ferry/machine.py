@@ -72,7 +72,7 @@ def equipped(program, wanted, beginnings):
     known = os.environ
     if shutil.which(program) is None:
         told = of_login_shell()
-        if shutil.which(program, path=told.get("PATH", os.defpath)) is not None:
+        if "PATH" in told and shutil.which(program, path=told["PATH"]) is not None:
             known = told
     return {name: value for name, value in known.items() if name in wanted or name.startswith(tuple(beginnings))}
 

@@ -1,0 +1,338 @@
+"""A cluster that is used from a laptop: a real Slurm behind a real sshd, which do not see the laptop's files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cluster.hosts import REPOSITORY
+from tests.cluster.login import LoginNode, View
+from tests.cluster.slurm import MiniSlurm
+from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
+
+from trainmaster import Estimator, Experiment, Workspace
+from trainmaster.cli.entry import run as command
+from trainmaster.compute import ComputeTarget, SlurmCompute
+from trainmaster.errors import ComputeTargetException
+from trainmaster.estimators import Gloo, Mpi
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.run import Run
+
+SLOW = 120.0
+# Ranks on the pretended machines would otherwise share memory that they do not share.
+TCP = {"OMPI_MCA_btl": "self,tcp"}
+HEAD = "import os, sys, time\nfrom azureml.core import Run\nrun = Run.get_context()\n"
+WAITS = "import time\nprint('here', flush=True)\ntime.sleep(600)\n"
+# Notes when it was called, and then is the real one.
+COUNTED = """#!/bin/sh
+date +%s.%N >> {log}
+exec {squeue} "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The two sides."""
+
+    laptop: Path
+    there: Path
+    slurm: MiniSlurm
+    login: LoginNode
+
+    def configuration(self, **settings: Any):
+        known = {"login": "login", "config_file": self.login.ssh_config, "shared_folder": str(self.there / "shared")}
+        return SlurmCompute.configuration(**{**known, "max_nodes": 2, "cpus_per_node": 1, **settings})
+
+    @property
+    def squeues(self) -> list[float]:
+        """When squeue was called, in seconds."""
+        return [float(line) for line in (self.there / "squeues").read_text().split()]
+
+    def runs(self) -> list[str]:
+        """The folders of runs at the cluster."""
+        return [path.name for path in self.there.glob("shared/hosts/*/runs/*")]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    laptop, there = tmp_path_factory.mktemp("laptop"), tmp_path_factory.mktemp("there")
+    with (
+        View(there / "view", hidden=[laptop, REPOSITORY]) as view,
+        MiniSlurm(there / "cluster", nodes=2, inside=view.words) as slurm,
+    ):
+        (there / "bin").mkdir()
+        counted = there / "bin" / "squeue"
+        squeue = subprocess.check_output(["which", "squeue"], env=slurm.environment, text=True).strip()
+        counted.write_text(COUNTED.format(log=there / "squeues", squeue=squeue))
+        counted.chmod(0o755)
+        path = f"{there}/bin:/usr/local/bin:/usr/bin:/bin"
+        variables = {"SLURM_CONF": slurm.environment["SLURM_CONF"], "PATH": path}
+        with LoginNode(there / "login", view, variables) as login:
+            yield Place(laptop, there, slurm, login)
+
+
+@pytest.fixture(scope="module")
+def ws(place: Place) -> Iterator[Workspace]:
+    workspace = Workspace.create("laptop", path=place.laptop / "ws", show_output=False)
+    ComputeTarget.create(workspace, "cluster", place.configuration(lost_after_seconds=16))
+    yield workspace
+    end_workspace(workspace.path)
+
+
+@pytest.fixture
+def send(ws: Workspace, place: Place, project: Callable[..., Path]) -> Iterator[Callable[..., Run]]:
+    """Submits a script given as text; what still runs after the test is ended, so that the next one finds room."""
+    sent: list[Run] = []
+
+    def submit(script: str, **settings: Any) -> Run:
+        known = {"compute_target": "cluster", "user_managed": True}
+        estimator = Estimator(str(project(train=script)), entry_script="train.py", **{**known, **settings})
+        sent.append(Experiment(ws, "laptop").submit(estimator))
+        return sent[-1]
+
+    yield submit
+    place.login.mend()
+    for run in sent:
+        run.cancel()
+    for run in sent:
+        ended(run)
+
+
+def folder_of(run: Run) -> RunFolder:
+    return WorkspaceFolder(run.experiment.workspace.path).run(run.id)
+
+
+def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
+    path = folder_of(run).logs / name
+    return path.read_text() if path.exists() else ""
+
+
+def job_of(run: Run) -> str:
+    noted = folder_of(run).path / "nodes" / "slurm.json"
+    return until(lambda: noted.exists() and json.loads(noted.read_text())["job_id"], SLOW, "a job")
+
+
+def until_said(run: Run, word: str = "here", name: str = "70_driver_log.txt") -> None:
+    until(lambda: word in log_of(run, name), SLOW, f"{word!r} in the log")
+
+
+def until_there(path: Path) -> str:
+    """Lines of a script that waits for a file."""
+    return f"while not os.path.exists({str(path)!r}):\n    time.sleep(0.05)\n"
+
+
+def kill_dispatcher(ws: Workspace) -> None:
+    folder = WorkspaceFolder(ws.path)
+    handle = dispatcher_handle(folder)
+    os.kill(int(folder.lock.read_text()), signal.SIGKILL)
+    wait_gone(handle)
+
+
+def test_one_script(send, place):
+    """Arguments go there; logs, metrics and files come back; nothing of the run stays there."""
+    run = send(
+        HEAD + "print('at', os.getcwd(), sys.argv[1:])\nrun.log('loss', 0.5)\n"
+        "os.makedirs('outputs', exist_ok=True)\nopen('outputs/model.txt', 'w').write('weights')\n",
+        script_params={"--epochs": 3},
+    )
+    details = ended(run)
+    assert details["status"] == "Completed", (details.get("error"), log_of(run))
+    assert f"at {place.there}/shared/hosts/" in log_of(run)
+    assert "['--epochs', '3']" in log_of(run)
+    assert run.get_metrics() == {"loss": 0.5}
+    run.download_file("outputs/model.txt", str(place.there / "model.txt"))
+    assert (place.there / "model.txt").read_text() == "weights"
+    assert details["properties"]["slurm.job_id"] == job_of(run)
+    assert details["properties"]["slurm.login"] == "login"
+    until(lambda: run.id not in place.runs(), SLOW, "the end of its folder there")
+
+
+def test_mpi_on_two_nodes(send):
+    """An environment that was built here, with Open MPI in it, runs there."""
+    script = "import os\nprint('rank', os.environ['RANK'], os.environ['NODE_RANK'], os.environ['WORLD_SIZE'])"
+    run = send(script, node_count=2, distributed_training=Mpi(2), environment_variables=TCP, user_managed=False)
+    details = ended(run)
+    assert details["status"] == "Completed", (details.get("error"), log_of(run, "70_mpirun_log.txt"))
+    for rank in range(4):
+        assert log_of(run, f"70_driver_log_{rank}.txt") == f"rank {rank} {rank // 2} 4\n"
+
+
+def test_the_connection_is_cut_while_it_runs(send, place):
+    """The job goes on, and all it wrote meanwhile comes, once, when there is a connection again."""
+    seen, go = place.there / "seen", place.there / "go"
+    run = send(
+        HEAD + "print('here', flush=True)\n"
+        f"{until_there(seen)}"
+        "for number in range(100):\n    print('line', number, flush=True)\n    run.log('number', number)\n"
+        f"open({str(go)!r}, 'w').close()\n"
+    )
+    until_said(run)
+    job = job_of(run)
+    place.login.cut()
+    seen.touch()
+    until(go.exists, SLOW, "what the script does while nobody looks")
+    assert run.get_status() == "Running"
+    place.login.mend()
+    assert ended(run)["status"] == "Completed"
+    assert log_of(run) == "here\n" + "".join(f"line {number}\n" for number in range(100))
+    assert run.get_metrics()["number"] == list(range(100))
+    assert job_of(run) == job
+
+
+def test_the_dispatcher_dies_and_the_job_ends_meanwhile(send, place, ws):
+    go, gone = place.there / "go2", place.there / "gone2"
+    run = send(HEAD + f"run.log('a', 1)\nprint('here', flush=True)\n{until_there(go)}run.log('a', 2)\n")
+    waiting = send(
+        HEAD + f"run.log('a', 3)\nopen({str(gone)!r} + os.environ['RANK'], 'w').close()\n",
+        node_count=2,
+        distributed_training=Gloo(),
+    )
+    until_said(run)
+    job_of(waiting)
+    kill_dispatcher(ws)
+    go.touch()
+    until(lambda: not place.slurm.jobs(), SLOW, "the end of both jobs without a dispatcher")
+    assert [ended(each)["status"] for each in (run, waiting)] == ["Completed", "Completed"]
+    assert run.get_metrics() == {"a": [1, 2]}
+    assert {rank: found["a"] for rank, found in waiting.get_metrics_by_rank().items()} == {0: 3, 1: 3}
+
+
+def test_cancelled_while_it_runs_and_while_it_waits(send, place):
+    script = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(0)))\n"
+        "print('here', flush=True)\ntime.sleep(600)\n"
+    )
+    run = send(script, node_count=2, distributed_training=Gloo())
+    # Too large for what is left of the nodes.
+    waiting = [send("print(1)", node_count=2, distributed_training=Gloo()) for _ in range(2)]
+    until_said(run, name="70_driver_log_1.txt")
+    jobs = [job_of(each) for each in (run, *waiting)]
+    for each in (*waiting, run):
+        each.cancel()
+    assert {ended(each)["status"] for each in (run, *waiting)} <= {"Canceled", "Completed"}
+    assert run.get_status() == "Canceled"
+    assert "saved" in log_of(run, "70_driver_log_1.txt")
+    until(lambda: not set(jobs) & set(place.slurm.jobs()), SLOW, "the end of all jobs")
+
+
+def test_cancelled_while_the_login_node_is_not_to_be_reached(send, place):
+    """It is ended as soon as somebody there can be told."""
+    run = send(WAITS)
+    until_said(run)
+    job = job_of(run)
+    place.login.cut()
+    run.cancel()
+    assert run.get_status() == "CancelRequested"
+    assert job in place.slurm.jobs()
+    place.login.mend()
+    assert ended(run)["status"] == "Canceled"
+    until(lambda: job not in place.slurm.jobs(), SLOW, "the end of its job")
+
+
+def test_cancelled_behind_our_back(send, place):
+    run = send(WAITS)
+    until_said(run)
+    place.slurm.run("scancel", job_of(run))
+    details = ended(run)
+    assert details["status"] == "Canceled"
+    assert details["error"]["code"] == "CanceledInSlurm"
+
+
+def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
+    before, made = len(place.squeues), place.login.connections
+    runs = [send(HEAD + "run.log('a', 1)\ntime.sleep(0.5)\n") for _ in range(8)]
+    assert {ended(run)["status"] for run in runs} == {"Completed"}
+    asked = place.squeues[before:]
+    assert len(asked) <= asked[-1] - asked[0] + 2
+    # The kept one may have been cut by a test before; what is brought has one of its own.
+    assert place.login.connections - made <= 2
+
+
+class TestErrors:
+    """One for each thing that may be wrong, and nothing is made, here or there."""
+
+    @pytest.fixture(autouse=True)
+    def nothing_is_made(self, ws: Workspace, place: Place) -> Iterator[None]:
+        before = {path.name for path in place.there.iterdir()}
+        yield
+        assert "wrong" not in ws.compute_targets
+        assert {path.name for path in place.there.iterdir()} == before
+
+    def refused(self, ws: Workspace, place: Place, **settings: Any) -> ComputeTargetException:
+        with pytest.raises(ComputeTargetException) as caught:
+            ComputeTarget.create(ws, "wrong", place.configuration(**settings))
+        return caught.value
+
+    def test_not_reachable(self, ws, place):
+        place.login.cut()
+        try:
+            error = self.refused(ws, place)
+        finally:
+            place.login.mend()
+        assert error.headline == "host login cannot be reached"
+        assert "Try 'ssh -F" in error.hint
+
+    def test_unknown_host_key(self, ws, place):
+        known = place.login.known_hosts.read_text()
+        place.login.known_hosts.write_text("")
+        try:
+            error = self.refused(ws, place)
+        finally:
+            place.login.known_hosts.write_text(known)
+        assert error.headline == "the key of host login is not known"
+        assert "Log in once by hand" in error.hint
+
+    def test_a_folder_that_cannot_be_written(self, ws, place):
+        error = self.refused(ws, place, shared_folder="/proc/trainmaster")
+        assert error.headline == "shared_folder /proc/trainmaster cannot be written to at host login"
+        assert "all nodes see" in error.hint
+
+    def test_no_slurm(self, ws, place, tmp_path):
+        """A host that can be logged in to, from where no jobs are submitted."""
+        error = self.refused(ws, place, python=python_alone(tmp_path, SHELL="/bin/false"))
+        assert error.headline == "host login has no sbatch"
+        assert "login node" in error.hint
+
+    def test_settings_that_mean_nothing(self, ws, place):
+        assert "shared_folder must be" in self.refused(ws, place, shared_folder=None).headline
+        assert "shared_folder must be" in self.refused(ws, place, shared_folder="here").headline
+        assert "without login" in self.refused(ws, place, login=None, port=22, config_file="").headline
+        assert "cannot be the name of a host" in self.refused(ws, place, login="-oProxyCommand=x").headline
+
+
+def python_alone(folder: Path, **variables: str) -> str:
+    """A Python there whose PATH leads to no Slurm."""
+    program = folder / "python-alone"
+    given = " ".join(f"{name}={value}" for name, value in {"PATH": "/nowhere", **variables}.items())
+    program.write_text(f'#!/bin/sh\n{given} exec /usr/bin/python3 "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_compute_create_asks_sinfo_there(ws, place, capfd):
+    words = ["--login", "login", "--ssh-config", place.login.ssh_config, "--workspace", str(ws.path)]
+    assert command(["compute", "create", "slurm", "asked", "--shared-folder", f"{place.there}/shared", *words]) == 0
+    said = capfd.readouterr()
+    assert "main (default): 2 nodes with 4 CPUs" in said.err
+    assert "up to 2 nodes for a run" in said.out
+    target = ComputeTarget(ws, "asked")
+    assert isinstance(target, SlurmCompute)
+    assert target.type == "slurm"
+    assert target.serialize()["options"]["login"] == "login"
+    assert command(["compute", "create", "slurm", "asked", "--key", "/k", "--workspace", str(ws.path)]) != 0
+    assert "--key is for hosts over SSH" in capfd.readouterr().err
+
+
+def test_the_path_of_a_login_shell_counts(ws, place, tmp_path):
+    """Where Slurm is only on the PATH of those who log in by hand, it is found all the same."""
+    (tmp_path / ".profile").write_text("export PATH=/usr/bin:/bin\n")
+    configuration = place.configuration(python=python_alone(tmp_path, HOME=str(tmp_path), SHELL="/bin/sh"))
+    assert "main" in configuration.look("sinfo", "--noheader", "--format=%P")
