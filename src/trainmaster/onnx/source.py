@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import OnnxException, UserErrorException
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -102,6 +102,16 @@ def words_of(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     return f"{type(error).__name__}: {str(error).strip()[:800]}"
+
+
+def cannot_run(arrays: Sequence[Any], error: Exception) -> OnnxException:
+    """The error of a model that fails by itself, before anything is converted."""
+    shapes = ", ".join(str(tuple(array.shape)) for array in arrays)
+    return OnnxException(
+        f"the model itself cannot be run on inputs of {shapes}",
+        cause=words_of(error),
+        hint="Give sample_inputs as the model takes them; dynamic_batch=False if its batch is fixed.",
+    )
 
 
 def numbered(word: str, count: int) -> list[str]:

@@ -14,7 +14,7 @@ from trainmaster.errors import OnnxException, UserErrorException
 from trainmaster.onnx.graph import rename
 from trainmaster.onnx.needed import load
 from trainmaster.onnx.samples import Samples
-from trainmaster.onnx.source import Wish, Written, numbered, words_of
+from trainmaster.onnx.source import Wish, Written, cannot_run, numbered, words_of
 
 _SERVING = "serving_default"
 
@@ -46,12 +46,7 @@ class TensorFlowSource:
         try:
             return [each.numpy() for each in self._leaves(self._answer(arrays))]
         except Exception as error:
-            shapes = ", ".join(str(tuple(array.shape)) for array in arrays)
-            raise OnnxException(
-                f"the model itself cannot be run on inputs of {shapes}",
-                cause=words_of(error),
-                hint="Give sample_inputs as the model takes them; dynamic_batch=False if its batch is fixed.",
-            ) from error
+            raise cannot_run(arrays, error) from error
 
     def write(self, path: str, wish: Wish) -> Written:
         tf, onnx = self._tf, load("onnx")

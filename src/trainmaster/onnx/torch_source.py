@@ -13,7 +13,7 @@ from trainmaster.errors import OnnxException
 from trainmaster.onnx.graph import BATCH, rename
 from trainmaster.onnx.needed import has_newer_exporter, load
 from trainmaster.onnx.samples import Samples, resized
-from trainmaster.onnx.source import Wish, Written, numbered, words_of
+from trainmaster.onnx.source import Wish, Written, cannot_run, numbered, words_of
 
 
 class TorchSource:
@@ -51,12 +51,7 @@ class TorchSource:
             try:
                 answer = self._call(arrays)
             except Exception as error:
-                shapes = ", ".join(str(tuple(array.shape)) for array in arrays)
-                raise OnnxException(
-                    f"the model itself cannot be run on inputs of {shapes}",
-                    cause=words_of(error),
-                    hint="Give sample_inputs as the model takes them; dynamic_batch=False if its batch is fixed.",
-                ) from error
+                raise cannot_run(arrays, error) from error
         return [each.detach().cpu().numpy() for each in self._leaves(answer)]
 
     def write(self, path: str, wish: Wish) -> Written:
