@@ -27,6 +27,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.cluster.packages import ensure
+
 SSHD = "/usr/sbin/sshd"
 PACKAGE = "openssh-server"
 PASSWORD = "correct horse"
@@ -277,10 +279,13 @@ def require_tools() -> None:
     """sshd and the tools for namespaces, installed if need be; a clear word where that cannot be."""
     if os.geteuid() != 0:
         raise CannotHaveHosts("the tests with several hosts need root, for network namespaces")
-    missing = [tool for tool in ("ip", "unshare", "nsenter", "setpriv", "ssh", "openssl") if not shutil.which(tool)]
-    wanted = ([] if os.path.exists(SSHD) else [PACKAGE]) + [_PACKAGES[tool] for tool in missing]
-    if wanted:
-        install(wanted)
+    if fault := ensure(_missing):
+        raise CannotHaveHosts(fault)
+
+
+def _missing() -> list[str]:
+    tools = [tool for tool in ("ip", "unshare", "nsenter", "setpriv", "ssh", "openssl") if not shutil.which(tool)]
+    return ([] if os.path.exists(SSHD) else [PACKAGE]) + [_PACKAGES[tool] for tool in tools]
 
 
 _PACKAGES = {
@@ -291,19 +296,6 @@ _PACKAGES = {
     "ssh": "openssh-client",
     "openssl": "openssl",
 }
-
-
-def install(packages: Sequence[str]) -> None:
-    """Debian packages, without starting their services."""
-    if not shutil.which("apt-get"):
-        raise CannotHaveHosts(f"the tests with several hosts need these packages: {', '.join(packages)}")
-    words = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    for attempt in (words, ["apt-get", "update"], words):
-        done = subprocess.run(attempt, env=environment, capture_output=True, text=True, check=False)
-        if attempt is words and done.returncode == 0:
-            return
-    raise CannotHaveHosts(f"'{' '.join(words)}' failed:\n{done.stderr}")
 
 
 @contextlib.contextmanager

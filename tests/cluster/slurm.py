@@ -27,6 +27,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from tests.cluster.packages import ensure
+
 PACKAGES = ("slurm-wlm", "slurmctld", "slurmd", "slurm-client", "munge")
 _PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scontrol", "setpriv", "taskset")
 _WHERE = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
@@ -88,20 +90,8 @@ PartitionName=short Nodes={last} MaxTime=00:01:00 DefaultTime=00:01:00 State=UP 
 
 def install() -> None:
     """Sees to it that Slurm is on this machine; says what to do where that cannot be."""
-    missing = [name for name in _PROGRAMS if shutil.which(name, path=_WHERE) is None]
-    if not missing:
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise AssertionError(f"these tests need {', '.join(missing)}: install {' '.join(PACKAGES)} (Debian's names)")
-    # In runlevel 1 no service is started after its installation.
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    command = ["apt-get", "install", "-y", "--no-install-recommends", *PACKAGES]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode != 0:
-        # A machine that has never asked what packages there are.
-        subprocess.run(["apt-get", "update"], env=environment, capture_output=True)
-        done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{' '.join(command)} failed:\n{done.stdout[-1000:]}{done.stderr[-2000:]}"
+    fault = ensure(lambda: PACKAGES if any(shutil.which(name, path=_WHERE) is None for name in _PROGRAMS) else ())
+    assert not fault, fault
 
 
 class MiniSlurm:
