@@ -11,8 +11,8 @@ from trainmaster.node.ferry import letters
 
 
 def make_room(nodes: Nodes) -> None:
-    """Before there is a script: that a folder is not there is remembered for long by a network's file system."""
-    nodes.folder.letters.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """For those that come."""
+    letters.make_room(str(nodes.folder.path))
 
 
 def waiting(nodes: Nodes) -> Iterator[Letter]:

@@ -10,8 +10,9 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
 from trainmaster.engines.ssh.left import Left
+from trainmaster.engines.ssh.lending import lend
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import load_spec
 from trainmaster.node.watch import STOP
@@ -50,8 +52,8 @@ class Login:
         self._patience = patience
         self._workspace = surroundings.folder
         self._asked = surroundings.asked
-        self._left = Left(surroundings.folder.path / "hosts")
         self._root = root_of(host, surroundings.folder)
+        self._left = Left(surroundings.folder.path / "logins" / re.sub(r"[^\w.-]", "_", self._root))
         self._freight = Freight(host, self._root, patience, self._left)
         self._desk: Desk | None = None
         self._connecting: asyncio.Task[Desk] | None = None
@@ -59,11 +61,19 @@ class Login:
         self._tidier: asyncio.Task[None] | None = None
         self._followed: dict[str, _Followed] = {}
         self._doing: dict[str, str] = {}
+        self._errands: set[asyncio.Task[None]] = set()
 
     # Commands
 
     async def carry_out(self, command: Sequence[str], given: str, seconds: float) -> Said:
-        return await (await self._reached()).carry_out(command, given, seconds)
+        desk = await self._reached()
+        try:
+            return await desk.carry_out(command, given, seconds)
+        except ComputeTargetException as error:
+            if not desk.broken.done():
+                raise
+            # Whether it was carried out cannot be told.
+            raise NoAnswer(error.headline) from error
 
     async def user(self) -> int:
         return (await self._reached()).facts.user
@@ -134,7 +144,7 @@ class Login:
             return
         self._followed[job.name] = _Followed(job)
         if self._desk is not None:
-            asyncio.get_running_loop().create_task(self._begin_to_watch(self._desk, self._followed[job.name]))
+            self._send_out(self._begin_to_watch(self._desk, self._followed[job.name]))
         if self._keeper is None or self._keeper.done():
             self._keeper = asyncio.get_running_loop().create_task(self._keep())
 
@@ -184,9 +194,19 @@ class Login:
         if followed is None:
             return
         if "letter" in header:
-            self._asked(followed.letter(header["letter"], payload, self._tell))
+            self._asked(self._letter(followed.job.nodes.run_id, header["letter"], payload))
         elif followed.fetched.take(header, payload):
             self.news()
+
+    def _letter(self, run_id: str, name: str, text: bytes) -> Letter:
+        async def answer(data: bytes) -> None:
+            await self._tell({"op": "answer", "run": run_id, "name": name}, data)
+
+        async def bring(paths: Sequence[str]) -> list[str]:
+            async with self._freight.turn(lambda sentence: None) as carrier:
+                return await lend(carrier.session, carrier.facts, run_id, name, paths)
+
+        return Letter(run_id, name, text, answer, bring)
 
     async def look(self, job: Job) -> None:
         pause = _FIRST_PAUSE
@@ -216,7 +236,13 @@ class Login:
             followed.said.append((header, payload))
             await self._tell(header, payload)
 
-    async def _tell(self, header: dict[str, Any], payload: bytes) -> None:
+    def _send_out(self, errand: Coroutine[Any, Any, None]) -> None:
+        """Has something done that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(errand)
+        self._errands.add(task)
+        task.add_done_callback(self._errands.discard)
+
+    async def _tell(self, header: dict[str, Any], payload: bytes = b"") -> None:
         if self._desk is not None:
             with contextlib.suppress(ComputeTargetException):
                 await self._desk.ask(header, payload)
@@ -232,7 +258,7 @@ class Login:
         followed = self._followed.pop(name, None)
         if followed is not None:
             followed.fetched.finish()
-            followed.leaving = asyncio.get_running_loop().create_task(self._tell({"op": "leave", "of": name}, b""))
+            self._send_out(self._tell({"op": "leave", "of": name}))
 
     async def forget(self, job: Job) -> dict[str, str]:
         self._leave_earlier_attempts(job)
@@ -252,7 +278,7 @@ class Login:
                 await self._freight.tidy()
 
     async def close(self) -> None:
-        tasks = [task for task in (self._keeper, self._connecting, self._tidier) if task is not None]
+        tasks = [task for task in (self._keeper, self._connecting, self._tidier, *self._errands) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -269,7 +295,6 @@ class _Followed:
         self.fetched = Fetched(job.nodes.folder)
         self.said: list[tuple[dict[str, Any], bytes]] = []
         """What was said of it, and would have to be said again."""
-        self.leaving: asyncio.Task[None] | None = None
 
     async def order(self) -> dict[str, Any]:
         """What the other side has to know to tell what is not here yet."""
@@ -286,11 +311,3 @@ class _Followed:
             "sizes": await asyncio.to_thread(self.fetched.sizes),
             "states": self.fetched.states(),
         }
-
-    def letter(self, name: str, text: bytes, tell: Callable[[dict[str, Any], bytes], Any]) -> Letter:
-        run = self.job.nodes.run_id
-
-        async def answer(data: bytes) -> None:
-            await tell({"op": "answer", "run": run, "name": name}, data)
-
-        return Letter(run, name, text, answer)

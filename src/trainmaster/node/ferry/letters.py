@@ -11,6 +11,11 @@ FILES = "kept"
 """Beside the letters: files that they are about, if those are none of the run's."""
 
 
+def make_room(run):
+    """Before there is a script: that a folder is not there is remembered for long by a network's file system."""
+    os.makedirs(os.path.join(run, _FOLDER), mode=0o700, exist_ok=True)
+
+
 def waiting(run):
     """The names of those that wait for an answer."""
     return [name[: -len(_ASK)] for name in names(os.path.join(run, _FOLDER)) if name.endswith(_ASK)]

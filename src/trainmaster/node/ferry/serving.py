@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 
+from . import letters
 from .agents import Kit, claim, end, named, node_folders, spawn
 from .desk import Desk
 from .files import PLACED, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
@@ -203,6 +204,7 @@ class Ferry(object):
             shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
         for name in ("files/azureml-logs", "journals"):
             os.makedirs(os.path.join(run, name), exist_ok=True)
+        letters.make_room(run)
         for name, data in files.items():
             write_json(self._path(name), data)
 
