@@ -75,10 +75,14 @@ class RunFolder:
     def failure(self) -> Path:
         return self.path / "attempts" / str(self.attempt) / "failure.json"
 
-    def node(self, number: int) -> Path:
+    @cached_property
+    def nodes(self) -> Path:
         # Never the same path twice: an agent that comes late must not find the plan of another attempt.
         top = self.path if self.attempt == 1 else self.path / "attempts" / str(self.attempt)
-        return top / "nodes" / str(number)
+        return top / "nodes"
+
+    def node(self, number: int) -> Path:
+        return self.nodes / str(number)
 
 
 @dataclass(frozen=True)
@@ -104,23 +108,23 @@ class WorkspaceFolder:
 
     path: Path
 
-    @property
+    @cached_property
     def identity(self) -> Path:
         return self.path / "workspace.json"
 
-    @property
+    @cached_property
     def database(self) -> Path:
         return self.path / "trainmaster.db"
 
-    @property
+    @cached_property
     def lock(self) -> Path:
         return self.path / "dispatcher.lock"
 
-    @property
+    @cached_property
     def log(self) -> Path:
         return self.path / "dispatcher.log"
 
-    @property
+    @cached_property
     def socket(self) -> Path:
         inside = self.path / "dispatcher.sock"
         if len(os.fsencode(inside)) <= _LONGEST_SOCKET_PATH:
@@ -132,39 +136,39 @@ class WorkspaceFolder:
         key = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:24]
         return Path(tempfile.gettempdir()) / f"trainmaster-{os.getuid()}" / f"{key}.sock"
 
-    @property
+    @cached_property
     def vm_sizes(self) -> Path:
         return self.path / "vm-sizes.json"
 
-    @property
+    @cached_property
     def blobs(self) -> Path:
         return self.path / "blobs"
 
-    @property
+    @cached_property
     def snapshots(self) -> Path:
         return self.path / "snapshots"
 
-    @property
+    @cached_property
     def environments(self) -> Path:
         return self.path / "environments"
 
-    @property
+    @cached_property
     def runs(self) -> Path:
         return self.path / "runs"
 
-    @property
+    @cached_property
     def models(self) -> Path:
         return self.path / "models"
 
-    @property
+    @cached_property
     def services(self) -> Path:
         return self.path / "services"
 
-    @property
+    @cached_property
     def datastore(self) -> Path:
         return self.path / "datastore"
 
-    @property
+    @cached_property
     def file_datastore(self) -> Path:
         return self.path / "filestore"
 

@@ -16,6 +16,10 @@ from trainmaster.node import cause
 
 async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:
     """Returns when no agent lives any more; `news` is set when one says that only services are left with it."""
+    if nodes.count == 1:
+        # Alone, it sees by itself when only services are left.
+        await engine.ended(nodes, 0)
+        return
     waiting: dict[asyncio.Task[Any], int] = {
         asyncio.create_task(engine.ended(nodes, number)): number for number in range(nodes.count)
     }

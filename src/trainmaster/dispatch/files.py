@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 from trainmaster.folders import RunFolder
 
 
 def collect(folder: RunFolder) -> None:
     """Moves outputs/ and logs/ of the working folder to the run's files. Harmless to repeat."""
     for name in ("outputs", "logs"):
-        source, place = folder.code / name, folder.files / name
-        if not source.is_dir() or source.is_symlink():
+        source, place = os.path.join(folder.code, name), os.path.join(folder.files, name)
+        if not os.path.isdir(source) or os.path.islink(source):
             continue
-        if place.is_symlink():
-            place.unlink()
-        if not place.exists():
-            source.rename(place)
+        if os.path.islink(place):
+            os.unlink(place)
+        if not os.path.exists(place):
+            os.rename(source, place)

@@ -25,6 +25,10 @@ class Ingest:
         self._store = store
         self._offsets: dict[str, dict[str, int]] = {}
 
+    def begin(self, run_id: str) -> None:
+        """A new run, of which the store has nothing yet."""
+        self._offsets[run_id] = {}
+
     def step(self, run_id: str, folder: RunFolder) -> bool:
         """Takes one chunk of every journal that has grown; whether there may be more."""
         offsets = self._offsets.get(run_id)

@@ -60,7 +60,10 @@ class Life:
         sources: Mapping[str, str] | None = None,
         spec: JobSpec | None = None,
     ) -> None:
-        """`sources` are the submitter's variables for package sources, while they are known; `spec` is the record's."""
+        """`sources` are the submitter's variables for package sources, while they are known.
+
+        `spec` is the record's, of a run that is new and has nothing on the disk yet.
+        """
         self._spec = spec
         self.run_id = record.id
         self._doing = ""
@@ -68,17 +71,19 @@ class Life:
         self._yard = yard
         self._sources = sources
         self._folder = yard.folder.run(record.id)
-        self._cancel = asyncio.Event()
+        # Not an event: that would take a task of its own wherever work is waited for.
+        self._cancel: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news = asyncio.Event()
         self._disk_full = False
         # Of the many short runs of a sweep nobody sees each state: fewer steps, the same end.
         self._is_trial = yard.sweep(record.parent_id or "") is not None
         if record.status is Status.CANCEL_REQUESTED:
-            self._cancel.set()
+            self.cancel()
 
     def cancel(self) -> None:
         """The user wants it to end."""
-        self._cancel.set()
+        if not self._cancel.done():
+            self._cancel.set_result(None)
 
     def seen_running(self, at: float | None = None) -> None:
         """The agent says that the script has started."""
@@ -97,11 +102,16 @@ class Life:
         """Brings the run to its end, whatever happens on the way."""
         try:
             spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
-            self._folder = attempts.current(self._folder)
+            if self._spec is None:
+                self._folder = attempts.current(self._folder)
+            else:
+                self._yard.ingest.begin(self.run_id)
             if not self._record.nodes:
                 await self._begin(spec)
-            else:
+            elif self._spec is None:
                 await self._take_up(spec)
+            else:
+                await self._start_again(spec, None)
             await self._until_gone(spec)
             while await self._patiently(lambda: self._is_retried(spec)):
                 await self._begin_again(spec)
@@ -143,15 +153,13 @@ class Life:
         attempt = self._folder.attempt
         plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, attempt, used, brief)
         starting = asyncio.ensure_future(self._engine.start(nodes, plans, prepared.kit))
-        told = asyncio.ensure_future(self._cancel.wait())
         try:
-            await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, self._cancel}, return_when=asyncio.FIRST_COMPLETED)
             if not starting.done():
                 # What takes long to start, such as an environment on its way to a host, is not waited for.
                 await self._engine.stop(nodes)
             await starting
         finally:
-            told.cancel()
             starting.cancel()
             await asyncio.gather(starting, return_exceptions=True)
 
@@ -164,7 +172,7 @@ class Life:
             return
         ports = tuple((plan or {}).get("ports", ()))
         self._yard.ports.note(self.run_id, ports)
-        if self._cancel.is_set():
+        if self._cancel.done():
             self._claim_what_is_left(spec)
             return
         was_starting = self._record.status in (Status.QUEUED, Status.STARTING)
@@ -234,9 +242,8 @@ class Life:
         """Waits for the agents; a cancel request on the way is passed on to them."""
         nodes = self._nodes(spec)
         gone = asyncio.ensure_future(agents.gone(self._engine, nodes, spec, self._news))
-        told = asyncio.ensure_future(self._cancel.wait())
         try:
-            await asyncio.wait({gone, told}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({gone, self._cancel}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():
                 self._claim_what_is_left(spec)
                 await self._engine.stop(nodes)
@@ -247,12 +254,11 @@ class Life:
                 await self._engine.kill(nodes)
             await gone
         finally:
-            told.cancel()
             gone.cancel()
 
     async def _is_retried(self, spec: JobSpec) -> bool:
         """Whether the attempt that ended is followed by another; then why it failed is kept."""
-        if self._cancel.is_set() or self._record.status is Status.FINALIZING:
+        if self._cancel.done() or self._record.status is Status.FINALIZING:
             return False
         ending = await self._engine.ending(self._nodes(spec))
         if attempts.counted(self._folder) >= spec.max_retries and not (ending and ending.again):
@@ -278,7 +284,7 @@ class Life:
         """Everything the run left is brought in; only then does it get its terminal state."""
         nodes = self._nodes(spec)
         # Asked before anything is cleared away: an engine may not tell that from an end that came from elsewhere.
-        ending = None if self._cancel.is_set() else await self._engine.ending(nodes)
+        ending = None if self._cancel.done() else await self._engine.ending(nodes)
         remains = await self._remains(spec)
         facts = await self._engine.facts(nodes)
         if self._is_trial and not facts and self._end_at_once(remains, ending):
@@ -323,7 +329,7 @@ class Life:
 
     def _outcome(self, remains: Remains, ending: Ending | None, upload_error: str = "") -> Outcome:
         return remains.outcome(
-            ending, cancel_requested=self._cancel.is_set(), disk_full=self._disk_full, upload_error=upload_error
+            ending, cancel_requested=self._cancel.done(), disk_full=self._disk_full, upload_error=upload_error
         )
 
     def _keep_processes(self, remains: Remains, end: Outcome) -> None:
@@ -334,14 +340,12 @@ class Life:
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""
         task = asyncio.ensure_future(work)
-        told = asyncio.ensure_future(self._cancel.wait())
         try:
-            await asyncio.wait({task, told}, return_when=asyncio.FIRST_COMPLETED)
-            if self._cancel.is_set():
+            await asyncio.wait({task, self._cancel}, return_when=asyncio.FIRST_COMPLETED)
+            if self._cancel.done():
                 raise _Canceled
             return await task
         finally:
-            told.cancel()
             if not task.done():
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

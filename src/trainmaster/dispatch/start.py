@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from trainmaster.client import dispatcher_command
@@ -31,7 +32,7 @@ def lay_down(folder: RunFolder, record: RunRecord) -> None:
     for path in (folder.files, folder.logs, folder.journals):
         with suppress(FileExistsError):
             os.mkdir(path)
-    folder.spec.write_text(record.spec)
+    folder.spec.write_text(record.spec, encoding="utf-8")
 
 
 def agent_plans(
@@ -129,7 +130,7 @@ def run_variables(
     by_letter: bool,
 ) -> dict[str, str]:
     """The variables by which a script knows its run: ours and v1's; `by_letter` is how it asks its workspace."""
-    identity = json.loads(workspace.identity.read_text())
+    identity = _identity(str(workspace.identity), os.stat(workspace.identity).st_mtime_ns)
     folder = workspace.run(record.id)
     return {
         **_own_variables(record, identity, folder),
@@ -143,6 +144,14 @@ def run_variables(
 
 def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, by_letter: bool) -> dict[str, str]:
     return {"TRAINMASTER_LETTERS": str(folder.letters)} if by_letter else {"TRAINMASTER_SOCKET": str(workspace.socket)}
+
+
+@lru_cache(maxsize=4)
+def _identity(path: str, _changed_at: int) -> dict[str, Any]:
+    """Read once and not for every run, unless it has changed."""
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
 
 
 def _data_variables(data: DataPlan, folder: RunFolder) -> dict[str, str]:

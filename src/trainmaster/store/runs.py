@@ -81,6 +81,11 @@ def add(connection: Connection, run: RunRecord) -> RunRecord:
         return present
     if run.parent_id is not None and _SEQ.row(connection, id=run.parent_id) is None:
         raise RunNotFoundException(f"There is no run {run.parent_id!r} to be the parent of {run.id!r}")
+    return add_new(connection, run)
+
+
+def add_new(connection: Connection, run: RunRecord) -> RunRecord:
+    """The same for a run that is certainly not there, of a parent that is."""
     run = replace(run, tags=labels.tags_of(run.tags), properties=labels.properties_of(run.properties))
     if run.status in TERMINAL and run.ended_at is None:
         run = replace(run, ended_at=run.created_at)
@@ -160,8 +165,9 @@ def add_warnings(connection: Connection, seq: int, texts: Iterable[str], instead
 
 def _next_number(connection: Connection, run: RunRecord) -> tuple[int, int]:
     """The experiment's row number and the run's ordinal in it, counted in the experiment's row."""
-    experiment_rows.ensure(connection, run.experiment, run.created_at)
-    _COUNT.run(connection, which=run.experiment)
+    if not _COUNT.run(connection, which=run.experiment):
+        experiment_rows.ensure(connection, run.experiment, run.created_at)
+        _COUNT.run(connection, which=run.experiment)
     row = _EXPERIMENT.row(connection, name=run.experiment)
     assert row is not None
     return int(row[0]), int(row[1])

@@ -80,11 +80,14 @@ class PreparedInsert(_Prepared):
         if not rows:
             return
         compiled = self._compile(connection.dialect)
+        values: Sequence[Any] = rows
         if compiled.positional:
             assert tuple(compiled.positiontup or ()) == self._columns, "columns in the order of the table"
-            connection.exec_driver_sql(compiled.string, rows)
         else:
-            connection.exec_driver_sql(compiled.string, [dict(zip(self._columns, row, strict=True)) for row in rows])
+            values = [dict(zip(self._columns, row, strict=True)) for row in rows]
+        cursor = connection.connection.cursor()
+        cursor.executemany(compiled.string, values)
+        cursor.close()
 
 
 def chunks(items: Sequence[T]) -> Iterator[Sequence[T]]:

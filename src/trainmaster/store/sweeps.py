@@ -136,7 +136,7 @@ def add_trials(connection: Connection, sweep_id: str, new: Iterable[tuple[TrialR
     sweep_seq = run_rows.seq_of(connection, sweep_id)
     kept, rows = [], []
     for trial, run in new:
-        record = run_rows.add(connection, run)
+        record = run_rows.add_new(connection, run)
         kept.append(record)
         rows.append((sweep_seq, trial.number, record.seq, json.dumps(dict(trial.parameters)), trial.continues, 0, ""))
     _INSERT_TRIAL.run(connection, rows)

@@ -8,11 +8,11 @@ had not been: the same state gives the same plan.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+from dataclasses import dataclass, field
 
 from trainmaster.records import Status
 from trainmaster.tuning.decisions import decide
+from trainmaster.tuning.history import History
 from trainmaster.tuning.samplers import Told, next_parameters
 from trainmaster.tuning.space import Parameters
 from trainmaster.tuning.spec import SweepSpec
@@ -34,7 +34,7 @@ class SweepState:
     """A sweep so far."""
 
     started_at: float
-    trials: tuple[Trial, ...] = ()
+    history: History = field(default_factory=History)
     cancel_requested: bool = False
     ending: Ending | None = None
     """As it was planned and kept before."""
@@ -76,16 +76,15 @@ class Plan:
 
 def plan(spec: SweepSpec, state: SweepState, now: float) -> Plan:
     """What to do next; nothing, if trials have to be waited for."""
-    trials = sorted(state.trials, key=attrgetter("number"))
-    ended = _in_order_of_end(trials)
-    warnings = tuple(_missing_metric(spec, ended))
-    ending = _ending(spec, state, trials, ended, now)
+    history = state.history
+    warnings = tuple(_missing_metric(spec, history.first_completed))
+    ending = _ending(spec, state, now)
     if ending is not None:
-        return _wind_up(ending, trials, warnings)
-    decisions = tuple(decide(spec.policy, spec.goal, trials))
-    starts = tuple(_starts(spec, trials, len(trials) - len(ended)))
-    if not starts and len(ended) == len(trials):
-        ending = _result(spec, trials)
+        return _wind_up(ending, history, warnings)
+    decisions = () if spec.policy.kind == "none" else tuple(decide(spec.policy, spec.goal, history.ordered))
+    starts = tuple(_starts(spec, history))
+    if not starts and not history.going:
+        ending = _result(spec, history)
         return Plan(warnings, ending=ending, finish=ending)
     cancels = tuple(Cancel(each.number, each.words) for each in decisions if each.cut)
     return Plan(warnings, decisions, cancels=cancels, starts=starts)
@@ -96,29 +95,25 @@ def deadline(spec: SweepSpec, started_at: float) -> float:
     return started_at + spec.max_duration_minutes * _SECONDS
 
 
-def _wind_up(ending: Ending, trials: Sequence[Trial], warnings: tuple[str, ...]) -> Plan:
-    cancels = tuple(Cancel(trial.number, ending.reason) for trial in trials if trial.can_be_cut)
-    done = all(trial.has_ended for trial in trials)
-    return Plan(warnings, ending=ending, cancels=cancels, finish=ending if done else None)
+def _wind_up(ending: Ending, history: History, warnings: tuple[str, ...]) -> Plan:
+    going = [history.going[number] for number in sorted(history.going)]
+    cancels = tuple(Cancel(trial.number, ending.reason) for trial in going if trial.can_be_cut)
+    return Plan(warnings, ending=ending, cancels=cancels, finish=None if going else ending)
 
 
-def _ending(
-    spec: SweepSpec, state: SweepState, trials: Sequence[Trial], ended: Sequence[Trial], now: float
-) -> Ending | None:
+def _ending(spec: SweepSpec, state: SweepState, now: float) -> Ending | None:
     if state.cancel_requested:
         return Ending(Status.CANCELED, "the sweep was cancelled")
     if state.ending is not None:
         return state.ending
-    return _failures(spec, ended) or _never_logged(spec, trials) or _time_up(spec, state, trials, now)
+    return _failures(spec, state.history) or _never_logged(spec, state.history) or _time_up(spec, state, now)
 
 
-def _failures(spec: SweepSpec, ended: Sequence[Trial]) -> Ending | None:
-    failed = Status.FAILED
-    # Asked at every end of a trial, and hardly ever so.
-    if sum([trial.status is failed for trial in ended]) < spec.max_failures_in_a_row:
+def _failures(spec: SweepSpec, history: History) -> Ending | None:
+    if history.failed < spec.max_failures_in_a_row:
         return None
     row: list[Trial] = []
-    for trial in ended:
+    for trial in history.in_order_of_end:
         if trial.status is Status.FAILED:
             row.append(trial)
         elif trial.status is Status.COMPLETED or trial.values:
@@ -128,58 +123,50 @@ def _failures(spec: SweepSpec, ended: Sequence[Trial]) -> Ending | None:
     return None
 
 
-def _never_logged(spec: SweepSpec, trials: Sequence[Trial]) -> Ending | None:
-    if any(trial.values for trial in trials):
+def _never_logged(spec: SweepSpec, history: History) -> Ending | None:
+    if history.has_reports or history.completed < spec.max_failures_in_a_row:
         return None
-    completed = [trial for trial in trials if trial.status is Status.COMPLETED]
-    if len(completed) < spec.max_failures_in_a_row:
-        return None
+    completed = [trial for trial in history.ordered if trial.status is Status.COMPLETED]
     return Ending(Status.FAILED, f"{len(completed)} trials completed, and none logged {_instead(spec, completed)}")
 
 
-def _time_up(spec: SweepSpec, state: SweepState, trials: Sequence[Trial], now: float) -> Ending | None:
-    if now < deadline(spec, state.started_at) or (trials and _is_complete(spec, trials)):
+def _time_up(spec: SweepSpec, state: SweepState, now: float) -> Ending | None:
+    history = state.history
+    is_complete = len(history) >= spec.max_total_runs and not history.going
+    if now < deadline(spec, state.started_at) or is_complete:
         return None
     over = f"max_duration_minutes={spec.max_duration_minutes} are over"
-    if any(trial.values for trial in trials):
+    if history.has_reports:
         return Ending(Status.COMPLETED, over)
-    return Ending(Status.FAILED, f"{over}, and no trial has logged {_instead(spec, trials)}")
+    return Ending(Status.FAILED, f"{over}, and no trial has logged {_instead(spec, history.ordered)}")
 
 
-def _is_complete(spec: SweepSpec, trials: Sequence[Trial]) -> bool:
-    return len(trials) >= spec.max_total_runs and all(trial.has_ended for trial in trials)
-
-
-def _result(spec: SweepSpec, trials: Sequence[Trial]) -> Ending:
+def _result(spec: SweepSpec, history: History) -> Ending:
     """How a sweep ends that has done all it had to do."""
+    trials = history.ordered
     count = len(trials)
     completed = [trial for trial in trials if trial.status == Status.COMPLETED]
     failed = [trial for trial in trials if trial.status == Status.FAILED]
-    if any(trial.values for trial in trials) and len(failed) < count:
+    if history.has_reports and len(failed) < count:
         return Ending(Status.COMPLETED, f"all {count} trials have ended")
     if completed:
         return Ending(Status.FAILED, f"all {count} trials have ended, and none logged {_instead(spec, completed)}")
     if failed:
-        row = _in_order_of_end(failed)
+        row = [trial for trial in history.in_order_of_end if trial.status is Status.FAILED]
         return Ending(Status.FAILED, f"{len(failed)} of {count} trials failed, none completed; {_last_failure(row)}")
     return Ending(Status.CANCELED, f"all {count} trials were cancelled")
 
 
-def _starts(spec: SweepSpec, trials: Sequence[Trial], going: int) -> Iterable[Start]:
-    room = spec.max_concurrent_runs - going
+def _starts(spec: SweepSpec, history: History) -> Iterable[Start]:
+    room = spec.max_concurrent_runs - len(history.going)
     if room <= 0:
         return
-    # Mostly the first ones, without a gap.
-    first = len(trials) if trials and trials[-1].number == len(trials) - 1 else 0
-    there = {trial.number for trial in trials} if first == 0 else frozenset[int]()
     # Nobody else listens, and it takes its time.
     listens = spec.sampling.kind == "bayesian"
-    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in trials)] if listens else []
-    for number in range(first, spec.max_total_runs):
+    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in history.ordered)] if listens else []
+    for number in history.free_numbers(spec.max_total_runs):
         if room <= 0:
             return
-        if number in there:
-            continue
         start = _start(spec, number, told)
         if start is None:
             return
@@ -208,9 +195,8 @@ def _told(spec: SweepSpec, trial: Trial) -> Told:
     return Told(trial.parameters, "ended", trial.best(spec.goal))
 
 
-def _missing_metric(spec: SweepSpec, ended: Sequence[Trial]) -> Iterable[str]:
+def _missing_metric(spec: SweepSpec, first: Trial | None) -> Iterable[str]:
     """Said as soon as the first trial has completed without the metric."""
-    first = next((trial for trial in ended if trial.status is Status.COMPLETED), None)
     if first is not None and not first.values:
         yield f"run_{first.number} completed and has not logged {_instead(spec, [first])}"
 
@@ -222,16 +208,6 @@ def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
     names = sorted(found)
     logged = f"logged instead: {', '.join(map(repr, names))}" if names else "nothing was logged"
     return f"the primary metric {spec.metric!r}; {logged}"
-
-
-def _in_order_of_end(trials: Iterable[Trial]) -> list[Trial]:
-    """`trials` come by number, which stays the order of those that ended at the same time."""
-    ended = [trial for trial in trials if trial.has_ended]
-    try:
-        return sorted(ended, key=attrgetter("ended_at"))
-    except TypeError:
-        # One that has ended, nobody knows when.
-        return sorted(ended, key=lambda trial: trial.ended_at or 0.0)
 
 
 def _last_failure(row: Sequence[Trial]) -> str:

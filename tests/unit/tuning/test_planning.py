@@ -4,6 +4,7 @@ import pytest
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
 from trainmaster.records import Status
+from trainmaster.tuning.history import History
 from trainmaster.tuning.parameter_expressions import choice
 from trainmaster.tuning.planning import Cancel, Ending, SweepState, plan
 from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, PolicySpec, SamplingSpec
@@ -19,7 +20,7 @@ def trial(number, status="Running", values=(), **more):
 
 
 def state(*trials, **more):
-    return SweepState(0.0, tuple(trials), **more)
+    return SweepState(0.0, History(trials), **more)
 
 
 def numbers(steps):

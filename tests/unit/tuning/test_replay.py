@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
 from trainmaster.records import Status
+from trainmaster.tuning.history import History
 from trainmaster.tuning.parameter_expressions import choice, loguniform, uniform
 from trainmaster.tuning.planning import SweepState, plan
 from trainmaster.tuning.samplers import draw
@@ -48,7 +49,7 @@ class World:
     time: float = 0.0
 
     def state(self):
-        return SweepState(0.0, tuple(self.trials.values()), ending=self.ending)
+        return SweepState(0.0, History(self.trials.values()), ending=self.ending)
 
     def tick(self):
         """The first trial that goes on, by chance, reports or ends; those to be cancelled are."""

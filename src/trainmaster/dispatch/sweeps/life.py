@@ -22,6 +22,7 @@ from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import load_spec
 from trainmaster.plain import to_plain
 from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, SweepRecord, TrialRecord
+from trainmaster.tuning.history import History
 from trainmaster.tuning.planning import Cancel, Ending, Plan, Start, SweepState, deadline, plan
 from trainmaster.tuning.results import has_value
 from trainmaster.tuning.spec import SweepSpec, load_sweep
@@ -104,7 +105,7 @@ class SweepLife:
         """How far it is, in a sentence."""
         if self._trials is None or self._spec is None:
             return ""
-        going = len(self._trials.going())
+        going = len(self._trials.history.going)
         ended = len(self._trials) - going
         sentence = f"{ended} of at most {self._spec.max_total_runs} trials have ended, {going} are on their way"
         return f"{self._ending.reason}; {sentence}" if self._ending else sentence
@@ -223,11 +224,15 @@ class SweepLife:
 
     async def _plan(self) -> Plan:
         self._open_trials.read_reports()
-        spec = replace(self._open_spec, max_concurrent_runs=self._room())
+        spec, room = self._open_spec, self._room()
+        if room != spec.max_concurrent_runs:
+            spec = replace(spec, max_concurrent_runs=room)
         started_at = self._record.started_at or self._record.created_at
-        state = SweepState(started_at, self._open_trials.ordered, self._cancel, self._ending)
+        state = SweepState(started_at, self._open_trials.history, self._cancel, self._ending)
         if spec.sampling.kind != "bayesian":
             return plan(spec, state, time.time())
+        # Trials go on beside it.
+        state = replace(state, history=History(self._open_trials.ordered))
         planned = await asyncio.to_thread(plan, spec, state, time.time())
         # It took its time: one that was cancelled meanwhile starts nothing more.
         return planned if state.cancel_requested == self._cancel else Plan()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from trainmaster.records import TERMINAL, RunRecord, Status, TrialRecord
 from trainmaster.store import Store
 from trainmaster.tuning.goal import PrimaryMetricGoal
+from trainmaster.tuning.history import History
 from trainmaster.tuning.trial import Decision, Trial
 from trainmaster.tuning.view import TrialView, trial_view
 
@@ -34,7 +35,7 @@ class Trials:
         self._numbers: dict[str, int] = {}
         """Run id to number."""
         self._unread: set[int] = set()
-        self._ordered: tuple[Trial, ...] | None = None
+        self.history = History()
         self.version = 0
         """Counts changes."""
         found = store.trial_numbers(sweep_id, metric)
@@ -47,9 +48,7 @@ class Trials:
     @property
     def ordered(self) -> tuple[Trial, ...]:
         """All trials by number; the same objects as before where nothing has changed."""
-        if self._ordered is None:
-            self._ordered = tuple(self._entries[number].trial for number in sorted(self._entries))
-        return self._ordered
+        return self.history.ordered
 
     @property
     def records(self) -> list[TrialRecord]:
@@ -70,7 +69,7 @@ class Trials:
 
     def going(self) -> list[TrialRecord]:
         """Those that have not ended."""
-        return [entry.record for entry in self._entries.values() if not entry.trial.has_ended]
+        return [self._entries[number].record for number in sorted(self.history.going)]
 
     def add(self, records: Iterable[TrialRecord]) -> None:
         """New ones, which have reported nothing."""
@@ -160,9 +159,10 @@ class Trials:
 
     def _note(self, number: int) -> None:
         self.version += 1
-        self._entries[number].version = self.version
-        self._entries[number].view = None
-        self._ordered = None
+        entry = self._entries[number]
+        entry.version = self.version
+        entry.view = None
+        self.history.put(entry.trial)
 
     def _names(self, record: TrialRecord, values: tuple[float, ...]) -> tuple[str, ...]:
         """Asked only of a trial that ended without the primary metric: then somebody will want to know."""

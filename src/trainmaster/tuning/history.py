@@ -1,0 +1,88 @@
+"""The trials of a sweep, with what planning asks of all of them kept at hand.
+
+A sweep plans whenever a trial ends: looking at every trial each time would make the thousandth dearer than the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainmaster.records import Status
+from trainmaster.tuning.trial import Trial
+
+
+class History:
+    """All trials so far, each as it was last put here."""
+
+    def __init__(self, trials: Iterable[Trial] = ()) -> None:
+        self._trials: dict[int, Trial] = {}
+        self._ordered: tuple[Trial, ...] | None = ()
+        self._highest = -1
+        self._reported: set[int] = set()
+        self.going: dict[int, Trial] = {}
+        """Those that have not ended, by number."""
+        self.failed = 0
+        self.completed = 0
+        self.first_completed: Trial | None = None
+        """The one that was the first to complete."""
+        for trial in trials:
+            self.put(trial)
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    def put(self, trial: Trial) -> None:
+        """A new trial, or one that has changed."""
+        number = trial.number
+        before = self._trials.get(number)
+        if before is not None:
+            self._count(before, -1)
+        self._trials[number] = trial
+        self._ordered = None
+        self._highest = max(self._highest, number)
+        self._count(trial, 1)
+        if trial.values:
+            self._reported.add(number)
+        if trial.has_ended:
+            self.going.pop(number, None)
+        else:
+            self.going[number] = trial
+        if trial.status is Status.COMPLETED and self._is_first(trial):
+            self.first_completed = trial
+
+    def _count(self, trial: Trial, one: int) -> None:
+        self.failed += one * (trial.status is Status.FAILED)
+        self.completed += one * (trial.status is Status.COMPLETED)
+
+    def _is_first(self, trial: Trial) -> bool:
+        first = self.first_completed
+        return first is None or _moment(trial) <= _moment(first)
+
+    @property
+    def ordered(self) -> tuple[Trial, ...]:
+        """All of them by number; the same objects as before where nothing has changed."""
+        if self._ordered is None:
+            self._ordered = tuple(self._trials[number] for number in sorted(self._trials))
+        return self._ordered
+
+    @property
+    def in_order_of_end(self) -> list[Trial]:
+        """Those that have ended, the first of them first."""
+        return sorted((trial for trial in self._trials.values() if trial.has_ended), key=_moment)
+
+    @property
+    def has_reports(self) -> bool:
+        """Whether any of them has reported a value."""
+        return bool(self._reported)
+
+    def free_numbers(self, limit: int) -> Iterable[int]:
+        """The numbers below `limit` that no trial has, the least first."""
+        # Mostly they are the first ones, without a gap.
+        gapless = self._highest == len(self._trials) - 1
+        first = len(self._trials) if gapless else 0
+        return (number for number in range(first, limit) if number not in self._trials)
+
+
+def _moment(trial: Trial) -> tuple[float, int]:
+    """When it ended; one that has ended, nobody knows when, comes first."""
+    return trial.ended_at or 0.0, trial.number
