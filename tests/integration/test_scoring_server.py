@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service_run import Service, wait_until
+from tests.integration.conftest import Gate
+from tests.service_run import Connection, Service, wait_until
 
 from trainmaster.errors import WebserviceException
 from trainmaster.serving import control
@@ -384,6 +385,46 @@ def test_slow_scoring_keeps_nobody_else_waiting(service: Callable[..., Service],
         assert made.ask(body=str(number)).status == 200
     assert made.ask(body="slow").status == 200
     health_while_run_is_at_work()
+
+
+def test_health_is_answered_while_a_sudden_slow_call_holds_the_event_loop(
+    service: Callable[..., Service], gate: Callable[..., Gate]
+) -> None:
+    here = gate()
+    script = f"""
+        def run(data):
+            if data == "gate":
+                {here.wait}
+            return data
+    """
+    made = service(script).start()
+    answers: list[tuple[int, str]] = []
+
+    def ask(body: str) -> threading.Thread:
+        def keep() -> None:
+            said = made.ask(body=body)
+            answers.append((said.status, said.json))
+
+        thread = threading.Thread(target=keep)
+        thread.start()
+        return thread
+
+    # Enough quick ones for the event loop to share the script's thread; nothing slow has warned it.
+    with Connection(made.port) as connection:
+        for number in range(100):
+            assert connection.ask(body=str(number)).status == 200
+    asked = [ask("gate")]
+    here.await_arrival(60)
+    asked.append(ask("later"))
+    for path, word in (("/", b"Healthy"), ("/healthz?a=b", b"alive"), ("/readyz", b"ready")):
+        said = made.ask(path, X_Other="x" * 100)
+        assert (said.status, said.body) == (200, word) and said.headers["x-request-id"]
+    assert answers == [], "the loop was not held up"
+    here.open()
+    for thread in asked:
+        thread.join(60)
+    assert sorted(answers) == [(200, "gate"), (200, "later")]
+    wait_until(lambda: all(f"GET {path} 200" in made.log for path in ("/", "/healthz", "/readyz")))
 
 
 def test_time_limit(service: Callable[..., Service], tmp_path: Path) -> None:

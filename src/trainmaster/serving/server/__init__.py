@@ -10,6 +10,7 @@ Trainmaster and knows itself only by relative imports: the folder may be copied 
     raw          AMLRequest, AMLResponse, rawhttp       keys       who may ask
     openapi      what /swagger.json says                numbers    counters that all replicas share
     settings     server.json                            log        lines with the id of their request
+    misfit       which part of a request is wrong       porter     health, while the event loop is held up
 
 A package that runs anywhere needs two lines: `from server.application import from_file` and
 `app = from_file("server.json")`, then `uvicorn app:app`.

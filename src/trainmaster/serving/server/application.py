@@ -30,7 +30,8 @@ _METRICS: Header = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"
 _METHODS = ("GET", "POST")
 _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_SETTLED_AT_ONCE = 500
+# Counting and logging so many at once is cheap, and short enough to keep nobody waiting.
+_SETTLED_AT_ONCE = 64
 
 
 class _TimeOver(Exception):
@@ -101,22 +102,22 @@ class Application:
                 origin = value
             elif name == b"x-request-id" and 0 < len(value) <= 64 and _ID_LETTERS.issuperset(value):
                 number = value.decode("ascii")
-        number = number or f"{self._prefix}{next(self._count):06x}"
+        number = number or self.new_number()
         received = 0
         answer = self._refused(scope, authorization, origin, number)
         if answer is None and scope["path"] == "/score":
             try:
                 answer, received = await self._score(scope, receive, length, number)
             except Gone:
-                self._note(scope, number, 499, began, received, 0)
+                self.note(scope, number, 499, began, received, 0)
                 return
         elif answer is None:
             answer = self._pages[scope["path"]](scope)
         await send(
-            {"type": "http.response.start", "status": answer.status, "headers": self._headers(answer, number, origin)}
+            {"type": "http.response.start", "status": answer.status, "headers": self.headers(answer, number, origin)}
         )
         await send({"type": "http.response.body", "body": answer.body})
-        self._note(scope, number, answer.status, began, received, len(answer.body))
+        self.note(scope, number, answer.status, began, received, len(answer.body))
 
     def _refused(
         self, scope: Scope, authorization: Optional[bytes], origin: Optional[bytes], number: str
@@ -195,7 +196,12 @@ class Application:
             answers = await self._caller.submit(self._answering.answer_all, batch)
         return answers
 
-    def _headers(self, answer: Answer, number: str, origin: Optional[bytes]) -> List[Header]:
+    def new_number(self) -> str:
+        """The id of a request that has none of its own."""
+        return f"{self._prefix}{next(self._count):06x}"
+
+    def headers(self, answer: Answer, number: str, origin: Optional[bytes]) -> List[Header]:
+        """What goes before an answer."""
         headers = [
             *answer.headers,
             (b"content-length", b"%d" % len(answer.body)),
@@ -207,7 +213,8 @@ class Application:
             headers += self._cors(origin)
         return headers
 
-    def _note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
+    def note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
+        """Remembers a request that was answered, for `settle`."""
         self._done.append(
             (time(), number, scope["method"], scope["path"], status, perf_counter() - began, received, sent)
         )
@@ -231,7 +238,15 @@ class Application:
         if lines:
             self.log.write("".join(lines))
 
+    def call_soon(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Calls in the event loop, as soon as that has time; from any thread."""
+        self._loop.call_soon_threadsafe(function, *arguments)
+
     # Pages
+
+    def open_page(self, path: str) -> Optional[Answer]:
+        """A page that anybody may see at any time, from any thread; None if it is none."""
+        return self._pages[path]({}) if path in openapi.OPEN else None
 
     def _metrics(self, scope: Scope) -> Answer:
         self.settle()

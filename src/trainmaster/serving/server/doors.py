@@ -87,6 +87,10 @@ class Doors:
         except OSError:
             self._wait(_NO_HANDLES_SECONDS)
             return
+        self.let_in(connection)
+
+    def let_in(self, connection: socket.socket) -> None:
+        """Speaks HTTP on a connection that was accepted."""
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._welcome(connection))

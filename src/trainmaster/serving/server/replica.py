@@ -20,6 +20,7 @@ from .application import Application
 from .calling import MainThread, Threads
 from .log import Log, Printed
 from .numbers import Numbers
+from .porter import Porter
 from .script import Script, ScriptError, load
 from .settings import Settings, read
 
@@ -85,6 +86,7 @@ class _Replica:
         words.setblocking(False)
         self._words = words
         self._loop.add_reader(words, self._hear)
+        Porter(self.application, listening, self._doors.let_in).start()
         # What is there now stays: the collector need not look at it ever again.
         gc.collect()
         gc.freeze()

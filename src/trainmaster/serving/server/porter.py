@@ -1,0 +1,98 @@
+"""Answers health checks while the event loop is held up, so that a slow `run` is not taken for a dead replica.
+
+While `run` is quick it shares a thread with the event loop (`calling.py`), and one call that is suddenly slow keeps the
+loop waiting. Then a thread of its own goes to the door: it answers who asks for health on a new connection, and keeps
+whatever else comes for the loop, unread.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from select import select
+from time import monotonic, perf_counter, sleep
+from typing import Callable, Optional
+
+from . import numbers as places
+from .application import CLOSE, Application
+
+_LOOK_SECONDS = 0.25
+# The loop shows ten times a second that it lives.
+_ABSENT_SECONDS = 0.5
+# So long a visitor is left to the other replicas, and so long its first words are waited for.
+_PATIENCE_SECONDS = 0.02
+_WORDS_SECONDS = 0.2
+_HEAD_BYTES = 8192
+
+
+class Porter:
+    """Stands by from `start` on. `let_in` takes a connection into the event loop, and is called there."""
+
+    def __init__(
+        self, application: Application, listening: socket.socket, let_in: Callable[[socket.socket], None]
+    ) -> None:
+        self._application = application
+        self._mine = application.numbers.mine
+        self._listening = listening
+        self._let_in = let_in
+
+    def start(self) -> None:
+        """Begins to watch, in a thread that ends with the process."""
+        threading.Thread(target=self._watch, name="porter", daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            sleep(_LOOK_SECONDS)
+            while self._is_needed():
+                self._go_to_the_door()
+
+    def _is_needed(self) -> bool:
+        """Whether the doors are open and nobody is there. (The loop closes them, so they stay as they are.)"""
+        return bool(self._mine[places.READY]) and monotonic() - self._mine[places.HEARTBEAT] > _ABSENT_SECONDS
+
+    def _go_to_the_door(self) -> None:
+        if not select([self._listening], [], [], _LOOK_SECONDS)[0]:
+            return
+        sleep(_PATIENCE_SECONDS)
+        try:
+            connection, _ = self._listening.accept()
+        except OSError:
+            return  # another replica has taken it in, or the visitor has left
+        if not self._answered(connection):
+            self._application.call_soon(self._let_in, connection)
+
+    def _answered(self, connection: socket.socket) -> bool:
+        """Whether this visitor wanted no more than to know how the replica is; if so, it has gone."""
+        began = perf_counter()
+        connection.settimeout(_WORDS_SECONDS)
+        try:
+            path = _asked(connection.recv(_HEAD_BYTES, socket.MSG_PEEK))
+        except OSError:
+            return False
+        answer = self._application.open_page(path) if path else None
+        if answer is None:
+            return False
+        number = self._application.new_number()
+        fields = (*self._application.headers(answer, number, None), CLOSE)
+        head = b"".join(b"%b: %b\r\n" % field for field in fields)
+        try:
+            connection.recv(_HEAD_BYTES)
+            connection.sendall(b"HTTP/1.1 %d OK\r\n%b\r\n%b" % (answer.status, head, answer.body))
+        except OSError:
+            pass
+        connection.close()
+        scope = {"method": "GET", "path": path}
+        self._application.call_soon(self._application.note, scope, number, answer.status, began, 0, len(answer.body))
+        return True
+
+
+def _asked(head: bytes) -> Optional[str]:
+    """The path of a GET that has arrived whole; None if it is anything else.
+
+    >>> _asked(b"GET /healthz?full=1 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n")
+    '/healthz'
+    """
+    words = head.split(b"\r\n", 1)[0].split(b" ")
+    if len(words) != 3 or words[0] != b"GET" or not words[2].startswith(b"HTTP/1.") or not head.endswith(b"\r\n\r\n"):
+        return None
+    return words[1].partition(b"?")[0].decode("latin-1")
