@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import ended, until
+from tests.generated_requests import Generated
 from tests.service_bench import ask
 
 from trainmaster import (
@@ -122,7 +123,7 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
         assert status == 400 and "input: it must be an array of batch x 4, and is one of 1 x 3." in words
 
 
-def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed):
+def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed, tmp_path):
     model = torch_run.register_model("net", "outputs/net.onnx", model_framework=Model.Framework.ONNX)
     assert model.facts["parity"]["max_absolute"] < 1e-5 and model.facts["inputs"][0]["shape"] == ["batch", 4]
     service = deployed("net", model, max_batch_size=8, max_batch_wait_ms=1)
@@ -142,6 +143,12 @@ def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed):
     described = fetched(service.port, "/swagger.json")["components"]["schemas"]
     assert described["ServiceOutput"]["required"] == ["hidden", "logits"]
     assert described["ServiceInput"]["oneOf"][0]["properties"]["data"]["items"]["maxItems"] == 4
+    generated = Generated(service.port, tmp_path / "generated", "--mode", "negative", examples=100)
+    try:
+        found = [each.status for each in generated.exchanges()]
+        assert len(found) > 100 and found.count(400) > 50
+    finally:
+        generated.end()
     files = Path(Model.package(frameworks, [model]).location)
     assert "onnxruntime==" in (files / "requirements.lock").read_text()
     assert {path.name for path in (files / "code").iterdir()} >= {"score.py", "no_code.json", "azureml-models"}
