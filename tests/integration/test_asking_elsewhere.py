@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cluster.hosts import SHARED, Hosts
 from tests.cluster.slurm import MiniSlurm, variables
-from tests.conftest import end_workspace, ended
+from tests.conftest import end_workspace, ended, until
 
 from trainmaster import ComputeTarget, Dataset, Estimator, Experiment, Model, SshCompute, Workspace
 from trainmaster.compute import SlurmCompute
@@ -151,3 +151,37 @@ def test_datasets_and_models(ws, send, contents, target):
     assert Model(ws, "parts").tags == {"kind": "test"}
     parts = Path(Model(ws, "parts").path)
     assert sorted(str(path.relative_to(parts)) for path in parts.rglob("*") if path.is_file()) == ["a", "sub/b"]
+
+
+KILLED = """
+import glob, signal, time
+child = os.fork()
+if not child:
+    # It has asked, and would look for the answer next.
+    time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGSTOP)
+    run.get_secret("token")
+letters = os.environ["TRAINMASTER_LETTERS"]
+while not glob.glob(letters + "/*.answer"):
+    time.sleep(0.05)
+os.kill(child, signal.SIGKILL)
+print("here", [oct(os.stat(path).st_mode & 0o777) for path in glob.glob(letters + "/*.answer")], flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("target", ["pair", "cluster"])
+def test_nothing_of_a_secret_stays(send, ws, hosts, target):
+    """A process is killed while it waits: its answer is taken by nobody."""
+    run = send(KILLED, compute_target=target)
+    until(lambda: "here" in log(run), 60, "the script's line")
+    assert "here ['0o600']" in log(run)
+    run.cancel()
+    assert ended(run)["status"] == "Canceled"
+    places = [ws.path / "runs" / run.id, *(host.home for host in hosts)]
+    assert [path for place in places for path in traces(place)] == []
+    assert not (ws.path / "runs" / run.id / "letters").exists()
+
+
+def traces(place):
+    """The files below `place` that hold the secret."""
+    return [str(path) for path in place.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]

@@ -18,6 +18,7 @@ from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
+from trainmaster.node.ferry.letters import clear
 
 _LITTLE_ROOM = 1024 * 1024
 
@@ -69,9 +70,13 @@ class Remains:
 
 
 async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> Remains:
-    """Looks after the agents are gone. Secrets are hidden first, and what a lost agent left running is ended."""
+    """Looks after the agents are gone. Secrets are hidden first, in letters too, and what a lost agent left running
+    is ended.
+    """
     if nodes.folder.secrets.exists():
         await asyncio.to_thread(secrets.scrub, nodes.folder)
+    if nodes.folder.letters.exists():
+        await asyncio.to_thread(clear, str(nodes.folder.path))
     folders = [nodes.folder.node(number) for number in range(nodes.count)]
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
     if None in results:

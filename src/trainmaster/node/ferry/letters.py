@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 
 from .files import names, write_new
 
@@ -14,6 +15,12 @@ FILES = "kept"
 def make_room(run):
     """Before there is a script: that a folder is not there is remembered for long by a network's file system."""
     os.makedirs(os.path.join(run, _FOLDER), mode=0o700, exist_ok=True)
+
+
+def clear(run):
+    """After all who asked are gone: nobody takes their answers any more."""
+    for folder in (_FOLDER, FILES):
+        shutil.rmtree(os.path.join(run, folder), ignore_errors=True)
 
 
 def waiting(run):

@@ -202,6 +202,7 @@ class Ferry(object):
         if attempt > 1 and not os.path.exists(os.path.join(folder, "plan.json")):
             # What the attempt before printed has been fetched; this one begins with empty logs.
             shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
+            letters.clear(run)
         for name in ("files/azureml-logs", "journals"):
             os.makedirs(os.path.join(run, name), exist_ok=True)
         letters.make_room(run)
