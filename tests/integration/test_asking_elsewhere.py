@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 from tests.cluster.hosts import SHARED, Hosts
 from tests.cluster.slurm import MiniSlurm, variables
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
 from trainmaster import ComputeTarget, Dataset, Estimator, Experiment, Model, SshCompute, Workspace
 from trainmaster.compute import SlurmCompute
+from trainmaster.estimators import Gloo
+from trainmaster.folders import WorkspaceFolder
 
 VALUE = "hunter22-öäü"
 HEAD = "import json, os, sys\nfrom azureml.core import Run\nrun = Run.get_context()\n"
@@ -185,3 +188,55 @@ def test_nothing_of_a_secret_stays(send, ws, hosts, target):
 def traces(place):
     """The files below `place` that hold the secret."""
     return [str(path) for path in place.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]
+
+
+def test_each_node_gets_its_own_answer(send):
+    script = "value = run.get_secret('token')\nprint('length', len(value))\n"
+    run = send(script, node_count=2, distributed_training=Gloo())
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    for rank in range(2):
+        assert f"length {len(VALUE)}" in log(run, f"azureml-logs/70_driver_log_{rank}.txt")
+
+
+GATED = """
+import time
+print("here", flush=True)
+while not os.path.exists({gate!r}):
+    time.sleep(0.05)
+print("length", len(run.get_secret("token")))
+"""
+
+
+def waits_for_an_answer(run, folder):
+    """Until a letter of the run is below `folder`."""
+    until(lambda: any(run.id in str(path) for path in folder.rglob("*.ask")), 60, "a letter")
+
+
+def test_the_dispatcher_is_killed_and_the_next_one_answers(send, ws, hosts, tmp_path):
+    gate = tmp_path / "gate"
+    there = send(GATED.format(gate="/tmp/shared/gate"), compute_target="sharing")
+    cluster = send(GATED.format(gate=str(gate)), compute_target="cluster")
+    for run in (there, cluster):
+        until(lambda run=run: "here" in log(run), 60, "the script's line")
+    handle = dispatcher_handle(WorkspaceFolder(ws.path))
+    signal.pidfd_send_signal(handle, signal.SIGKILL)
+    wait_gone(handle)
+    gate.touch()
+    (hosts.shared / "gate").touch()
+    waits_for_an_answer(there, hosts.shared)
+    waits_for_an_answer(cluster, ws.path / "runs")
+    for run in (there, cluster):
+        assert f"length {len(VALUE)}" in completed(run)
+
+
+def test_a_host_is_cut_off_while_its_script_asks(send, hosts):
+    gate = "/tmp/gate"
+    run = send(GATED.format(gate=gate))
+    until(lambda: "here" in log(run), 60, "the script's line")
+    (host,) = [host for host in hosts if host.processes(run.id)]
+    host.cut()
+    (host.folder / "tmp" / "gate").touch()
+    waits_for_an_answer(run, host.home)
+    host.mend()
+    assert f"length {len(VALUE)}" in completed(run)
