@@ -96,6 +96,7 @@ def test_what_goes_wrong(shell: Shell) -> None:
     failed = shell("services", "deploy", "broken", "-m", "2/factor", "--script", "broken.py", *own, code=1)
     assert "LookupError: never" in failed.stderr
     assert "LookupError" in shell("services", "show", "broken").stdout
+    assert "have no keys" in shell("services", "keys", "broken", "--regenerate", "primary", code=2).stderr
     shell("services", "delete", "broken")
     assert "go with --script" in shell("services", "deploy", "x-y-z", "-m", "2/factor", *own, code=2).stderr
     assert (

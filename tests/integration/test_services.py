@@ -251,6 +251,15 @@ def test_several_models_in_the_environment_of_the_run_that_made_one(bench: Bench
     service.delete()
 
 
+def test_an_update_builds_upon_the_one_that_is_still_on_its_way(bench: Bench) -> None:
+    service = bench.deploy("in-a-row", factor=1)
+    service.update(models=[bench.model(5)])
+    bench.script("plus.py", SCORE.replace("factor * each", "factor * each + 100"))
+    service.update(inference_config=bench.config("plus.py"), wait=True)
+    assert service.run(ASKED)["result"] == [105, 110]
+    service.delete()
+
+
 def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(bench.place)
     bench.script("beside.py", "EXTRA = 1000\n")

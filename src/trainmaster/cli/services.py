@@ -187,9 +187,9 @@ def keys_arguments(parser: Parser) -> None:
 def keys(options: Options) -> int:
     """The keys of a service; each opens it. JSON: {"primary", "secondary"}."""
     service = _service(options)
-    if options.regenerate:
-        service.regen_key(options.regenerate)
     try:
+        if options.regenerate:
+            service.regen_key(options.regenerate)
         primary, secondary = service.get_keys()
     except NotImplementedError as error:
         raise UserErrorException(str(error)) from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
@@ -16,7 +15,7 @@ from trainmaster.folders import ServiceFolder, WorkspaceFolder
 from trainmaster.plain import from_plain
 from trainmaster.runtime.labels import matches
 from trainmaster.runtime.model_rules import as_filter
-from trainmaster.serving import calling, deploying
+from trainmaster.serving import calling, deploying, updating
 from trainmaster.serving.following import follow
 from trainmaster.serving.plan import ServiceFiles
 from trainmaster.serving.spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
@@ -417,61 +416,12 @@ class Webservice(ABC):
         """Takes it down, what it has begun is answered first; returns when it is gone."""
         self.workspace._call("services.delete", name=self.name)
 
-    def _change(
-        self,
-        *,
-        models: Any = None,
-        inference_config: Any = None,
-        image: Any = None,
-        spec: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        **labels: Any,
-    ) -> None:
+    def _change(self, **wanted: Any) -> None:
         """Another generation where that is needed; new labels alone change nothing that runs."""
-        checked = {key: value for key, value in labels.items() if value is not None}
-        noted = {key: value for key, value in (settings or {}).items() if value is not None}
-        changed = self._changed_spec(models, inference_config, image, spec or {})
-        if not checked and not noted and changed is None:
-            raise WebserviceException("update was given nothing to change")
-        if "tags" in checked:
-            checked["tags"] = checked_tags(checked["tags"])
-        if "properties" in checked:
-            checked["properties"] = deploying.as_properties(checked["properties"])
-        checked["settings"] = {**self._fresh().settings, **noted}
-        if changed is None:
-            self._label(**checked)
-            return
-        if image is not None:
-            from trainmaster.serving.image import checked_image
-
-            checked["image_id"] = checked_image(image).id
-        self._record = deploying.send_update(self.workspace, self._record, changed, checked)
-
-    def _changed_spec(
-        self, models: Any, inference_config: Any, image: Any, changes: Mapping[str, Any]
-    ) -> ServiceSpec | None:
-        """What is to be served from now on; None if that stays as it is."""
-        given = {key: value for key, value in changes.items() if value is not None}
-        if models is None and inference_config is None and image is None and not given:
-            return None
-        base = self._base()
-        spec = base
-        if image is not None:
-            from trainmaster.serving.image import checked_image
-
-            spec = _with_settings(checked_image(image).spec, base)
-        if models is None and inference_config is None:
-            return replace(spec, **given)
-        used = self.models if models is None else deploying.registered(self.workspace, models)
-        if inference_config is None and not base.code.is_ready_made:
-            return replace(spec, models=tuple(model.id for model in used), **given)
-        made = deploying.make_spec(self.workspace, used, inference_config)
-        return replace(_with_settings(made, base), **given)
+        self._record = updating.change(self.workspace, self.name, **wanted)
 
     def _base(self) -> ServiceSpec:
-        """What an update builds upon: what serves, if the last try failed."""
-        record = self._fresh()
-        return record.served if record.state is ServiceState.FAILED and record.served is not None else record.spec
+        return updating.base_of(self._fresh())
 
     @property
     def _spec(self) -> ServiceSpec:
@@ -534,19 +484,6 @@ def _find(workspace: Workspace, name: str, must_exist: bool) -> ServiceRecord | 
     if not must_exist and all(each["name"] != name for each in workspace._call("services.list")):
         return None
     return from_plain(ServiceRecord, workspace._call("services.get", name=name))
-
-
-def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
-    """Other code, models or packages, with the settings it had."""
-    return replace(
-        base,
-        code=spec.code,
-        models=spec.models,
-        environment=spec.environment,
-        environment_name=spec.environment_name,
-        environment_variables=spec.environment_variables,
-        inherited_variables=spec.inherited_variables,
-    )
 
 
 def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:
