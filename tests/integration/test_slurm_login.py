@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -30,10 +31,13 @@ SLOW = 120.0
 TCP = {"OMPI_MCA_btl": "self,tcp"}
 HEAD = "import os, sys, time\nfrom azureml.core import Run\nrun = Run.get_context()\n"
 WAITS = "import time\nprint('here', flush=True)\ntime.sleep(600)\n"
-# Notes when it was called, and then is the real one.
-COUNTED = """#!/bin/sh
-date +%s.%N >> {log}
-exec {squeue} "$@"
+# In place of squeue and sbatch: notes when it was called, and is the real one when nobody holds it.
+WATCHED = """#!/bin/sh
+date +%s.%N >> {there}/{name}.called
+if mkdir {there}/hold/{name}; then
+    while [ -d {there}/hold/{name} ]; do sleep 0.05; done
+fi 2> /dev/null
+exec {real} "$@"
 """
 
 
@@ -50,10 +54,9 @@ class Place:
         known = {"login": "login", "config_file": self.login.ssh_config, "shared_folder": str(self.there / "shared")}
         return SlurmCompute.configuration(**{**known, "max_nodes": 2, "cpus_per_node": 1, **settings})
 
-    @property
-    def squeues(self) -> list[float]:
-        """When squeue was called, in seconds."""
-        return [float(line) for line in (self.there / "squeues").read_text().split()]
+    def called(self, name: str) -> list[float]:
+        """When a command was called there, in seconds."""
+        return [float(line) for line in (self.there / f"{name}.called").read_text().split()]
 
     def runs(self) -> list[str]:
         """The folders of runs at the cluster."""
@@ -68,10 +71,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         MiniSlurm(there / "cluster", nodes=2, inside=view.words) as slurm,
     ):
         (there / "bin").mkdir()
-        counted = there / "bin" / "squeue"
-        squeue = subprocess.check_output(["which", "squeue"], env=slurm.environment, text=True).strip()
-        counted.write_text(COUNTED.format(log=there / "squeues", squeue=squeue))
-        counted.chmod(0o755)
+        for name in ("squeue", "sbatch"):
+            real = subprocess.check_output(["which", name], env=slurm.environment, text=True).strip()
+            (there / "bin" / name).write_text(WATCHED.format(there=there, name=name, real=real))
+            (there / "bin" / name).chmod(0o755)
         path = f"{there}/bin:/usr/local/bin:/usr/bin:/bin"
         variables = {"SLURM_CONF": slurm.environment["SLURM_CONF"], "PATH": path}
         with LoginNode(there / "login", view, variables) as login:
@@ -186,6 +189,40 @@ def test_the_connection_is_cut_while_it_runs(send, place):
     assert job_of(run) == job
 
 
+def test_the_connection_is_cut_while_sbatch_works(send, place):
+    """Nobody knows whether it came to a job: the run runs once, and no job stays behind."""
+    hold, began = place.there / "hold", place.there / "began"
+    hold.mkdir()
+    run = send(f"open({str(began)!r}, 'a').write('x')\nimport time\ntime.sleep(1)\n")
+    # The first sbatch waits there until its folder is removed.
+    until((hold / "sbatch").exists, SLOW, "an sbatch")
+    before = len(place.called("sbatch"))
+    place.login.cut()
+    place.login.mend()
+    until(lambda: len(place.called("sbatch")) > before, SLOW, "another sbatch")
+    shutil.rmtree(hold)
+    assert ended(run)["status"] == "Completed"
+    assert began.read_text() == "x"
+    until(lambda: not place.slurm.jobs(), SLOW, "the end of all jobs")
+
+
+def test_the_job_that_came_second_is_not_the_run(send, place, ws):
+    """A dispatcher that noted the number of a job that found the run taken follows the one that has it."""
+    go = place.there / "go3"
+    run = send(HEAD + f"print('here', flush=True)\n{until_there(go)}")
+    until_said(run)
+    job = job_of(run)
+    kill_dispatcher(ws)
+    name = place.slurm.run("squeue", "-h", "-j", job, "-o", "%j").strip()
+    second = place.slurm.run("sbatch", "--parsable", f"--job-name={name}", "--output=/dev/null", "--wrap=true").strip()
+    noted = folder_of(run).path / "nodes" / "slurm.json"
+    noted.write_text(json.dumps({**json.loads(noted.read_text()), "job_id": second}))
+    assert run.get_status() == "Running"
+    until(lambda: json.loads(noted.read_text())["job_id"] == job, SLOW, "the number of the job that has the run")
+    go.touch()
+    assert ended(run)["status"] == "Completed"
+
+
 def test_the_dispatcher_dies_and_the_job_ends_meanwhile(send, place, ws):
     go, gone = place.there / "go2", place.there / "gone2"
     run = send(HEAD + f"run.log('a', 1)\nprint('here', flush=True)\n{until_there(go)}run.log('a', 2)\n")
@@ -247,10 +284,10 @@ def test_cancelled_behind_our_back(send, place):
 
 
 def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
-    before, made = len(place.squeues), place.login.connections
+    before, made = len(place.called("squeue")), place.login.connections
     runs = [send(HEAD + "run.log('a', 1)\ntime.sleep(0.5)\n") for _ in range(8)]
     assert {ended(run)["status"] for run in runs} == {"Completed"}
-    asked = place.squeues[before:]
+    asked = place.called("squeue")[before:]
     assert len(asked) <= asked[-1] - asked[0] + 2
     # The kept one may have been cut by a test before; what is brought has one of its own.
     assert place.login.connections - made <= 2

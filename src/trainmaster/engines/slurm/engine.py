@@ -200,10 +200,10 @@ class SlurmEngine:
         return {**found, **known, **await self._site.forget(job)}
 
     async def close(self) -> None:
-        await self._site.close()
         if self._watcher is not None:
             self._watcher.cancel()
             await asyncio.gather(self._watcher, return_exceptions=True)
+        await self._site.close()
 
     # Submitting
 
@@ -383,13 +383,20 @@ class SlurmEngine:
 
     async def _settle(self, job: Job) -> None:
         """It is over in Slurm. What its agents wrote may take a moment to be seen here."""
+        await self._site.look(job)
+        if job.owner not in ("", job.id):
+            # It was submitted twice after all, and this one came second.
+            log.info("run %s: job %s of Slurm has it, not %s", job.nodes.run_id, job.owner, job.id)
+            job.note(job.owner)
+            job.state, job.missed = "", 0
+            self._hurry()
+            return
         deadline = time.monotonic() + (_SETTLE_SECONDS if job.began else 0.0)
-        while not job.settled:
+        self._look_at(job)
+        while not job.settled and time.monotonic() < deadline:
+            await asyncio.sleep(0.1)
             await self._site.look(job)
             self._look_at(job)
-            if time.monotonic() >= deadline:
-                break
-            await asyncio.sleep(0.1)
         self._finish(job, job.state)
 
     async def _seek(self, job: Job) -> None:

@@ -64,6 +64,11 @@ class Job:
         return (self.folder / GANG).exists()
 
     @property
+    def owner(self) -> str:
+        """The number of the job that carries it out; empty as long as none has begun."""
+        return str((read_json(self.folder / GANG) or {}).get("job_id", ""))
+
+    @property
     def submitted(self) -> bool:
         """Whether it was, or may have been."""
         return bool(self.id) or self.uncertain
