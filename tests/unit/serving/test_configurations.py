@@ -14,7 +14,7 @@ from trainmaster import AciWebservice, AksWebservice, ContainerImage, Environmen
 from trainmaster.dispatch.services import making
 from trainmaster.errors import WebserviceException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
-from trainmaster.serving import config_files, deploying, environment, spec, webservice
+from trainmaster.serving import config_files, deploying, described, environment, spec
 from trainmaster.serving.deploying import model_name_of
 from trainmaster.serving.environment import with_server
 from trainmaster.serving.spec import check_service_name
@@ -231,7 +231,7 @@ def _packages() -> dict[str, Any]:
     return {"dependencies": [{"pip": ["scipy"]}]}
 
 
-@pytest.mark.parametrize("module", [deploying, environment, making, spec, webservice])
+@pytest.mark.parametrize("module", [deploying, described, environment, making, spec])
 def test_examples_in_docstrings(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted and not found.failed
