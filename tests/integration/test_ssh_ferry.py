@@ -101,3 +101,39 @@ def test_full_disk_is_told(speak, tmp_path):
     assert "snapshots" in answer["error"]
     # What came after it was not mistaken for something else.
     assert there.call({"op": "missing", "paths": ["none"]}) == {"missing": ["none"]}
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_a_login_node_of_every_python(speak, tmp_path, version):
+    """Commands and watches over one connection; the results of a run come after all that its agents wrote."""
+    there = speak(PYTHONS[version])
+    run = tmp_path / "there" / "runs" / "r"
+    laid = {"runs/r/nodes/0/plan.json": {"node": 0}}
+    order = {"op": "lay", "run": "r", "folder": "runs/r/nodes/0", "attempt": 1}
+    assert there.call(order, json.dumps(laid).encode()) == {"ok": True}
+    assert json.loads((run / "nodes/0/plan.json").read_text()) == {"node": 0}
+    there.send({"op": "desk", "patience": 60, "program": "sh", "variables": ["PATH"], "beginnings": ["LC_"]})
+    there.send({"op": "run", "id": 1, "argv": ["sh", "-c", "cat; echo no >&2; exit 3"], "seconds": 60}, b"given")
+    assert there.receive() == ({"id": 1, "code": 3, "out": 5, "size": 8}, b"givenno\n")
+    there.send({"op": "run", "id": 2, "argv": ["no-such-program"], "seconds": 60})
+    assert "missing" in there.receive()[0]
+    there.send({"op": "run", "id": 3, "argv": ["sleep", "600"], "seconds": 0.1})
+    assert there.receive()[0] == {"id": 3, "late": True}
+    watch = {"folder": "runs/r/nodes", "count": 1, "common": True, "back": [], "sizes": {}, "states": {}}
+    there.send({"op": "watch", "id": 4, "of": "job", "run": "r", **watch})
+    assert there.receive()[0] == {"id": 4, "ok": True}
+    (run / "code/outputs").mkdir(parents=True)
+    (run / "code/outputs/model").write_bytes(b"weights")
+    (run / "files/azureml-logs/70_driver_log.txt").write_bytes(b"line\n")
+    (run / "nodes/0/result.json").write_text("{}")
+    told = []
+    while not told or "small" not in told[-1][0]:
+        told.append(there.receive())
+    assert told[-1] == ({"small": "nodes/0/result.json", "of": "job", "size": 2}, b"{}")
+    assert b"line\n" in [data for header, data in told if header.get("grown")]
+    assert b"weights" in [data for header, data in told if header.get("work")]
+    there.send({"op": "put", "id": 5, "path": "runs/r/nodes/stop.json"}, b"{}")
+    assert there.receive()[0] == {"id": 5, "ok": True}
+    assert (run / "nodes/stop.json").read_text() == "{}"
+    there.send({"op": "put", "id": 6, "path": "../outside"}, b"{}")
+    assert "not in the folder" in there.receive()[0]["error"]

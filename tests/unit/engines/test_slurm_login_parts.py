@@ -1,0 +1,109 @@
+"""Slurm from a laptop, the pure parts: what lies where there, and what is here already."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from trainmaster.engines.engine import Nodes
+from trainmaster.engines.slurm import travel
+from trainmaster.engines.slurm.fetched import Fetched
+from trainmaster.engines.ssh.cargo import Settled
+from trainmaster.engines.ssh.host import login_of, root_of
+from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.environments.prefix import PYTHON_THERE
+from trainmaster.folders import RunFolder, WorkspaceFolder
+from trainmaster.job import EnvironmentSpec, JobSpec
+from trainmaster.node.fill import host_token
+from trainmaster.records import TargetRecord
+
+THERE = HostFacts(
+    root="/shared/hosts/w",
+    python="/usr/bin/python3",
+    version=(3, 6, 8),
+    machine="x86_64",
+    host="login1",
+    address="10.0.0.1",
+    cpus=4,
+    memory=0,
+    gpus=0,
+    free=0,
+    user=1000,
+    variables={"PATH": "/usr/bin", "HOME": "/home/me"},
+)
+TARGET = TargetRecord(
+    "cluster", "slurm-ssh", 2, 0, 0, {"login": "me@login:2222", "shared_folder": "~/tm", "private_key_file": "/k"}
+)
+
+
+def nodes_in(workspace: Path, attempt: int = 1) -> Nodes:
+    return Nodes("r", RunFolder(workspace / "runs" / "r", attempt), 2, TARGET, (0, 1))
+
+
+def plan(node: int, folder: Path) -> dict:
+    env = {"PATH": "/env/bin:/my/bin", "HOME": "/home/laptop", "TRAINMASTER_SOCKET": "/s", "MASTER_ADDR": host_token(0)}
+    process = {"rank": node, "argv": [PYTHON_THERE, f"{folder}/code/train.py"], "env": env, "cwd": f"{folder}/code"}
+    return {"node": node, "hosts": f"{folder}/nodes/gang.json", "processes": [process], "notify": "/s", "links": []}
+
+
+def test_the_login_node_of_a_target(tmp_path):
+    (tmp_path / "workspace.json").write_text(json.dumps({"id": "w"}))
+    host = login_of(TARGET)
+    assert (host.name, host.username, host.port, host.private_key_file) == ("login", "me", 2222, "/k")
+    assert root_of(host, WorkspaceFolder(tmp_path)) == "~/tm/hosts/w"
+
+
+def test_plans_have_the_paths_and_variables_of_the_cluster(tmp_path):
+    nodes = nodes_in(tmp_path)
+    spec = JobSpec(
+        "/project",
+        "cluster",
+        script="train.py",
+        environment=EnvironmentSpec(user_managed=True),
+        inherited_variables={"PATH": "/my/bin", "HOME": "/home/laptop"},
+    )
+    plans = [plan(number, nodes.folder.path) for number in range(2)]
+    plans[0]["ranks"] = []
+    files = travel.files(nodes, spec, WorkspaceFolder(tmp_path), plans, THERE, Settled())
+    assert list(files) == ["runs/r/nodes/0/ranks.json", "runs/r/nodes/0/plan.json", "runs/r/nodes/1/plan.json"]
+    run = "/shared/hosts/w/runs/r"
+    assert files["runs/r/nodes/0/ranks.json"]["hosts"] == f"{run}/nodes/gang.json"
+    moved = files["runs/r/nodes/1/plan.json"]
+    (process,) = moved["processes"]
+    assert process["argv"] == ["/usr/bin/python3", f"{run}/code/train.py"]
+    # Which machines there will be is filled in by the job.
+    assert process["env"] == {"PATH": "/env/bin:/usr/bin", "HOME": "/home/me", "MASTER_ADDR": host_token(0)}
+    assert moved["notify"] is None
+    assert str(tmp_path) not in json.dumps(files)
+
+
+def test_the_next_attempt_has_folders_of_its_own(tmp_path):
+    nodes = nodes_in(tmp_path, attempt=2)
+    spec = JobSpec("/project", "cluster", script="train.py", environment=EnvironmentSpec(user_managed=True))
+    files = travel.files(nodes, spec, WorkspaceFolder(tmp_path), [plan(0, nodes.folder.path)], THERE, Settled())
+    assert list(files) == ["runs/r/attempts/2/nodes/0/plan.json"]
+
+
+def test_what_is_here_is_not_asked_for_again(tmp_path):
+    nodes = nodes_in(tmp_path)
+    fetched = Fetched(nodes.folder)
+    fetched.take({"grown": "files/azureml-logs/70_driver_log.txt", "offset": 0}, b"line\n")
+    fetched.take({"grown": "nodes/slurm-7.log", "offset": 0}, b"ab")
+    fetched.take({"grown": "nodes/1/agent.log", "offset": 0}, b"abc")
+    fetched.take({"work": "code/outputs/m", "offset": 0, "start": 0, "last": True, "mode": 0o644}, b"weights")
+    fetched.take({"state": "code/outputs/m", "is": [1, 2, 7]}, b"")
+    fetched.finish()
+    again = Fetched(nodes.folder)
+    sizes = {"files/azureml-logs/70_driver_log.txt": 5, "nodes/slurm-7.log": 2, "nodes/1/agent.log": 3}
+    assert again.sizes() == sizes
+    assert again.states() == {"code/outputs/m": [1, 2, 7]}
+    assert (nodes.folder.code / "outputs" / "m").read_bytes() == b"weights"
+
+
+def test_results_of_all_nodes_are_seen_at_once(tmp_path):
+    """They are the last thing that is told."""
+    nodes = nodes_in(tmp_path)
+    fetched = Fetched(nodes.folder)
+    for number in range(2):
+        assert fetched.take({"small": f"nodes/{number}/result.json"}, b"{}") == f"nodes/{number}/result.json"
+        assert (nodes.folder.node(number) / "result.json").exists()
