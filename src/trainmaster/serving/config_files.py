@@ -101,11 +101,11 @@ def read_inference_config(
     """The inference configuration in a file; paths in it are relative to here, as in v1. `changes` count more."""
     data = _read(path, "inference configuration")
     _check_keys(data, {*_INFERENCE, "environment"}, path)
+    # v1's files had all keys, those without a value as null: beside an environment none of them may count.
     settings = {ours: data[key] for key, ours in _INFERENCE.items() if data.get(key) is not None}
     given = data.get("environment")
     if given is not None:
         settings["environment"] = _environment(given, workspace, f"environment in {path}")
-    # An environment says all of it: v1's files had these keys beside one, without a value of their own.
     settings = {**settings, **(changes or {})}
     if "entry_script" not in settings:
         raise WebserviceException(f"{path} has no entryScript", hint='Write "entryScript": "score.py".')

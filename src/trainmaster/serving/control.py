@@ -56,7 +56,7 @@ def start(plan: ServicePlan) -> None:
 
 def look(folder: Path) -> Seen:
     """What is known of the service in `folder`."""
-    found = _supervisor(folder)
+    found = supervisor(folder)
     return Seen(found is not None, read_state(folder))
 
 
@@ -65,11 +65,9 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = look(folder)
-        if seen.state is not None:
-            if seen.state.serving >= generation and seen.state.state == "ready":
-                return seen.state
-            if seen.state.failed >= generation:
-                raise from_wire(dict(seen.state.error))
+        state = settled(seen.state, generation)
+        if state is not None:
+            return state
         if not seen.alive:
             raise WebserviceException(
                 f"the service in {folder} has no supervisor", cause="It was killed, or stopped.", hint="Start it again."
@@ -78,6 +76,15 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
     raise WebserviceException(
         f"the service is not ready after {seconds:g} seconds", hint=f"See {ServiceFiles(folder).log}"
     )
+
+
+def settled(state: State | None, generation: int) -> State | None:
+    """The state when the generation answers, none while it is on its way; its own error if it never will answer."""
+    if state is None or (state.serving >= generation and state.state == "ready"):
+        return state
+    if state.failed >= generation:
+        raise from_wire(dict(state.error))
+    return None
 
 
 def stop(folder: Path) -> bool:
@@ -103,7 +110,7 @@ def sweep(folder: Path) -> None:
 def wait_stopped(folder: Path, seconds: float) -> bool:
     """Whether the supervisor is gone, after waiting for it so long at most."""
     end = time.monotonic() + seconds
-    while _supervisor(folder) is not None:
+    while supervisor(folder) is not None:
         if time.monotonic() > end:
             return False
         time.sleep(_LOOK_EVERY_SECONDS)
@@ -124,9 +131,15 @@ def _start_supervisor(folder: Path) -> int:
     """The program detaches itself; what it says before that is whether it could. 0 or TAKEN."""
     command = [sys.executable, "-m", "trainmaster.serving.supervisor", str(folder)]
     with open(ServiceFiles(folder).log, "ab") as log:
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd="/", timeout=_START_SECONDS
-        )
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd="/", timeout=_START_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise WebserviceException(
+                f"the supervisor of the service did not start within {_START_SECONDS:g} seconds",
+                hint=f"Is the machine overloaded? See {ServiceFiles(folder).log}",
+            ) from None
     if done.returncode in (0, TAKEN):
         return done.returncode
     try:
@@ -138,7 +151,7 @@ def _start_supervisor(folder: Path) -> int:
     raise error
 
 
-def _supervisor(folder: Path) -> process.Process | None:
+def supervisor(folder: Path) -> process.Process | None:
     """The supervisor of the service, if it lives."""
     try:
         claim = jsonfile.read(str(ServiceFiles(folder).claim))
@@ -146,10 +159,10 @@ def _supervisor(folder: Path) -> process.Process | None:
             return None
         found: process.Process | None = process.look(claim["pid"])
         return found
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _signal(folder: Path, number: int) -> bool:
-    found = _supervisor(folder)
+    found = supervisor(folder)
     return found is not None and bool(process.send(found, number))

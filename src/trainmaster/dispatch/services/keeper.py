@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
-from trainmaster.errors import AzureMLException, ServiceException, WebserviceException, from_wire
+from trainmaster.errors import AzureMLException, ServiceException, WebserviceException
 from trainmaster.folders import ServiceFolder
-from trainmaster.node import jsonfile, process
 from trainmaster.serving import control
 from trainmaster.serving.plan import ServiceFiles, ServicePlan, State
 from trainmaster.serving.spec import ServiceRecord, ServiceSpec, ServiceState
@@ -101,12 +100,8 @@ class Keeper:
             plan = await self._make(record, record.spec, generation)
             self._say(generation, f"starting {plan.replicas} replica(s)")
             state = await self._bring_up(plan)
-        except (AzureMLException, OSError) as error:
-            self._fail(record, _told(error))
-        except Exception as error:
-            # The service says it; a keeper that died in silence would leave it on its way for ever.
-            log.exception("service %s", self.name)
-            self._fail(record, ServiceException(f"the deployment failed: {error!r}", hint="See dispatcher.log."))
+        except Exception as error:  # noqa: BLE001 (a keeper that died would leave the service on its way for ever)
+            self._fail(record, self._told(error))
         else:
             self._say(generation, f"ready on port {state.port}")
             self._change(
@@ -140,7 +135,7 @@ class Keeper:
             alive = True
             while alive:
                 seen = control.look(self._folder.path)
-                state = _settled(seen.state, plan.generation)
+                state = control.settled(seen.state, plan.generation)
                 if state is not None:
                     return state
                 alive = seen.alive
@@ -155,19 +150,19 @@ class Keeper:
 
     async def _watch(self, record: ServiceRecord, spec: ServiceSpec) -> None:
         """Returns when there is something to do again; a supervisor that is gone is replaced."""
-        pid = _supervisor(self._folder.path)
-        if pid is not None:
+        supervisor = control.supervisor(self._folder.path)
+        if supervisor is not None:
             began = time.monotonic()
-            await pid_ended(pid)
-            log.warning("service %s: its supervisor %d is gone", self.name, pid)
+            await pid_ended(supervisor.pid)
+            log.warning("service %s: its supervisor %d is gone", self.name, supervisor.pid)
             if time.monotonic() - began > _LONGEST_PAUSE:
                 self._pause = _FIRST_PAUSE
             return
         try:
             plan = await self._make(record, spec, record.serving)
             state = await self._bring_up(plan)
-        except (AzureMLException, OSError) as error:
-            await self._still_down(record, _told(error))
+        except Exception as error:  # noqa: BLE001 (a keeper that died would never bring it back)
+            await self._still_down(record, self._told(error))
             return
         log.info("service %s is back on port %d", self.name, state.port)
         if record.state is ServiceState.UNHEALTHY:
@@ -205,6 +200,16 @@ class Keeper:
     def _say(self, generation: int, sentence: str) -> None:
         note(self._folder.deploy_log(generation), sentence)
 
+    def _told(self, error: Exception) -> AzureMLException:
+        """What the service says of it; of a fault of ours the log has all."""
+        if isinstance(error, AzureMLException):
+            return error
+        if isinstance(error, OSError):
+            place = f"{error.filename}: " if error.filename else ""
+            return WebserviceException("the service cannot be put in place", cause=f"{place}{error.strerror or error}")
+        log.error("service %s", self.name, exc_info=error)
+        return ServiceException(f"the deployment failed: {error!r}", hint="See dispatcher.log.")
+
     def _drop_old(self, kept: set[int]) -> None:
         """Generations that nobody needs any more; the one before this may still have requests to answer."""
         for place in self._folder.path.iterdir():
@@ -222,7 +227,7 @@ async def end_processes(folder: Path) -> None:
 async def _has_ended(folder: Path) -> bool:
     """Whether its supervisor is gone, after waiting for it so long at most."""
     end = time.monotonic() + _DRAIN_SECONDS
-    while _supervisor(folder) is not None:
+    while control.supervisor(folder) is not None:
         if time.monotonic() > end:
             return False
         await asyncio.sleep(_LOOK_SECONDS)
@@ -237,33 +242,3 @@ async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
     except asyncio.CancelledError:
         await asyncio.wait({work})
         raise
-
-
-def _answers(state: State, generation: int) -> bool:
-    return state.serving >= generation and state.state == "ready"
-
-
-def _settled(state: State | None, generation: int) -> State | None:
-    """The state when the generation answers, none while it is on its way; its own error if it never will answer."""
-    if state is None or _answers(state, generation):
-        return state
-    if state.failed >= generation:
-        raise from_wire(dict(state.error))
-    return None
-
-
-def _supervisor(folder: Path) -> int | None:
-    """The process id of the living supervisor."""
-    try:
-        claim = jsonfile.read(str(ServiceFiles(folder).claim))
-        alive = process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
-        return int(claim["pid"]) if alive else None
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-
-
-def _told(error: AzureMLException | OSError) -> AzureMLException:
-    if isinstance(error, AzureMLException):
-        return error
-    place = f"{error.filename}: " if error.filename else ""
-    return WebserviceException("the service cannot be put in place", cause=f"{place}{error.strerror or error}")
