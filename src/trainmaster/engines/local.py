@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place
-from trainmaster.engines.nursery import Nursery, WarmNursery, warm_modules
+from trainmaster.engines.nursery import Agent, Nursery, WarmNursery, warm_modules
 from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
@@ -31,6 +31,7 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._spawned: dict[Path, int] = {}
+        self._lent: dict[Path, tuple[Nursery, Agent]] = {}
         self._nursery: Nursery | None = None
         self._warm: dict[tuple[str, str, tuple[str, ...]], WarmNursery] = {}
         self._last_start = -_CLOSE_SECONDS
@@ -48,10 +49,14 @@ class LocalEngine:
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
-            warm = await self._warm_agent(folder, plan, kit)
-            self._spawned[folder] = warm or await self._agent_by_fork(folder, kit) or _spawn_agent(folder, kit)
+            nursery = self._warm_nursery(plan, kit) or self._common_nursery(kit)
+            agent = await nursery.start(folder) if nursery is not None else None
+            if nursery is not None and agent is not None:
+                self._lent[folder] = nursery, agent
+            else:
+                self._spawned[folder] = _spawn_agent(folder, kit)
 
-    async def _warm_agent(self, folder: Path, plan: Mapping[str, Any], kit: str) -> int | None:
+    def _warm_nursery(self, plan: Mapping[str, Any], kit: str) -> Nursery | None:
         """For a script that asks for a Python with imports; until there is one, it is started like all others."""
         processes = plan["processes"]
         modules = warm_modules(processes[0]) if len(processes) == 1 else ()
@@ -60,18 +65,18 @@ class LocalEngine:
         key = (kit, processes[0]["argv"][0], modules)
         nursery = self._warm.get(key)
         if nursery is not None and nursery.lives:
-            return await nursery.start(folder) if nursery.is_ready else None
+            return nursery if nursery.is_ready else None
         if nursery is not None and nursery.rests:
             return None
         with contextlib.suppress(OSError):
             self._warm[key] = WarmNursery(kit, processes[0])
         return None
 
-    async def _agent_by_fork(self, folder: Path, kit: str) -> int | None:
+    def _common_nursery(self, kit: str) -> Nursery | None:
         """For agents that come one soon after the other; the first ones of them are started directly."""
         before, self._last_start = self._last_start, time.monotonic()
         if self._nursery is not None and self._nursery.kit == kit and self._nursery.lives:
-            return await self._nursery.start(folder)
+            return self._nursery
         if self._last_start - before < _CLOSE_SECONDS:
             with contextlib.suppress(OSError):
                 self._nursery = Nursery(kit)
@@ -79,14 +84,22 @@ class LocalEngine:
 
     async def ended(self, nodes: Nodes, number: int) -> None:
         folder = nodes.folder.node(number)
-        spawned = self._spawned.get(folder)
-        if spawned is not None:
+        lent, spawned = self._lent.get(folder), self._spawned.get(folder)
+        if lent is not None:
+            nursery, agent = lent
+            spawned = agent.pid
+            await nursery.ended(agent)
+        elif spawned is not None:
             await pid_ended(spawned)
-            self._spawned.pop(folder, None)
+        self._forget(folder)
         # Another agent may have won the claim: one that an earlier dispatcher started.
         claim = read_claim(folder)
-        if claim is not None and claim["pid"] != spawned and _lives(claim):
+        if claim is not None and claim["pid"] != spawned and _works(claim, folder):
             await pid_ended(claim["pid"])
+
+    def _forget(self, folder: Path) -> None:
+        self._lent.pop(folder, None)
+        self._spawned.pop(folder, None)
 
     async def stop(self, nodes: Nodes) -> None:
         self._signal(nodes, signal.SIGTERM)
@@ -98,8 +111,14 @@ class LocalEngine:
         for node in range(nodes.count):
             folder = nodes.folder.node(node)
             claim = read_claim(folder)
+            pid = self._spawned.get(folder)
+            if folder in self._lent:
+                _, agent = self._lent[folder]
+                agent.is_told = True
+                pid = agent.pid
             # An agent that has not claimed its plan yet has started nothing: it may simply go.
-            pid = claim["pid"] if claim is not None and _lives(claim) else self._spawned.get(folder)
+            if claim is not None and _works(claim, folder):
+                pid = claim["pid"]
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
@@ -125,9 +144,10 @@ class LocalEngine:
                 nursery.close()
 
 
-def _lives(claim: dict[str, Any]) -> bool:
-    if claim.get("cancelled"):
-        # The claim of a dispatcher that keeps agents away: there is none.
+def _works(claim: dict[str, Any], folder: Path) -> bool:
+    """Whether the agent of this claim carries out its plan still: with the result it may have gone on to another."""
+    if claim.get("cancelled") or (folder / "result.json").exists():
+        # (The first is the claim of a dispatcher that keeps agents away: there is none.)
         return False
     return bool(process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]))
 

@@ -1,8 +1,9 @@
-"""The dispatcher's end of `node/nursery.py`: agents in a tenth of the time that a new Python takes."""
+"""The dispatcher's end of `node/nursery.py`: agents in a tenth of the time that a new Python takes, or in none."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -27,6 +28,66 @@ _REST_SECONDS = 60.0
 _OF_RUNS = ("TRAINMASTER_", "AZUREML_")
 
 
+class Agent:
+    """One that the nursery made: it carries out a plan, and others after it, until its line is closed."""
+
+    def __init__(self, line: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        self.pid = 0
+        self.is_told = False
+        """Whether it was signalled; then it takes no other plan, which the signal might reach late."""
+        self._line = line
+        self._born: asyncio.Future[bytes] = loop.create_future()
+        self._done: asyncio.Future[bytes] = loop.create_future()
+        loop.add_reader(line, self._hear)
+
+    def _hear(self) -> None:
+        try:
+            said = self._line.recv(_ANSWER_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            said = b""
+        if not said:
+            self.close()
+        elif not self._born.done():
+            self._born.set_result(said)
+        elif not self._done.done():
+            self._done.set_result(said)
+
+    async def is_born(self) -> bool:
+        """Whether it came to life; then it has a process id."""
+        with contextlib.suppress(TimeoutError):
+            self.pid = int(await asyncio.wait_for(self._born, _ANSWER_SECONDS) or 0)
+        return self.pid > 0
+
+    def takes(self, plan: bytes) -> bool:
+        """Gives it another plan; false if it is not there any more."""
+        self._done = asyncio.get_running_loop().create_future()
+        try:
+            self._line.send(plan)
+        except OSError:
+            self.close()
+            return False
+        return True
+
+    async def ended(self) -> bool:
+        """Returns when its plan is not in its hands any more; whether it can take another one."""
+        said = await self._done
+        if not said:
+            await pid_ended(self.pid)
+        return bool(said) and not self.is_told
+
+    def close(self) -> None:
+        """Lets it end as soon as it has nothing to do."""
+        if self._line.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._line)
+            self._line.close()
+        for word in (self._born, self._done):
+            if not word.done():
+                word.set_result(b"")
+
+
 class Nursery:
     """One process that forks agents. Where it fails the caller starts the agent itself: the claim decides."""
 
@@ -38,10 +99,10 @@ class Nursery:
         variables: Mapping[str, str] = os.environ,
     ) -> None:
         self.kit = kit
-        self._lock = asyncio.Lock()
+        self._free: list[Agent] = []
         self._idle: asyncio.TimerHandle | None = None
-        self._line, theirs = socket.socketpair()
-        self._line.setblocking(False)
+        self._used_at = 0.0
+        self._line, theirs = _pair()
         try:
             self.pid = os.posix_spawn(
                 python[0],
@@ -62,41 +123,78 @@ class Nursery:
         """Whether it can be asked."""
         return self._line.fileno() >= 0
 
-    async def start(self, folder: Path) -> int | None:
-        """The process id of a new agent for the plan in `folder`; None if there is none."""
-        async with self._lock:
-            if not self.lives:
-                return None
-            self._stay()
-            answer = await self._ask(os.fsencode(folder / "plan.json") + b"\n", _ANSWER_SECONDS)
-            return int(answer) if answer else None
+    async def start(self, folder: Path) -> Agent | None:
+        """An agent for the plan in `folder`: one that has nothing to do, or a new one; None if there is none."""
+        plan = os.fsencode(folder / "plan.json")
+        self._stay()
+        while self._free:
+            agent = self._free.pop()
+            if agent.takes(plan):
+                return agent
+        new = self._forked(plan)
+        if new is None or await new.is_born():
+            return new
+        new.close()
+        self.close()
+        return None
 
-    async def _ask(self, line: bytes, seconds: float | None) -> bytes:
-        """The answer to a line; empty, and the end of it, if there is none in time."""
-        loop = asyncio.get_running_loop()
+    def _forked(self, plan: bytes) -> Agent | None:
+        ours, theirs = _pair()
         try:
-            await loop.sock_sendall(self._line, line)
-            answer = await asyncio.wait_for(loop.sock_recv(self._line, _ANSWER_BYTES), seconds)
-        except (OSError, TimeoutError):
-            answer = b""
-        if not answer.endswith(b"\n"):
+            socket.send_fds(self._line, [plan], [theirs.fileno()])
+        except OSError:
+            ours.close()
             self.close()
-            return b""
-        return answer
+            return None
+        finally:
+            theirs.close()
+        return Agent(ours)
+
+    async def ended(self, agent: Agent) -> None:
+        """Returns when the plan of `agent` is in nobody's hands; the agent is kept for the next one."""
+        try:
+            goes_on = await agent.ended()
+        except asyncio.CancelledError:
+            # It is carrying out its plan still, and nobody will hear when it has.
+            agent.close()
+            raise
+        if goes_on and self.lives:
+            self._free.append(agent)
+        else:
+            agent.close()
 
     def _stay(self) -> None:
-        if self._idle is not None:
-            self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self.close)
+        """It is let go when it was not used for a while."""
+        loop = asyncio.get_running_loop()
+        self._used_at = loop.time()
+        if self._idle is None:
+            self._idle = loop.call_later(_IDLE_SECONDS, self._look)
+
+    def _look(self) -> None:
+        self._idle = None
+        loop = asyncio.get_running_loop()
+        if loop.time() - self._used_at >= _IDLE_SECONDS:
+            self.close()
+        else:
+            self._idle = loop.call_at(self._used_at + _IDLE_SECONDS, self._look)
 
     def close(self) -> None:
-        """Lets it end; the agents go on."""
+        """Lets it end; agents that carry out a plan go on."""
         if self._idle is not None:
             self._idle.cancel()
+        while self._free:
+            self._free.pop().close()
         if self.lives:
             self._line.close()
             # Waited for, so that it does not stay as a zombie.
             asyncio.get_running_loop().create_task(pid_ended(self.pid))
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """Two ends of a line that keeps messages apart; the first is ours."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours.setblocking(False)
+    return ours, theirs
 
 
 class WarmNursery(Nursery):
@@ -110,12 +208,12 @@ class WarmNursery(Nursery):
         self.is_ready = False
         self._failed_at: float | None = None
         self._modules = modules
-        told = json.dumps({"python": python, "variables": dict(os.environ)}).encode() + b"\n"
+        told = json.dumps({"python": python, "variables": dict(os.environ)}).encode()
         self._warming = asyncio.get_running_loop().create_task(self._warm_up(told))
 
     async def _warm_up(self, told: bytes) -> None:
-        answer = await self._ask(told, None)
-        self.is_ready = answer == b"ready\n"
+        answer = await self._ask(told)
+        self.is_ready = answer == b"ready"
         if self.is_ready:
             self._stay()
             return
@@ -123,6 +221,14 @@ class WarmNursery(Nursery):
         log.warning("%s %s: no warm Python, %s", VARIABLE, ",".join(self._modules), why)
         self._failed_at = time.monotonic()
         super().close()
+
+    async def _ask(self, told: bytes) -> bytes:
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.sock_sendall(self._line, told)
+            return await loop.sock_recv(self._line, _ANSWER_BYTES)
+        except OSError:
+            return b""
 
     @property
     def rests(self) -> bool:

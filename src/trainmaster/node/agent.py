@@ -11,6 +11,7 @@ from trainmaster.node import claim, folders, jsonfile, ranks, spawn
 from trainmaster.node.interrupts import Interrupted, Interrupts
 from trainmaster.node.plan import PlanError
 from trainmaster.node.plan import read as read_plan
+from trainmaster.node.process import newest as newest_process
 
 # How long what a failed script left behind may take to end.
 _SHORT_GRACE = 2.0
@@ -21,21 +22,28 @@ def main(arguments):
     if len(arguments) != 1:
         say("usage: python -I -S -E __main__.py <plan.json>")
         return 2
-    path = os.path.abspath(arguments[0])
+    return carry_out(os.path.abspath(arguments[0]))[0]
+
+
+def carry_out(path):
+    """Carries out the plan in the file `path`; (the exit code, whether this process may carry out another)."""
     folder = os.path.dirname(path)
     try:
         plan = read_plan(path)
     except PlanError as error:
-        return _refuse_plan(path, folder, str(error))
+        return _refuse_plan(path, folder, str(error)), False
     interrupts = Interrupts()
     place = cgroups.place(plan.run_id, plan.node)
     try:
         if not _claimed(folder, place):
-            return 0
+            return 0, False
     except OSError as error:
         say("the claim cannot be written: {}".format(error))
-        return 3
-    return Agent(plan, folder, place, interrupts).carry_out()
+        return 3, False
+    agent = Agent(plan, folder, place, interrupts)
+    code = agent.carry_out()
+    interrupts.close()
+    return code, code == 0 and agent.all_went_well and not interrupts.asked
 
 
 def say(text):
@@ -75,10 +83,12 @@ class Agent(object):
     """Carries out one plan."""
 
     def __init__(self, plan, folder, cgroup, interrupts):
+        self.all_went_well = False  # then nothing has happened that this process might carry over to another run
         self._plan = plan
         self._folder = folder
         self._interrupts = interrupts
         self._born = time.monotonic()
+        self._newest = newest_process()
         self._cgroup = cgroup
         self._ranks = []
         self._tree = None
@@ -109,6 +119,8 @@ class Agent(object):
         except Exception as error:  # noqa: BLE001 - whatever it is, processes must not stay and the run must hear of it
             self._refuse(error)
         killed, survivors = self._clear_up()
+        well = self._reason == "exited" and self._first_failure is None
+        self.all_went_well = well and not killed and not survivors
         return self._finish(killed, survivors)
 
     def _become_keeper(self):
@@ -301,7 +313,8 @@ class Agent(object):
     def _note_end(self, rank, status):
         told = self._kill_at is not None or self._interrupts.asked or self._reason != "exited" or self._done
         told = told or (self._silence is not None and self._silence.was_noted())
-        rank.note_end(status, ranks.memory_kills(self._cgroup) > self._memory_kills, told)
+        # Only a failure has to be explained.
+        rank.note_end(status, status != 0 and ranks.memory_kills(self._cgroup) > self._memory_kills, told)
         say("rank {} {}".format(rank.rank, rank.how()))
         if rank.failed and not told:
             self._first_failure = self._first_failure or rank
@@ -325,7 +338,7 @@ class Agent(object):
             marker = "{}={}".format(tree.NODE_VARIABLE, tree.node_marker(self._plan.run_id, self._plan.node))
             own = os.getpid()
             since = process.start_time(own) or 0
-            self._tree = tree.Tree(marker, self._cgroup, root=own, since=since, born=self._born)
+            self._tree = tree.Tree(marker, self._cgroup, root=own, since=since, born=self._born, newest=self._newest)
         return self._tree
 
     def _clear_up(self):

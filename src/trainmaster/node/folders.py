@@ -49,7 +49,8 @@ def _wait_for_first_node(folder, code):
 def make(path):
     """The folder `path` and those above it, if they are not there yet."""
     try:
-        os.makedirs(path, exist_ok=True)
+        if not os.path.isdir(path):
+            os.makedirs(path, exist_ok=True)
     except OSError as error:
         if error.errno in (errno.EEXIST, errno.ENOTDIR):
             raise _in_the_way(path) from None

@@ -14,16 +14,24 @@ class Interrupts(object):
     def __init__(self):
         self.asked = 0
         self._raises = False
-        self._reading, writing = os.pipe()
+        self._reading, self._writing = os.pipe()
         os.set_blocking(self._reading, False)
-        os.set_blocking(writing, False)
+        os.set_blocking(self._writing, False)
         # Full is as good as one byte: whoever wakes looks at everything.
-        _set_wakeup(writing)
+        _set_wakeup(self._writing)
         _signal.signal(_signal.SIGTERM, self._on_stop)
         _signal.signal(_signal.SIGINT, self._on_stop)
         # A handler of its own, for what is ignored (or left to its default) wakes nobody.
         _signal.signal(_signal.SIGCHLD, _nothing)
         _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
+
+    def close(self):
+        """Signals do again what they do to any process."""
+        for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGCHLD):
+            _signal.signal(number, _signal.SIG_DFL)
+        _signal.set_wakeup_fd(-1)
+        os.close(self._reading)
+        os.close(self._writing)
 
     def raised(self):
         """Within this, a request to stop raises Interrupted."""

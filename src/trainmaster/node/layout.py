@@ -147,7 +147,7 @@ def _copy_content(source, copy, size):
         return
     os.lseek(source, 0, os.SEEK_SET)
     while True:
-        piece = os.read(source, _PIECE)
+        piece = os.read(source, min(size + 1, _PIECE))
         if not piece:
             return
         view = memoryview(piece)

@@ -44,6 +44,17 @@ def start_time(pid):
     return None if found is None else found.start_time
 
 
+def newest():
+    """The process id that was given out last; 0 where Linux does not say."""
+    last = (read("/proc/loadavg") or b"0").split()[-1]
+    return int(last) if last.isdigit() else 0
+
+
+def is_thread(pid):
+    """Whether this is the id of a thread that is not the first of its process (or of nothing any more)."""
+    return b"\nTgid:\t%d\n" % pid not in (read("/proc/{}/status".format(pid)) or b"")
+
+
 def boot_id():
     """Which boot of which machine this is; empty where Linux does not say."""
     return (read("/proc/sys/kernel/random/boot_id") or b"").decode("ascii", "replace").strip()

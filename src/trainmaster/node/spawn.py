@@ -15,6 +15,14 @@ _CLONE3, _CLONE_INTO_CGROUP = 435, 0x200000000
 _ALL_SIGNALS = [number for number in range(1, _signal.NSIG) if number not in (32, 33)]
 
 
+_private = []  # type: list[int]
+
+
+def keep_from_scripts(handle):
+    """No process of a run has this file: not even one that is a fork without another program."""
+    _private.append(handle)
+
+
 class StartError(Exception):
     """A process could not be started: headline, cause and hint for a person."""
 
@@ -85,6 +93,8 @@ def _fork(process, environment, prepare, cgroup=None, warm=None):
     program = find_program(process, environment)
     variables = {encode(name): encode(value) for name, value in environment.items()}
     log, cwd = encode(process.log), encode(process.cwd)
+    # A new program has no handlers; what was ignored before it would ignore too.
+    signals = [number for number in _ALL_SIGNALS if warm is not None or _signal.getsignal(number) != _signal.SIG_DFL]
     reading, writing = os.pipe()
     # Until the child has its own handlers, a signal would run ours there and wake the parent's loop.
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _ALL_SIGNALS)
@@ -95,11 +105,12 @@ def _fork(process, environment, prepare, cgroup=None, warm=None):
                 prepare()
                 if not inside:
                     _join(cgroup)
-                _reset_signals()
+                _reset_signals(signals)
                 if warm is None:
                     _run_program(program, argv, variables, cwd, log, writing)
                 elif _enter(cwd, log, writing):
-                    os.close(writing)
+                    for handle in [writing, *_private]:
+                        os.close(handle)
                     warm.become(process, environment)
             finally:
                 os._exit(127)
@@ -143,9 +154,9 @@ def _become_ours(agent):
         os._exit(127)
 
 
-def _reset_signals():
+def _reset_signals(numbers):
     _signal.set_wakeup_fd(-1)
-    for number in _ALL_SIGNALS:
+    for number in numbers:
         try:
             _signal.signal(number, _signal.SIG_DFL)
         except (OSError, ValueError):

@@ -20,20 +20,25 @@ NODE_VARIABLE = "TRAINMASTER_AGENT"
 # Stands among those met for all that were too quick to be named.
 _UNSEEN = (0, 0)
 _YOUNG_SECONDS = 2.0
+_FEW = 64
 _AGENT = b"/trainmaster/node/__main__.py"
 
 
 class Tree(object):
     """What belongs to one run (or one node of it) on this machine, and what it takes to find it."""
 
-    def __init__(self, marker, cgroup=None, root=None, since=0, exclude=(), born=None):
-        """`root` is this process or none; `born` is when it began, by the monotonic clock."""
+    def __init__(self, marker, cgroup=None, root=None, since=0, exclude=(), born=None, newest=0):
+        """`root` is this process or none.
+
+        `born` is when the tree began, by the monotonic clock, and `newest` the last process id given out before.
+        """
         self._marker = b"\0" + marker.encode("utf-8", "surrogateescape") + b"\0"
         self.cgroup = cgroup
         self._root = root
         self._since = since
         self._protected = {0, 1, os.getpid()} | set(exclude)
         self._born = born
+        self._newest = newest
         self._told = set()
         self.met = set()
 
@@ -43,7 +48,7 @@ class Tree(object):
 
     def find(self):
         """The living processes of the tree."""
-        table = _all_processes(self._least())
+        table = self._candidates()
         protected = self._protected | _ancestors(os.getpid(), table)
         inside = cgroups.pids(self.cgroup) if self.cgroup else ()
         for pid in inside:
@@ -55,17 +60,18 @@ class Tree(object):
         own = _with_descendants(table, [pid for pid in inside if pid in table] + marked, self._root)
         return [table[pid] for pid in sorted(own) if not table[pid].gone]
 
-    def _least(self):
-        """The least process id that one of the tree can have.
+    def _candidates(self):
+        """All processes among which those of the tree are.
 
-        Ids are given out in turn, so that those of a young process's descendants are larger than its own, unless the
+        Ids are given out in turn, so that those of a young tree are larger than the newest was before, unless the
         count began anew meanwhile: then the newest is less, and all are looked at. Nothing goes round within seconds.
         """
-        own = os.getpid()
-        if self._root != own or self._born is None or time.monotonic() - self._born > _YOUNG_SECONDS:
-            return 0
-        newest = (process.read("/proc/loadavg") or b"0").split()[-1]
-        return own if newest.isdigit() and int(newest) >= own else 0
+        if not self._newest or time.monotonic() - self._born > _YOUNG_SECONDS:
+            return _all_processes()
+        newest = process.newest()
+        if 0 <= newest - self._newest <= _FEW:
+            return _processes_between(self._newest + 1, newest)
+        return _all_processes(self._newest + 1 if newest > self._newest else 0)
 
     def _is_marked(self, one):
         # Only processes younger than the agent can be of its run; children of 2 are threads of the kernel.
@@ -248,6 +254,12 @@ def _is_agent(one):
         return False
     arguments = (process.read("/proc/{}/cmdline".format(one.pid)) or b"").split(b"\0")
     return any(argument.endswith(_AGENT) for argument in arguments[1:])
+
+
+def _processes_between(first, last):
+    """So few that asking for each costs less than the list of all. Threads have ids too, but are not listed."""
+    found = (process.look(pid) for pid in range(first, last + 1))
+    return {one.pid: one for one in found if one is not None and not process.is_thread(one.pid)}
 
 
 def _all_processes(least=0):
