@@ -147,7 +147,10 @@ def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
 
 
 def _processes_in(folder: Path) -> list[str]:
-    """Living processes that work in `folder`, came from it or know its path; not the dispatcher and its nursery."""
+    """Living processes that work in `folder`, came from it or know its path.
+
+    Not the dispatcher, its nursery, and agents of it that wait for another plan, which have nothing below them.
+    """
     found = []
     dispatcher = (folder / "dispatcher.lock").read_text().strip()
     for entry in Path("/proc").iterdir():
@@ -156,7 +159,8 @@ def _processes_in(folder: Path) -> list[str]:
         with contextlib.suppress(OSError):
             known = b"\0".join((entry / name).read_bytes() for name in ("cmdline", "environ"))
             parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
-            if parent == dispatcher and b"\0--nursery\0" in known:
+            below = (entry / "task" / entry.name / "children").read_text()
+            if b"\0--nursery\0" in known and (parent == dispatcher or not below):
                 continue
             if os.fsencode(folder) in known or (entry / "cwd").readlink().is_relative_to(folder):
                 found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")

@@ -100,6 +100,73 @@ def test_it_ends_with_the_dispatcher_and_agents_do_not(
     assert ended(waiting)["status"] == "Completed"
 
 
+def agent_of(workspace: Workspace, run: Run) -> int:
+    return int(claim_of(workspace, run)["pid"])
+
+
+def test_an_agent_takes_one_plan_after_the_other(workspace: Workspace, submit: Submit, nursery: int) -> None:
+    runs = []
+    for number in range(4):
+        runs.append(submit(f"print('this is number {number}')"))
+        assert ended(runs[-1])["status"] == "Completed"
+    assert len({agent_of(workspace, run) for run in runs}) == 1
+    for number, run in enumerate(runs):
+        folder = WorkspaceFolder(workspace.path).run(run.id)
+        assert (folder.logs / "70_driver_log.txt").read_text() == f"this is number {number}\n"
+        assert (folder.node(0) / "agent.log").read_text().count("ended with exit code 0") == 1
+        assert processes_of(run.id) == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["import sys; sys.exit(3)", "import subprocess; subprocess.Popen(['sleep', '600'])"],
+    ids=["fails", "leaves"],
+)
+def test_an_agent_of_a_run_that_did_not_go_well_takes_no_other(
+    workspace: Workspace, submit: Submit, nursery: int, script: str
+) -> None:
+    first, second = submit(script), None
+    ended(first)
+    second = submit("pass")
+    assert ended(second)["status"] == "Completed"
+    assert agent_of(workspace, first) != agent_of(workspace, second)
+    assert processes_of(first.id) == []
+
+
+def test_a_cancelled_run_does_not_hurt_the_next_one(workspace: Workspace, submit: Submit, nursery: int) -> None:
+    for _ in range(3):
+        doomed = submit("import time; time.sleep(600)")
+        agent = agent_of(workspace, doomed)
+        doomed.cancel()
+        assert ended(doomed)["status"] == "Canceled"
+        following = submit("pass")
+        assert ended(following)["status"] == "Completed" and agent_of(workspace, following) != agent
+
+
+def test_one_that_waits_for_a_plan_may_be_killed(workspace: Workspace, submit: Submit, nursery: int) -> None:
+    first = submit("pass")
+    ended(first)
+    os.kill(agent_of(workspace, first), signal.SIGKILL)
+    until(lambda: process.look(agent_of(workspace, first)) is None, 60, "its end")
+    assert ended(submit("pass"))["status"] == "Completed"
+
+
+def test_an_agent_on_its_second_plan_needs_no_dispatcher(
+    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    first = submit("pass")
+    ended(first)
+    second = submit(f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)")
+    agent = agent_of(workspace, second)
+    assert agent == agent_of(workspace, first)
+    os.kill(int(WorkspaceFolder(workspace.path).lock.read_text()), signal.SIGKILL)
+    gate.touch()
+    assert ended(second)["status"] == "Completed"
+    # Nobody would give it another plan.
+    until(lambda: process.look(agent) is None, 60, "its end")
+
+
 HEAVY = "import os\nPID = os.getpid()\nprint('said by heavy')\n"
 USER = """
 import os, subprocess, sys, time
