@@ -167,6 +167,44 @@ def test_mpi_on_two_nodes(send):
         assert log_of(run, f"70_driver_log_{rank}.txt") == f"rank {rank} {rank // 2} 4\n"
 
 
+def test_data(send, ws, tmp_path):
+    """Data is brought to the cluster, and what the script adds to it comes back to the datastore."""
+    store = ws.get_default_datastore()
+    (tmp_path / "given" / "deep").mkdir(parents=True)
+    (tmp_path / "given" / "deep" / "words").write_text("brought")
+    store.upload(str(tmp_path / "given"), target_path="given", show_progress=False)
+    script = (
+        "import os, sys\nsource, mounted, uploaded = sys.argv[2::2]\n"
+        "text = open(os.path.join(source, 'deep', 'words')).read()\n"
+        "for place in (mounted, uploaded):\n    open(os.path.join(place, 'result'), 'w').write(text + ' back')\n"
+    )
+    given = {
+        "--source": store.path("given").as_mount(),
+        "--mounted": store.path("mounted").as_mount(),
+        "--uploaded": store.path("uploaded").as_upload(),
+    }
+    run = send(script, script_params=given)
+    details = ended(run)
+    assert details["status"] == "Completed", (details.get("error"), log_of(run))
+    for place in ("mounted", "uploaded"):
+        store.download(str(tmp_path / "back"), prefix=place, show_progress=False)
+        assert (tmp_path / "back" / place / "result").read_text() == "brought back"
+
+
+def test_cancelled_on_the_way(send, ws, place, tmp_path):
+    """A run that is cancelled while its data is on its way never comes to Slurm, and leaves nothing."""
+    with open(tmp_path / "zeros", "wb") as file:
+        file.truncate(512 * 1024**2)
+    (ws.path / "datastore" / "big").symlink_to(tmp_path)
+    before = len(place.called("sbatch"))
+    run = send("print(1)", script_params={"--big": ws.get_default_datastore().path("big").as_mount()})
+    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), SLOW, "that it is on its way")
+    run.cancel()
+    assert ended(run)["status"] == "Canceled"
+    assert len(place.called("sbatch")) == before
+    until(lambda: run.id not in place.runs(), SLOW, "the end of its folder there")
+
+
 def test_the_connection_is_cut_while_it_runs(send, place):
     """The job goes on, and all it wrote meanwhile comes, once, when there is a connection again."""
     seen, go = place.there / "seen", place.there / "go"

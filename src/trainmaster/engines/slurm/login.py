@@ -20,9 +20,9 @@ from trainmaster.engines.engine import Letter, Surroundings
 from trainmaster.engines.plans import read_claim, read_json, write_json, write_plans
 from trainmaster.engines.slurm import travel
 from trainmaster.engines.slurm.commands import NoAnswer, Said
+from trainmaster.engines.slurm.delivery import Delivery
 from trainmaster.engines.slurm.desk import Desk
 from trainmaster.engines.slurm.fetched import Fetched
-from trainmaster.engines.slurm.freight import Freight
 from trainmaster.engines.slurm.job import Job
 from trainmaster.engines.ssh import starting
 from trainmaster.engines.ssh.complaints import Unreachable
@@ -54,7 +54,7 @@ class Login:
         self._asked = surroundings.asked
         self._root = root_of(host, surroundings.folder)
         self._left = Left(surroundings.folder.path / "logins" / re.sub(r"[^\w.-]", "_", self._root))
-        self._freight = Freight(host, self._root, patience, self._left)
+        self._delivery = Delivery(host, self._root, patience, self._left)
         self._desk: Desk | None = None
         self._connecting: asyncio.Task[Desk] | None = None
         self._keeper: asyncio.Task[None] | None = None
@@ -117,7 +117,7 @@ class Login:
         def tell(sentence: str) -> None:
             self._doing[job.name] = sentence
 
-        async with self._freight.turn(tell) as carrier:
+        async with self._delivery.turn(tell) as carrier:
             self._note(job, carrier.facts.root, kit)
             settled = await starting.bring(carrier, nodes, spec, self._workspace, kit)
             files = travel.files(nodes, spec, self._workspace, plans, carrier.facts, settled)
@@ -203,7 +203,7 @@ class Login:
             await self._tell({"op": "answer", "run": run_id, "name": name}, data)
 
         async def bring(paths: Sequence[str]) -> list[str]:
-            async with self._freight.turn(lambda sentence: None) as carrier:
+            async with self._delivery.turn(lambda sentence: None) as carrier:
                 return await lend(carrier.session, carrier.facts, run_id, name, paths)
 
         return Letter(run_id, name, text, answer, bring)
@@ -275,14 +275,14 @@ class Login:
         """What cannot be removed now is removed when something is brought again."""
         with contextlib.suppress(AzureMLException):
             while self._left.runs(self._host.shown):
-                await self._freight.tidy()
+                await self._delivery.tidy()
 
     async def close(self) -> None:
         tasks = [task for task in (self._keeper, self._connecting, self._tidier, *self._errands) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._freight.close()
+        await self._delivery.close()
         if self._desk is not None:
             await self._desk.close()
 

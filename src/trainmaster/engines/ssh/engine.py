@@ -15,7 +15,7 @@ from trainmaster.engines.engine import Ending, Letter, Nodes, Place, Surrounding
 from trainmaster.engines.plans import read_json, write_plans
 from trainmaster.engines.ssh import mpi, passwords, starting
 from trainmaster.engines.ssh.data import freight_of
-from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after
+from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after, root_of
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.lending import lend
 from trainmaster.engines.ssh.link import Link
@@ -337,8 +337,7 @@ class SshEngine:
             await links[number].put(place, json.dumps(request).encode())
 
     def _root(self, host: SshHost) -> str:
-        """Where this workspace keeps its things on a host."""
-        return f"{host.folder}/hosts/{json.loads(self._folder.identity.read_text())['id']}"
+        return root_of(host, self._folder)
 
 
 async def together(works: Any) -> list[Any]:

@@ -34,7 +34,7 @@ class Carrier:
         return told
 
 
-class Freight:
+class Delivery:
     """To one login node."""
 
     def __init__(self, host: SshHost, root: str, patience: float, left: Left) -> None:
