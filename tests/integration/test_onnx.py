@@ -91,8 +91,17 @@ def deployed(frameworks: Workspace) -> Iterator[Callable[..., Any]]:
         service.delete()
 
 
-def test_models_of_tensorflow(frameworks, tmp_path):
-    trained(frameworks, tmp_path / "project", TensorFlow, "tensorflow_models.py", "tf2onnx")
+def test_models_of_tensorflow_convert_and_serve(frameworks, deployed, tmp_path):
+    run = trained(frameworks, tmp_path / "project", TensorFlow, "tensorflow_models.py", "tf2onnx")
+    service = deployed("saved", run.register_model("saved", "outputs/saved", model_framework="TensorFlow"))
+    picture = [[[0.5]] * 8] * 8
+    answer = service.run(json.dumps({"data": [picture, picture]}))
+    ((name, digits),) = answer.items()
+    assert [len(row) for row in digits] == [10, 10] and sum(digits[0]) == pytest.approx(1, abs=1e-5)
+    described = fetched(service.port, "/swagger.json")["components"]["schemas"]
+    assert described["ServiceOutput"]["required"] == [name]
+    status, words = ask(service, json.dumps({"data": [picture[:7]]}))
+    assert status == 400 and "it must be an array of batch x 8 x 8 x 1, and is one of 1 x 7 x 8 x 1." in words
 
 
 def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, framework_home, tmp_path):
@@ -121,6 +130,21 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
     for service in services:
         status, words = ask(service, '{"data": [[1, 2, 3]]}')
         assert status == 400 and "input: it must be an array of batch x 4, and is one of 1 x 3." in words
+
+
+def test_a_program_of_torch_export_needs_no_code(torch_run, deployed):
+    service = deployed("program", torch_run.register_model("program", "outputs/program.pt2", model_framework="PyTorch"))
+    asked = {"tokens": [[1, 2, 3, 4, 5]] * 2, "weight": [[0.5] * 4, [1] * 4]}
+    answer = service.run(json.dumps({"inputs": asked}))
+    half, whole = answer["output_0"]
+    assert whole == pytest.approx([2 * each for each in half]) and answer["output_1"] == [15, 15]
+    for wrong, words in (
+        ({**asked, "tokens": [[1.5, 2, 3, 4, 5]] * 2}, "tokens: it must hold whole numbers."),
+        ({**asked, "weight": [[1] * 3] * 2}, "weight: it must be an array of batch x 4, and is one of 2 x 3."),
+        ({**asked, "weight": [[1] * 4]}, "tokens has 2 rows, and weight has 1."),
+    ):
+        status, said = ask(service, json.dumps({"inputs": wrong}))
+        assert status == 400 and words in said, said
 
 
 def test_an_onnx_model_needs_no_code(frameworks, torch_run, deployed, tmp_path):

@@ -90,6 +90,10 @@ exported = trainmaster.onnx.export(script, torch.randn(2, 4), "outputs/script.on
 assert exported.opset == 17 and "legacy" in exported.exporter
 script.save("outputs/script.pt")
 
+# A program of torch.export, for any batch.
+varying = {"tokens": {0: torch.export.Dim("batch")}, "weight": {0: torch.export.Dim("batch")}}
+torch.export.save(torch.export.export(Tokens(), (tokens, weight), dynamic_shapes=varying), "outputs/program.pt2")
+
 # int8, with what it costs.
 x = torch.randn(64, 4)
 labels = net.eval()(x)["logits"].argmax(1)

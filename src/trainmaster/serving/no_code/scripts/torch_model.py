@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Union
 
 import no_code_tensors as tensors
 import torch
@@ -14,8 +14,13 @@ def init() -> None:
     """Loads the model once."""
     global _model
     known = tensors.known()
-    module = _loaded(tensors.model_path(), known["kind"])
-    inputs = tensors.tensors(known["inputs"]) or _inputs_of(module)
+    if known["kind"] == "program":
+        program = torch.export.load(tensors.model_path())
+        module, inputs = program.module(), _inputs_of_program(program)
+    else:
+        module = torch.jit.load(tensors.model_path(), map_location="cpu").eval()
+        inputs = _inputs_of_script(module)
+    inputs = tensors.tensors(known["inputs"]) or inputs
     names = [each["name"] for each in known["outputs"]]
 
     def compute(arrays: tensors.Arrays) -> tensors.Arrays:
@@ -39,15 +44,24 @@ def openapi() -> Dict[str, Any]:
     return found
 
 
-def _loaded(path: str, kind: str) -> Any:
-    if kind == "program":
-        return torch.export.load(path).module()
-    module = torch.jit.load(path, map_location="cpu")
-    module.eval()
-    return module
+def _inputs_of_program(program: Any) -> List[tensors.Tensor]:
+    """The inputs as they were when the program was made; sizes that may vary are symbols there."""
+    found = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
+    return [_tensor(name, found[name]) for name in program.graph_signature.user_inputs]
 
 
-def _inputs_of(module: Any) -> List[tensors.Tensor]:
+def _tensor(name: str, seen: Any) -> tensors.Tensor:
+    sizes = [_size(place, size) for place, size in enumerate(seen.shape)]
+    return tensors.Tensor(name, str(seen.dtype).partition(".")[2], sizes)
+
+
+def _size(place: int, size: Any) -> Union[int, str]:
+    if isinstance(size, int):
+        return size
+    return "batch" if place == 0 else str(size)
+
+
+def _inputs_of_script(module: Any) -> List[tensors.Tensor]:
     """The arguments of forward that have to be given; torch does not keep their types and sizes."""
     arguments = [each for each in module.forward.schema.arguments[1:] if not each.has_default_value()]
     return [tensors.Tensor(each.name, "float32", None) for each in arguments]
