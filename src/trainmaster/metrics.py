@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -41,6 +42,17 @@ def thinned(values: Sequence[Any], count: int) -> list[Any]:
     if count == 1:
         return [values[-1]]
     return [values[round(n * (len(values) - 1) / (count - 1))] for n in range(count)]
+
+
+def finite_number(value: Any) -> float | None:
+    """What can be drawn of a value: a number that is one."""
+    if not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def _one_or_all(values: list[Any]) -> Any:

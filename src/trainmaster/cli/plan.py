@@ -10,7 +10,7 @@ from typing import Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import get_run, list_runs, locate
 from trainmaster.cli.parsing import Options
-from trainmaster.cli.screen import paint, say, say_json
+from trainmaster.cli.screen import paint, say, say_json, section
 from trainmaster.cli.source import source_as_json
 from trainmaster.cli.text import counted, size, tags
 from trainmaster.dispatch.capacity import Request, check_fits, decide
@@ -167,23 +167,16 @@ def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: 
 
 
 def _show(plan: dict[str, Any], spec: JobSpec) -> None:
-    _section("Runs", _process_lines(plan, spec))
-    _section("Environment", _environment_lines(plan["environment"]))
-    _section("Snapshot", _snapshot_lines(plan["snapshot"]))
+    section("Runs", _process_lines(plan, spec))
+    section("Environment", _environment_lines(plan["environment"]))
+    section("Snapshot", _snapshot_lines(plan["snapshot"]))
     target = plan["target"]
     where = f"{target['name']} ({counted(target['nodes'], 'node')})"
     room = paint("room now", "green") if target["has_room"] else paint(target["waiting_for"], "yellow")
-    _section("Target", [f"{where}: {room}"])
+    section("Target", [f"{where}: {room}"])
     made = "" if plan["workspace"]["exists"] else " (will be made)"
-    _section("Workspace", [f"{plan['workspace']['path']}{made}, experiment {plan['experiment']}"])
+    section("Workspace", [f"{plan['workspace']['path']}{made}, experiment {plan['experiment']}"])
     say(paint("A dry run: nothing was queued or written.", "dim"))
-
-
-def _section(title: str, lines: list[str]) -> None:
-    say(paint(title, "bold"))
-    for line in lines:
-        say(f"  {line}")
-    say()
 
 
 def _process_lines(plan: dict[str, Any], spec: JobSpec) -> list[str]:

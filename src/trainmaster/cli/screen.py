@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from trainmaster.errors import AzureMLException
@@ -46,6 +48,26 @@ def note(text: str, styles: str = "dim") -> None:
     """A word about what goes on, to standard error: it never mixes with data."""
     sys.stderr.write(paint(text, styles, sys.stderr) + "\n")
     sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def noted_warnings() -> Iterator[None]:
+    """What the SDK warns of meanwhile is said at the end, without the lines of code it points to."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as noticed:
+        warnings.simplefilter("always")
+        yield
+    for each in noticed:
+        note(f"note: {each.message}", "yellow")
+
+
+def section(title: str, lines: Sequence[str]) -> None:
+    """A part of a longer text, to standard output."""
+    say(paint(title, "bold"))
+    for line in lines:
+        say(f"  {line}")
+    say()
 
 
 def say_json(data: Any) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainmaster.metrics import thinned
+from trainmaster.metrics import finite_number, thinned
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NO_NUMBER = "·"
@@ -25,17 +24,6 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
     if not finite:
         return _NO_NUMBER * len(numbers)
     return "".join(_block(number, min(finite), max(finite)) for number in numbers)
-
-
-def finite_number(value: Any) -> float | None:
-    """What can be drawn of a value: a number that is one."""
-    if not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _block(number: float | None, low: float, high: float) -> str:

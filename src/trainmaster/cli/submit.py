@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, say, say_json
+from trainmaster.cli.screen import note, noted_warnings, say, say_json
 from trainmaster.cli.text import experiment_name, pairs, tags
 from trainmaster.errors import UserErrorException
 
@@ -59,12 +58,9 @@ def submit(options: Options) -> int:
       trainmaster submit . train.py --wait -- --lr 0.1
       trainmaster submit . train.py --pip torch --experiment mnist
     """
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.simplefilter("always")
+    with noted_warnings():
         spec = job(options)
-    name = options.experiment or experiment_name(Path(spec.source_directory).resolve().name)
-    for each in noticed:
-        note(f"note: {each.message}", "yellow")
+        name = options.experiment or experiment_name(Path(spec.source_directory).resolve().name)
     if options.dry_run:
         from trainmaster.cli.plan import show_plan
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.screen import note, noted_warnings, paint, say, say_json, section, width_of_terminal
 from trainmaster.cli.sweep_space import expression_in_words, range_in_words
 from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import counted, tags
@@ -65,12 +64,9 @@ def submit(options: Options) -> int:
     """
     from trainmaster.cli.sweep_file import read_sweep_file
 
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.simplefilter("always")
+    with noted_warnings():
         found = read_sweep_file(Path(options.file))
         spec = found.config.compile({}) if options.dry_run else None
-    for each in noticed:
-        note(f"note: {each.message}", "yellow")
     name = options.experiment or found.experiment
     if spec is not None:
         return _show_plan(spec, name, options)
@@ -83,11 +79,8 @@ def _send(found: SweepFile, name: str, options: Options) -> int:
 
     workspace = open_workspace(options.workspace)
     labels = {**found.tags, **tags(options.tag)}
-    with warnings.catch_warnings(record=True) as noticed:
-        warnings.simplefilter("always")
+    with noted_warnings():
         run = Experiment(workspace, name).submit(found.config, tags=labels)
-    for each in noticed:
-        note(f"note: {each.message}", "yellow")
     if options.wait:
         from trainmaster.cli.sweeps import followed
 
@@ -143,14 +136,14 @@ def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
 
 def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:
     job = spec.job
-    _section(
+    section(
         "Every trial runs", [shlex.join([job.script, *job.arguments]), f"of {job.source_directory}, on {job.target}"]
     )
     rows = [(name, expression_in_words(item), range_in_words(item)) for name, item in spec.space.items()]
     columns = (Column("PARAMETER"), Column("EXPRESSION", flexible=True), Column("VALUES", flexible=True))
-    _section("Space", render(columns, rows, width_of_terminal(), paint))
+    section("Space", render(columns, rows, width_of_terminal(), paint))
     minutes = counted(spec.max_duration_minutes, "minute")
-    _section(
+    section(
         "Sweep",
         [
             f"{plan['goal'].lower()} {spec.metric}, in experiment {plan['experiment']}",
@@ -159,14 +152,7 @@ def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:
             f"{counted(plan['total'], 'trial')}, {spec.max_concurrent_runs} at once, for {minutes} at most",
         ],
     )
-    _section("The first trials", [shlex.join(sample["arguments"]) for sample in plan["samples"]])
+    section("The first trials", [shlex.join(sample["arguments"]) for sample in plan["samples"]])
     if plan["seed"] is not None:
         say(paint("Without a seed in the file every submit draws other values.", "dim"))
     say(paint("A dry run: nothing was queued or written.", "dim"))
-
-
-def _section(title: str, lines: list[str]) -> None:
-    say(paint(title, "bold"))
-    for line in lines:
-        say(f"  {line}")
-    say()

@@ -26,6 +26,7 @@ from trainmaster.models.registering import draft, register
 from trainmaster.models.sources import files_at
 from trainmaster.node.layout import lay_out
 from trainmaster.onnx.exported import Exported
+from trainmaster.onnx.needed import needed
 from trainmaster.onnx.reading import exported_of
 from trainmaster.plain import to_plain
 from trainmaster.serving.no_code.inputs import known_inputs
@@ -36,11 +37,11 @@ if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
 
 _FRAMEWORKS: Mapping[str, tuple[Framework, tuple[str, ...]]] = {
-    Kind.SKLEARN: (SKLEARN, ("skl2onnx", "onnx", "onnxruntime")),
-    Kind.SAVED_MODEL: (TENSORFLOW, ("tf2onnx", "onnx", "onnxruntime")),
-    Kind.TORCHSCRIPT: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
-    Kind.TORCH_PROGRAM: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
-    Kind.TORCH_PICKLE: (PYTORCH, ("onnx", "onnxscript", "onnxruntime")),
+    Kind.SKLEARN: (SKLEARN, needed("scikit-learn")),
+    Kind.SAVED_MODEL: (TENSORFLOW, needed("TensorFlow")),
+    Kind.TORCHSCRIPT: (PYTORCH, needed("PyTorch")),
+    Kind.TORCH_PROGRAM: (PYTORCH, needed("PyTorch")),
+    Kind.TORCH_PICKLE: (PYTORCH, needed("PyTorch")),
 }
 
 

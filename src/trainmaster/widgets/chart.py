@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from trainmaster.cli.sparkline import finite_number
+from trainmaster.metrics import finite_number
 
 WIDTH, HEIGHT = 240, 72
 _MARGIN = 5

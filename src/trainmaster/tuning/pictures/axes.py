@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainmaster.metrics import finite_number
 from trainmaster.tuning.space import Leaf, flat, leaves, read_space
 from trainmaster.tuning.view import SweepView, value_in_words
 
@@ -81,14 +82,8 @@ def tick_in_words(value: float) -> str:
 
 
 def as_number(value: Any) -> float | None:
-    """A finite number, if it is one."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
+    """A finite number, if it is one; true and false are words here."""
+    return None if isinstance(value, bool) else finite_number(value)
 
 
 def _axis(name: str, leaf: Leaf | None, values: Sequence[Any]) -> Axis:
