@@ -50,6 +50,9 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
     tags: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
 
+    _is_seen: bool = field(default=False, init=False, repr=False)
+    """Whether the login node was found to be one."""
+
     def __post_init__(self) -> None:
         self.validate_configuration()
 
@@ -71,7 +74,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         self.validate_configuration()
         if self.login is None:
             _check_is_shared(workspace.path, self.shared_folder)
-        else:
+        elif not self._is_seen:
             self.look()
         return self._record(name)
 
@@ -80,7 +83,9 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         from trainmaster.engines.slurm.asking import ask
         from trainmaster.engines.ssh.asking import in_a_thread
 
-        return in_a_thread(ask(self._record(""), command or ("sinfo", "--version")))
+        said = in_a_thread(ask(self._record(""), command or ("sinfo", "--noheader", "--format=%P")))
+        self._is_seen = True
+        return said
 
     def _record(self, name: str) -> TargetRecord:
         given = {

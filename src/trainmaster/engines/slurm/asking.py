@@ -16,10 +16,32 @@ async def ask(target: TargetRecord, command: Sequence[str]) -> str:
     """What a command says at the login node of a target, to whose folder there can be written. Nothing is made."""
     check_ssh()
     host, patience = login_of(target), lost_after(target)
-    await _check_folder(host, patience)
-    desk = await Desk.open(host, host.folder, patience, lambda name, header, payload: None, make=False)
+    session, facts = await Session.open(host, host.folder, patience, make=False)
     try:
-        commands = Commands(desk.carry_out)
+        await _check_folder(session)
+        desk = await Desk.at(session, facts, patience, lambda name, header, payload: None)
+        try:
+            return await _said(host, Commands(desk.carry_out), command)
+        finally:
+            await desk.close()
+    finally:
+        await session.close()
+
+
+async def _check_folder(session: Session) -> None:
+    host = session.host
+    try:
+        await session.call({"op": "writable", "path": host.folder})
+    except ComputeTargetException as error:
+        raise ComputeTargetException(
+            f"shared_folder {host.folder} cannot be written to at host {host.shown}",
+            cause=error.cause,
+            hint="Name a folder of yours there that all nodes see under the same path.",
+        ) from error
+
+
+async def _said(host: SshHost, commands: Commands, command: Sequence[str]) -> str:
+    try:
         # A machine may have some of the commands and not be one from which jobs are submitted.
         await commands.ask("sbatch", "--version")
         return await commands.ask(*command)
@@ -29,19 +51,3 @@ async def ask(target: TargetRecord, command: Sequence[str]) -> str:
             cause=str(error),
             hint="Is it a login node of the cluster? 'sinfo' has to work there.",
         ) from error
-    finally:
-        await desk.close()
-
-
-async def _check_folder(host: SshHost, patience: float) -> None:
-    session, _ = await Session.open(host, host.folder, patience, make=False)
-    try:
-        await session.call({"op": "writable", "path": host.folder})
-    except ComputeTargetException as error:
-        raise ComputeTargetException(
-            f"shared_folder {host.folder} cannot be written to at host {host.shown}",
-            cause=error.cause,
-            hint="Name a folder of yours there that all nodes see under the same path.",
-        ) from error
-    finally:
-        await session.close()

@@ -34,9 +34,13 @@ class Desk:
         self._tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._ping())]
 
     @classmethod
-    async def open(cls, host: SshHost, root: str, patience: float, take: Take, make: bool = True) -> Desk:
-        """Connects; `root` is the folder of the workspace there, which `make` makes if need be."""
-        session, facts = await Session.open(host, root, patience, make=make)
+    async def open(cls, host: SshHost, root: str, patience: float, take: Take) -> Desk:
+        """Connects; `root` is the folder of the workspace there, which is made if need be."""
+        return await cls.at(*await Session.open(host, root, patience), patience, take)
+
+    @classmethod
+    async def at(cls, session: Session, facts: HostFacts, patience: float, take: Take) -> Desk:
+        """On a connection that is there already."""
         await session.send(
             {
                 "op": "desk",
