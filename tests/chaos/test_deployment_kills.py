@@ -120,6 +120,33 @@ def test_a_supervisor_killed_over_an_update(bench: Bench, seed: int) -> None:
     assert service.state == "failed"
 
 
+def test_a_model_file_changed_on_disk_is_said_and_never_served(bench: Bench) -> None:
+    service = bench.deploy("watched", factor=2)
+    file = bench.workspace.path / "models" / "factor" / "1" / "factor.json"
+    file.chmod(0o644)
+    file.write_text('{"factor": 10}')
+
+    def warned() -> bool:
+        service.update_deployment_state()
+        return any("factor.json has changed on disk" in each for each in service.warnings)
+
+    until(warned, 60, "the warning")
+    assert service.run(ASKED)["result"] == [2, 4]
+    os.kill(service.run(ASKED)["process"], signal.SIGKILL)
+    until(lambda: _state(service) == "failed", 60, "the end of the replica")
+    with pytest.raises(WebserviceException, match="No replica of the service is there"):
+        service.run(ASKED)
+    # A version of its own is what brings other contents.
+    service.update(models=[bench.model(3)], wait=True)
+    answers(service, [3, 6])
+    assert not service.warnings
+
+
+def _state(service: Any) -> str:
+    service.update_deployment_state()
+    return str(service.state)
+
+
 def answers(service: Any, wanted: list[int]) -> None:
     def asked() -> bool:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import hmac
 import json
 import math
 import os
@@ -16,7 +17,7 @@ import pytest
 
 from trainmaster.plain import to_plain
 from trainmaster.serving.plan import SERVER, Batching, Limits, Scoring
-from trainmaster.serving.server import answering, calling, numbers, raw, settings
+from trainmaster.serving.server import answering, calling, keys, numbers, raw, settings
 from trainmaster.serving.server.answering import Answer, Request
 from trainmaster.serving.server.keys import Keys
 from trainmaster.serving.server.log import Log, Printed, request_id
@@ -102,12 +103,28 @@ def test_keys(tmp_path: Path, header: bytes | None, allowed: bool) -> None:
     assert Keys(str(place)).allow(header) is allowed
 
 
+@pytest.mark.parametrize("given", [b"one", b"two", b"on", b"x"])
+def test_keys_are_compared_in_constant_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: bytes) -> None:
+    """Each key with the whole of what was given, whether or not one was found already, and never with `==`."""
+    place = tmp_path / "keys.json"
+    place.write_text('{"primary": "one", "secondary": "two"}')
+    compared = []
+
+    def noted(key: bytes, other: bytes) -> bool:
+        compared.append((key, other))
+        return hmac.compare_digest(key, other)
+
+    monkeypatch.setattr(keys, "compare_digest", noted)
+    assert Keys(str(place)).allow(b"Bearer " + given) is (given in (b"one", b"two"))
+    assert compared == [(b"one", given), (b"two", given)]
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"primary": 1}', '{"primary": ""}', "{"])
 def test_without_readable_keys_nobody_may_ask(tmp_path: Path, text: str) -> None:
     place = tmp_path / "keys.json"
     place.write_text(text)
-    keys = Keys(str(place))
-    assert not any(keys.allow(header) for header in (b"Bearer ", b"Bearer 1", b"Bearer None"))
+    none = Keys(str(place))
+    assert not any(none.allow(header) for header in (b"Bearer ", b"Bearer 1", b"Bearer None"))
 
 
 def test_counters_of_all_replicas_add_up_and_never_fall(tmp_path: Path) -> None:

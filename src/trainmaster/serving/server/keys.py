@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hmac
 import json
 import os
+from hmac import compare_digest
 from typing import Optional, Tuple
 
 
@@ -26,7 +26,7 @@ class Keys:
         # All are compared, so that the time says nothing about which one was nearly right.
         found = False
         for key in self._keys:
-            found |= hmac.compare_digest(key, given)
+            found |= compare_digest(key, given)
         return found
 
     def _look(self) -> None:

@@ -24,6 +24,7 @@ from trainmaster.serving.supervisor.backoff import pause
 from trainmaster.serving.supervisor.models import Models
 from trainmaster.serving.supervisor.replica import ReplicaProcess
 from trainmaster.serving.supervisor.signals import Signals
+from trainmaster.serving.supervisor.turned_away import turn_away
 
 _TICK_SECONDS = 1.0
 _MODELS_EVERY_SECONDS = 2.0
@@ -33,6 +34,8 @@ _STUCK_SECONDS = float(os.environ.get("TRAINMASTER_STUCK_SECONDS", 30.0))
 _LATE_SECONDS = 5.0
 # So long a replica must have served for its death to count as the first.
 _SETTLED_SECONDS = 60.0
+# So long clients wait at the door for the next replica; then they are told that there is none.
+_PATIENCE_SECONDS = 3.0
 _LOG_BYTES = 64 * 1024 * 1024
 
 
@@ -86,6 +89,7 @@ class Supervisor:
         self._ended: StateName | None = None
         self._written: State | None = None
         self._models_at = 0.0
+        self._somebody_at = 0.0
         self._first = plan
 
     def run(self) -> int:
@@ -196,6 +200,7 @@ class Supervisor:
             self._bring_up(self._coming)
         if self._current is not None:
             self._keep_up(self._current, now)
+            self._look_at_the_door(self._current, now)
         if now >= self._models_at:
             self._models_at = now + _MODELS_EVERY_SECONDS
             self._look_at_models()
@@ -269,6 +274,12 @@ class Supervisor:
             if replica.state == "ready" and now - max(beat, replica.ready_at) > limit:
                 self._say(f"a replica (process {replica.pid}) does nothing any more; it is ended")
                 replica.kill()
+
+    def _look_at_the_door(self, generation: Generation, now: float) -> None:
+        if generation.replicas:
+            self._somebody_at = now
+        elif now - self._somebody_at > _PATIENCE_SECONDS:
+            turn_away(self._listening)
 
     def _changed(self, generation: Generation, place: Place, now: float) -> bool:
         """Whether a new replica would load another model than its siblings have; then it is not started."""
