@@ -22,6 +22,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -54,7 +55,7 @@ ReturnToService=2
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd-%n.pid
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool-%n
+SlurmdSpoolDir={spool}/%n
 TmpFS=/tmp
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/%n.log
@@ -116,6 +117,7 @@ class MiniSlurm:
         self._inside = inside
         self._cpus, self._gpus, self._keeps = cpus, gpus, keeps
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+        self._ends = contextlib.ExitStack()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -124,6 +126,9 @@ class MiniSlurm:
 
     def __enter__(self) -> MiniSlurm:
         install()
+        # slurmd has sockets there, whose whole path may have a hundred letters: those of tests have more.
+        spool = tempfile.TemporaryDirectory(prefix="slurm-", ignore_cleanup_errors=True)
+        self._spool = self._ends.enter_context(spool)
         for attempt in range(3):
             try:
                 self._start()
@@ -141,6 +146,7 @@ class MiniSlurm:
                 self.run("scancel", "--full", "--signal=KILL", job, check=False)
             _until(lambda: not self.run("squeue", "-h", "-o", "%i", check=False).split(), 30, "the end of all jobs")
         self._end_daemons()
+        self._ends.close()
 
     def run(self, *command: str, check: bool = True) -> str:
         """What a command of Slurm says."""
@@ -221,7 +227,9 @@ class MiniSlurm:
         ports = _free_ports(len(self.nodes) + 1)
         gres = "GresTypes=gpu" if self._gpus else ""
         of_node = f"Gres=gpu:{self._gpus}" if self._gpus else ""
-        text = _SETTINGS.format(port=ports[0], user=getpass.getuser(), folder=self.folder, keeps=self._keeps, gres=gres)
+        text = _SETTINGS.format(
+            port=ports[0], user=getpass.getuser(), folder=self.folder, spool=self._spool, keeps=self._keeps, gres=gres
+        )
         for name, port in zip(self.nodes, ports[1:], strict=True):
             text += _NODE.format(name=name, port=port, cpus=self._cpus, gres=of_node) + "\n"
         most = ",".join(self.nodes[: self._main])
