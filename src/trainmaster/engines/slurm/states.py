@@ -26,6 +26,7 @@ OVER = frozenset(
         "TIMEOUT",
     }
 )
+_OVER_MEMORY = "exceeded memory limit"
 # Jobs that wait for something of their own stand in nobody's way.
 _IN_LINE = frozenset({"Resources", "Priority", "None"})
 
@@ -98,7 +99,12 @@ def ending(
 
     >>> ending("17", "NODE_FAIL", "node[1-2]", silent={1: "node2"}).error.message
     'Slurm lost node 1 of the run (node2): NODE_FAIL, job 17'
+    >>> ending("17", "FAILED", "node1", "error: StepId=17.batch exceeded memory limit (9 > 8), being killed").error.code
+    'OutOfMemory'
     """
+    if state == "FAILED" and _OVER_MEMORY in told:
+        # A Slurm that looks at the memory itself (OverMemoryKill) has no other word for it.
+        state = "OUT_OF_MEMORY"
     if state == "PREEMPTED":
         return Ending(
             Status.FAILED, RunError("Preempted", f"job {job_id} was preempted: Slurm gave its nodes to another"), True
@@ -123,7 +129,7 @@ def ending(
 
 
 _FAILURES = {
-    "OUT_OF_MEMORY": ("OutOfMemory", "job {job} used more memory than Slurm gave it on {nodes}: OUT_OF_MEMORY"),
+    "OUT_OF_MEMORY": ("OutOfMemory", "job {job} used more memory than Slurm gave it on {nodes} (out of memory)"),
     "FAILED": ("StartError", "job {job} failed on {nodes} before an agent of Trainmaster could say how"),
     "REVOKED": ("StartError", "job {job} was taken over by another cluster: REVOKED"),
     "LOST": ("NodeAgentLost", "Slurm does not know job {job} any more, and it left no result"),
