@@ -46,6 +46,10 @@ class LocalEngine:
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
+        if nodes.folder.attempt == 1:
+            # The one folder above all of them, which would be missed first and made then.
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(nodes.folder.nodes)
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])

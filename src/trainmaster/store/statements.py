@@ -22,21 +22,25 @@ class _Prepared:
         self._statement = statement
         self._columns = tuple(columns)
         self._compiled: dict[str, SQLCompiler] = {}
+        self._constants: dict[str, dict[str, Any]] = {}
 
     def _compile(self, dialect: Dialect) -> SQLCompiler:
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
             made = self._statement.compile(dialect=dialect, column_keys=self._columns or None)
             assert isinstance(made, SQLCompiler)
+            said = made.construct_params(_check=False)
+            self._constants[dialect.name] = {name: said[name] for name, bind in made.binds.items() if not bind.required}
             compiled = self._compiled[dialect.name] = made
         return compiled
 
     def _executed(self, connection: Connection, values: Mapping[str, Any]) -> DBAPICursor:
         compiled = self._compile(connection.dialect)
-        parameters = compiled.construct_params(values)
+        # What the statement says itself, such as a limit, is worked out once and not at every run.
+        parameters = {**self._constants[connection.dialect.name], **values}
         cursor = connection.connection.cursor()
         if compiled.positional:
-            cursor.execute(compiled.string, tuple(parameters[name] for name in compiled.positiontup or ()))
+            cursor.execute(compiled.string, [parameters[name] for name in compiled.positiontup or ()])
         else:
             cursor.execute(compiled.string, parameters)
         return cursor
