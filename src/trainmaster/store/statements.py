@@ -30,7 +30,8 @@ class _Prepared:
             made = self._statement.compile(dialect=dialect, column_keys=self._columns or None)
             assert isinstance(made, SQLCompiler)
             said = made.construct_params(_check=False)
-            self._constants[dialect.name] = {name: said[name] for name, bind in made.binds.items() if not bind.required}
+            needed = {made.bind_names[bind] for bind in made.bind_names if bind.required}
+            self._constants[dialect.name] = {name: value for name, value in said.items() if name not in needed}
             compiled = self._compiled[dialect.name] = made
         return compiled
 
