@@ -486,8 +486,8 @@ def test_a_broken_plan(make: Make, text: str) -> None:
 
 
 def test_the_dispatcher_is_told(make: Make) -> None:
-    run = make().shell("true")
-    place = run.folder / "s"
+    run = make().shell("read line < $GATE")
+    gate, place = run.gate(), run.folder / "s"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(place))
         listener.listen()
@@ -501,6 +501,8 @@ def test_the_dispatcher_is_told(make: Make) -> None:
                 assert json.loads(lines.readline()) == {"id": 0, "op": "agent.notify", "args": args}
             assert (run.node / "running.json").exists()
             assert (run.node / "result.json").exists() == (event == "ended")
+            if event == "running":
+                gate.write_text("go\n")
         run.end()
 
 
