@@ -85,6 +85,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def ws(place: Place) -> Iterator[Workspace]:
     workspace = Workspace.create("laptop", path=place.laptop / "ws", show_output=False)
     ComputeTarget.create(workspace, "cluster", place.configuration(lost_after_seconds=16))
+    # A node is a whole machine: others have to wait.
+    ComputeTarget.create(workspace, "whole", place.configuration(lost_after_seconds=16, cpus_per_node=None))
     yield workspace
     end_workspace(workspace.path)
 
@@ -262,15 +264,12 @@ def test_the_job_that_came_second_is_not_the_run(send, place, ws):
 
 
 def test_the_dispatcher_dies_and_the_job_ends_meanwhile(send, place, ws):
-    go, gone = place.there / "go2", place.there / "gone2"
-    run = send(HEAD + f"run.log('a', 1)\nprint('here', flush=True)\n{until_there(go)}run.log('a', 2)\n")
-    waiting = send(
-        HEAD + f"run.log('a', 3)\nopen({str(gone)!r} + os.environ['RANK'], 'w').close()\n",
-        node_count=2,
-        distributed_training=Gloo(),
-    )
+    go = place.there / "go2"
+    script = HEAD + f"run.log('a', 1)\nprint('here', flush=True)\n{until_there(go)}run.log('a', 2)\n"
+    run = send(script, compute_target="whole")
     until_said(run)
-    job_of(waiting)
+    waiting = send(HEAD + "run.log('a', 3)", compute_target="whole", node_count=2, distributed_training=Gloo())
+    until(lambda: place.slurm.jobs("PENDING") == [job_of(waiting)], SLOW, "a job that waits")
     kill_dispatcher(ws)
     go.touch()
     until(lambda: not place.slurm.jobs(), SLOW, "the end of both jobs without a dispatcher")
@@ -285,15 +284,14 @@ def test_cancelled_while_it_runs_and_while_it_waits(send, place):
         "signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(0)))\n"
         "print('here', flush=True)\ntime.sleep(600)\n"
     )
-    run = send(script, node_count=2, distributed_training=Gloo())
-    # Too large for what is left of the nodes.
-    waiting = [send("print(1)", node_count=2, distributed_training=Gloo()) for _ in range(2)]
+    run = send(script, compute_target="whole", node_count=2, distributed_training=Gloo())
     until_said(run, name="70_driver_log_1.txt")
-    jobs = [job_of(each) for each in (run, *waiting)]
-    for each in (*waiting, run):
+    waiting = send("print(1)", compute_target="whole")
+    jobs = [job_of(each) for each in (run, waiting)]
+    until(lambda: "Resources" in waiting.get_details().get("waitingFor", ""), SLOW, "what it waits for, in words")
+    for each in (waiting, run):
         each.cancel()
-    assert {ended(each)["status"] for each in (run, *waiting)} <= {"Canceled", "Completed"}
-    assert run.get_status() == "Canceled"
+    assert {ended(each)["status"] for each in (run, waiting)} == {"Canceled"}
     assert "saved" in log_of(run, "70_driver_log_1.txt")
     until(lambda: not set(jobs) & set(place.slurm.jobs()), SLOW, "the end of all jobs")
 
