@@ -94,6 +94,9 @@ seen["registered"] = run.register_model("weights", "outputs/weights", tags={"fro
 os.makedirs("parts/sub")
 for name in ("parts/a", "parts/sub/b", "parts/c"):
     open(name, "w").write(name)
+with run.child_run("part") as child:
+    child.upload_file("results/a", "parts/a")
+    seen["child"] = child.register_model("of_child", "results/a").id
 seen["parts"] = Model.register(ws, "parts", "parts", child_paths=["a", "sub"]).id
 seen["one"] = open(Model(ws, "parts").path + "/sub/b").read()
 seen["names"] = sorted({model.name for model in Model.list(ws)})
@@ -140,9 +143,10 @@ def test_datasets_and_models(ws, send, contents, target):
         "folder": ["a.txt"],
         "model": "a",
         "registered": f"weights:{version}",
+        "child": f"of_child:{version}",
         "parts": f"parts:{version}",
         "one": "parts/sub/b",
-        "names": ["folder", "parts", "weights"],
+        "names": ["folder", "of_child", "parts", "weights"],
         "error": "ModelNotFoundException",
         "missing": "ModelPathNotFoundException",
         "left": [],
@@ -152,6 +156,9 @@ def test_datasets_and_models(ws, send, contents, target):
     assert (weights.run_id, weights.tags) == (run.id, {"from": "job"})
     assert Path(weights.path).stat().st_size == 65 << 20
     assert Model(ws, "parts").tags == {"kind": "test"}
+    (child,) = run.get_children()
+    assert child.get_file_names() == ["results/a"]
+    assert Path(Model(ws, "of_child").path).read_text() == "parts/a"
     parts = Path(Model(ws, "parts").path)
     assert sorted(str(path.relative_to(parts)) for path in parts.rglob("*") if path.is_file()) == ["a", "sub/b"]
 

@@ -4,6 +4,7 @@ import os
 from time import time
 
 from trainmaster.errors import UserErrorException
+from trainmaster.runtime.asking import is_elsewhere
 from trainmaster.runtime.identity import new_id
 from trainmaster.runtime.journal import process_id
 from trainmaster.runtime.run import JobRun
@@ -21,7 +22,7 @@ class ChildRun(JobRun):
         self._about = self._id
         self._parent = parent
         self._experiment = parent.experiment
-        self._folder = os.path.join(os.path.dirname(parent._folder), self._id)
+        self._folder = os.path.join(_folder_of_children(parent), self._id)
         self._first_name = self._display_name = name
         self._state = "Running"
         self._children = []
@@ -87,6 +88,15 @@ class ChildRun(JobRun):
 
     def _initial_pairs(self, variable):
         return {}
+
+
+def _folder_of_children(parent):
+    """Beside the run's own folder or, where that is none of the workspace's, in it: from there they are fetched."""
+    beside = os.path.dirname(parent._folder)
+    if isinstance(parent, ChildRun) or not is_elsewhere():
+        return beside
+    seen = os.path.exists(os.path.join(os.path.dirname(beside), "workspace.json"))
+    return beside if seen else os.path.join(parent._folder, "children")
 
 
 def _checked_id(run_id):

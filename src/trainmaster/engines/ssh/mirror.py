@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +18,8 @@ from trainmaster.folders import RunFolder
 STATES = "fetched.json"
 RESULT = "result.json"
 _PARTIAL = ".partial-"
+# A file that the script gave to a child of its run: it has no job, and its folder lies beside that of the run.
+_OF_CHILD = re.compile(r"children/([\w-][\w.-]{0,127})/(files/.+)")
 _WRITE_SECONDS = 1.0
 
 
@@ -126,6 +129,9 @@ class Mirror:
     def _path(self, name: str) -> Path:
         if name.startswith("/") or ".." in name.split("/"):
             raise ValueError(f"a host sent a file that does not lie in the run's folder: {name!r}")
+        child = _OF_CHILD.fullmatch(name)
+        if child is not None and not (self._run.path.parent / child[1] / "spec.json").exists():
+            return self._run.path.parent / child[1] / child[2]
         return self._freight.place_here(name) or self._run.path / name
 
     def _keep_states(self) -> None:

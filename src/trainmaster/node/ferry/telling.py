@@ -144,7 +144,7 @@ class Teller(object):
     def _work(self):
         if not self._common:
             return
-        for name in ["code/outputs", "code/logs", letters.FILES, *self._given(), *self._back]:
+        for name in ["code/outputs", "code/logs", "children", letters.FILES, *self._given(), *self._back]:
             top = os.path.join(self._run, name)
             # A file of data was brought in a folder of its own.
             since = max(changed(top + PLACED), changed(os.path.dirname(top) + PLACED))
