@@ -125,7 +125,9 @@ def test_a_login_node_of_every_python(speak, tmp_path, version):
     (run / "code/outputs").mkdir(parents=True)
     (run / "code/outputs/model").write_bytes(b"weights")
     (run / "files/azureml-logs/70_driver_log.txt").write_bytes(b"line\n")
-    (run / "nodes/0/result.json").write_text("{}")
+    # It appears whole, as an agent writes it.
+    (run / "nodes/0/result.json.part").write_text("{}")
+    (run / "nodes/0/result.json.part").rename(run / "nodes/0/result.json")
     told = []
     while not told or "small" not in told[-1][0]:
         told.append(there.receive())
