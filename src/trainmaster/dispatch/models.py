@@ -51,6 +51,7 @@ class Models:
         self.users: list[Users] = []
         """Who is asked before a model is deleted."""
 
+    @property
     def operations(self) -> dict[str, Callable[..., Any]]:
         """Each by its name on the socket."""
         return {

@@ -1,0 +1,86 @@
+"""What is decided about a run when it is submitted: where it will run, and whether it ever can."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainmaster.dispatch.capacity import check_fits
+from trainmaster.dispatch.datasets import save_inputs
+from trainmaster.dispatch.targets import target_named
+from trainmaster.dispatch.throw_away import target_for
+from trainmaster.environments.frameworks import on_cpu
+from trainmaster.environments.prefix import check_buildable
+from trainmaster.errors import ComputeTargetException, DatastoreException, UserErrorException
+from trainmaster.job import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
+from trainmaster.records import RunRecord, Status, TargetRecord
+from trainmaster.vm_sizes import read_sizes
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
+
+
+def accepted(yard: Yard, record: RunRecord) -> RunRecord:
+    """A new run as it will be kept; refused if it can never run."""
+    with_plain_id(record)
+    spec = load_spec(record.spec)
+    target = _target_of(yard, record, spec)
+    if not target.gpus_per_node:
+        spec = _without_gpus(spec)
+    _check_can_run(yard, spec, target)
+    save_inputs(spec, yard.store)
+    warnings = (*record.warnings, *_doubts(spec, target))
+    return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
+
+
+def with_plain_id(record: RunRecord) -> RunRecord:
+    """The record. Ids become folder names: nothing else than plain names may pass."""
+    if not _RUN_ID.fullmatch(record.id):
+        raise UserErrorException(
+            f"'{record.id[:100]}' cannot be a run id",
+            hint="Use letters, digits, dots, dashes and underscores, 255 at most, a letter or digit first.",
+        )
+    return record
+
+
+def _target_of(yard: Yard, record: RunRecord, spec: JobSpec) -> TargetRecord:
+    """Where a run is to run: a target of the workspace, or a cluster of its own."""
+    own = target_for(record.id, spec, read_sizes(yard.folder)) if record.target == THROW_AWAY else None
+    return own or target_named(yard, record.target)
+
+
+def _check_can_run(yard: Yard, spec: JobSpec, target: TargetRecord) -> None:
+    check_buildable(spec.environment)
+    check_fits(spec, target)
+    # Refuses one that is not installed.
+    yard.engine_named(target.engine)
+    if spec.use_gpu and not target.gpus_per_node and read_sizes(yard.folder).strict:
+        raise ComputeTargetException(
+            f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
+            hint=f'Say "strict": false in {yard.folder.vm_sizes} to run on the CPU.',
+        )
+    stores = {store.name for store in yard.store.list_datastores()}
+    for name in stores_of(spec):
+        if name not in stores:
+            raise DatastoreException(
+                f"there is no datastore '{name}' in this workspace",
+                hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
+            )
+
+
+def _without_gpus(spec: JobSpec) -> JobSpec:
+    """For a target without GPUs: a build for the CPU, since the other is gigabytes, and may not even start."""
+    if spec.environment.accelerator != "cuda":
+        return spec
+    packages = tuple(map(on_cpu, spec.environment.pip_packages))
+    return replace(spec, environment=replace(spec.environment, accelerator="cpu", pip_packages=packages))
+
+
+def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:
+    """What is allowed but perhaps not meant."""
+    if spec.use_gpu and not target.gpus_per_node:
+        return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
+    return [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]
