@@ -263,6 +263,21 @@ def test_the_job_that_came_second_is_not_the_run(send, place, ws):
     assert ended(run)["status"] == "Completed"
 
 
+def test_what_cannot_be_kept_here_comes_later(send, place, ws):
+    go = place.there / "go4"
+    script = HEAD + f"print('here', flush=True)\n{until_there(go)}open('outputs/model', 'w').write('weights')\n"
+    run = send(script, compute_target="cluster")
+    until_said(run)
+    in_the_way = folder_of(run).code / "outputs" / "model"
+    in_the_way.mkdir(parents=True)
+    go.touch()
+    log = WorkspaceFolder(ws.path).log
+    until(lambda: "what came from host login could not be kept" in log.read_text(), SLOW, "that it is told")
+    in_the_way.rmdir()
+    assert ended(run)["status"] == "Completed"
+    assert (folder_of(run).files / "outputs" / "model").read_text() == "weights"
+
+
 def test_the_dispatcher_dies_and_the_job_ends_meanwhile(send, place, ws):
     go = place.there / "go2"
     script = HEAD + f"run.log('a', 1)\nprint('here', flush=True)\n{until_there(go)}run.log('a', 2)\n"

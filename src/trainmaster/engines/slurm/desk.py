@@ -92,6 +92,10 @@ class Desk:
             self._break(Unreachable(f"host {self._session.host.shown} has fallen silent"))
         except ComputeTargetException as error:
             self._break(error)
+        except (OSError, ValueError) as error:
+            # A full disk, as a rule. The next connection brings it again.
+            shown = self._session.host.shown
+            self._break(ComputeTargetException(f"what came from host {shown} could not be kept", cause=str(error)))
 
     async def _take_one(self) -> None:
         async with asyncio.timeout(self._patience / 2):
