@@ -18,7 +18,7 @@ from typing import Any, Dict, Union
 
 from .application import Application
 from .calling import MainThread, Threads
-from .log import Log, Printed
+from .log import Log, Printed, request_id
 from .numbers import Numbers
 from .porter import Porter
 from .script import Script, ScriptError, load
@@ -57,6 +57,7 @@ def serve(path: str, listening: int, channel: int, counters: str, slot: int, dra
     words.sendall(_line({"ready": True}))
     replica.serve()
     replica.application.settle()
+    request_id.set("-")  # not that of the last request
     log.message("this replica has ended")
     return 0
 
