@@ -134,6 +134,6 @@ def _read(letter: Letter) -> tuple[str, dict[str, Any]]:
         op, args = request["op"], dict(request["args"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserErrorException("the letter cannot be read", cause=str(error)) from None
-    if op not in _ALLOWED:
+    if not isinstance(op, str) or op not in _ALLOWED:
         raise UserErrorException(f"a job on another machine cannot ask for {str(op)[:60]!r}")
     return op, args
