@@ -90,15 +90,7 @@ class Run(Recorder):
         include_children: bool = False,
     ) -> Iterator[Run]:
         """The runs of an experiment, newest first."""
-        query = RunQuery(
-            experiment=experiment.name,
-            type=type,
-            tags=as_filter(tags),
-            properties=as_filter(properties),
-            statuses=_statuses(status),
-            include_children=include_children,
-            limit=_PAGE,
-        )
+        query = _query(type, tags, properties, status, experiment=experiment.name, include_children=include_children)
         return _pages(experiment.workspace, query)
 
     @staticmethod
@@ -110,15 +102,7 @@ class Run(Recorder):
         status: str | Sequence[str] | None = None,
     ) -> Iterator[Run]:
         """The runs on a compute target, newest first."""
-        query = RunQuery(
-            target=compute.name,
-            type=type,
-            tags=as_filter(tags),
-            properties=as_filter(properties),
-            statuses=_statuses(status),
-            include_children=True,
-            limit=_PAGE,
-        )
+        query = _query(type, tags, properties, status, target=compute.name, include_children=True)
         return _pages(compute.workspace, query)
 
     @staticmethod
@@ -308,16 +292,7 @@ class Run(Recorder):
     ) -> Iterator[Run]:
         """The children, newest first."""
         self._call("runs.ingest")
-        query = RunQuery(
-            parent_id=self.id,
-            recursive=recursive,
-            include_children=True,
-            type=type,
-            tags=as_filter(tags),
-            properties=as_filter(properties),
-            statuses=_statuses(status),
-            limit=_PAGE,
-        )
+        query = _query(type, tags, properties, status, parent_id=self.id, recursive=recursive, include_children=True)
         return _pages(self._experiment.workspace, query)
 
     def _child(self, run_id: str, name: str, tags: Mapping[str, Any]) -> RunRecord:
@@ -645,7 +620,15 @@ def _pages(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
         query = replace(query, before_seq=records[-1].seq)
 
 
-def _statuses(status: str | Sequence[str] | None) -> tuple[str, ...]:
-    if status is None:
-        return ()
-    return (status,) if isinstance(status, str) else tuple(status)
+def _query(
+    type: str | None,
+    tags: str | Mapping[str, Any] | None,
+    properties: str | Mapping[str, Any] | None,
+    status: str | Sequence[str] | None,
+    **of: Any,
+) -> RunQuery:
+    """v1's filters of runs `of` an experiment, a target or a parent."""
+    statuses = (status,) if isinstance(status, str) else tuple(status or ())
+    return RunQuery(
+        type=type, tags=as_filter(tags), properties=as_filter(properties), statuses=statuses, limit=_PAGE, **of
+    )

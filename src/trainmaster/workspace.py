@@ -310,17 +310,15 @@ class Workspace:
         """
         if tags is not None and not isinstance(tags, dict):
             raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
-        azure = {
-            "imageBuildCompute": image_build_compute,
-            "primaryUserAssignedIdentity": primary_user_assigned_identity,
-            "allowPublicAccessWhenBehindVnet": allow_public_access_when_behind_vnet,
-            "v1LegacyMode": v1_legacy_mode,
-        }
-        given = {"friendly_name": friendly_name, "description": description, "tags": tags}
-        recorded = {key: value for key, value in azure.items() if value is not None}
-        changes = {key: value for key, value in given.items() if value is not None}
+        azure = given(
+            imageBuildCompute=image_build_compute,
+            primaryUserAssignedIdentity=primary_user_assigned_identity,
+            allowPublicAccessWhenBehindVnet=allow_public_access_when_behind_vnet,
+            v1LegacyMode=v1_legacy_mode,
+        )
+        changes = given(friendly_name=friendly_name, description=description, tags=tags)
         self._identity = change_identity(
-            self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **recorded}}
+            self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **azure}}
         )
         return self.get_details()
 
