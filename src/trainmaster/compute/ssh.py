@@ -191,4 +191,5 @@ def check_words(hosts: Sequence[str], *words: str) -> None:
 
 
 def absolute(path: str) -> str:
+    """A path of this machine as every process finds it; empty stays empty."""
     return os.path.abspath(os.path.expanduser(path)) if path else ""

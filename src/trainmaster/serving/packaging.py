@@ -62,7 +62,7 @@ def package(
         "models": list(spec.models),
     }
     name = _write(workspace, spec, chosen, requirements, about)
-    return ModelPackage(workspace, name, inference_config.environment if inference_config is not None else None)
+    return ModelPackage(workspace, name, getattr(inference_config, "environment", None))
 
 
 class ModelPackage:
