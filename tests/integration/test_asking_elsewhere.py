@@ -11,8 +11,9 @@ from tests.cluster.hosts import SHARED, Hosts
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
-from trainmaster import ComputeTarget, Dataset, Estimator, Experiment, Model, SshCompute, Workspace
+from trainmaster import ComputeTarget, Dataset, Environment, Estimator, Experiment, Model, SshCompute, Workspace
 from trainmaster.compute import SlurmCompute
+from trainmaster.environments.pythons import all_pythons
 from trainmaster.estimators import Gloo
 from trainmaster.folders import WorkspaceFolder
 
@@ -130,9 +131,18 @@ def contents(ws, tmp_path_factory):
     Model.register(ws, str(place / "folder"), "folder")
 
 
+def oldest_python():
+    """The job side works on Python 3.6: on the cluster, whose nodes have what this machine has."""
+    pythons = all_pythons()
+    environment = Environment("oldest")
+    environment.python.user_managed_dependencies = True
+    environment.python.interpreter_path = pythons[min(pythons, key=lambda each: tuple(map(int, each.split("."))))]
+    return {"environment_definition": environment, "user_managed": False}
+
+
 @pytest.mark.parametrize("target", ["pair", "cluster"])
 def test_datasets_and_models(ws, send, contents, target):
-    run = send(WORKSPACE, compute_target=target)
+    run = send(WORKSPACE, compute_target=target, **(oldest_python() if target == "cluster" else {}))
     told = completed(run)
     seen = json.loads(told.partition("SEEN ")[2])
     version = Model(ws, "parts").version
