@@ -131,14 +131,24 @@ class LoginNode:
     def cut(self) -> None:
         """Its connections break, and no new one is to be had."""
         self._is_cut = True
+        self._signal(signal.SIGKILL)
         for process in self._open:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         self._open.clear()
 
+    def fall_silent(self) -> None:
+        """As if a cable were pulled: connections stall, nobody is told, and no new one is to be had."""
+        self._is_cut = True
+        self._signal(signal.SIGSTOP)
+
     def mend(self) -> None:
+        """New connections are to be had; those that were there do not come back."""
         self._is_cut = False
+
+    def _signal(self, number: signal.Signals) -> None:
+        for process in self._open:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
 
     def _accept(self) -> None:
         with contextlib.suppress(OSError):

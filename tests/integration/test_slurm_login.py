@@ -225,9 +225,10 @@ def test_cancelled_on_the_way(send, ws, place, tmp_path):
     until(lambda: run.id not in place.runs(), SLOW, "the end of its folder there")
 
 
-def test_the_connection_is_cut_while_it_runs(send, place):
+@pytest.mark.parametrize("how", ["cut", "fall_silent"])
+def test_the_connection_is_lost_while_it_runs(send, place, how):
     """The job goes on, and all it wrote meanwhile comes, once, when there is a connection again."""
-    seen, go = place.there / "seen", place.there / "go"
+    seen, go = place.there / f"seen-{how}", place.there / f"go-{how}"
     run = send(
         HEAD + "print('here', flush=True)\n"
         f"{until_there(seen)}"
@@ -236,7 +237,7 @@ def test_the_connection_is_cut_while_it_runs(send, place):
     )
     until_said(run)
     job = job_of(run)
-    place.login.cut()
+    getattr(place.login, how)()
     seen.touch()
     until(go.exists, SLOW, "what the script does while nobody looks")
     assert run.get_status() == "Running"

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.errors import ComputeTargetException
 
 _IDLE_SECONDS = 30.0
+_ANSWER_SECONDS = 10.0
 _MEGABYTE = 1024 * 1024
 
 
@@ -54,31 +56,57 @@ class Delivery:
             if self._closing is not None:
                 self._closing.cancel()
             try:
-                if self._open is None:
-                    self._open = await Session.open(self._host, self._root, self._patience)
-                    await self._left.settle(self._open[0])
-                yield Carrier(*self._open, tell)
+                yield Carrier(*await self._connected(), tell)
             except BaseException:
                 # It may have been in the middle of a frame.
                 await self._close()
                 raise
-            self._closing = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._close_if_idle)
+            self._closing = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._begin_to_close)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody has his turn."""
+        return self._turn.locked()
+
+    async def _connected(self) -> tuple[Session, HostFacts]:
+        if self._open is not None and not await _answers(self._open[0]):
+            await self._close()
+        if self._open is None:
+            self._open = await Session.open(self._host, self._root, self._patience)
+            await self._left.settle(self._open[0])
+        return self._open
 
     async def tidy(self) -> None:
         """Removes what is left of runs that are over."""
         async with self.turn(lambda sentence: None) as carrier:
             await self._left.settle(carrier.session)
 
-    def _close_if_idle(self) -> None:
-        if not self._turn.locked():
-            self._closer = asyncio.get_running_loop().create_task(self.close())
+    def _begin_to_close(self) -> None:
+        self._closer = asyncio.get_running_loop().create_task(self._close_in_turn())
+
+    async def _close_in_turn(self) -> None:
+        async with self._turn:
+            await self._close()
 
     async def close(self) -> None:
+        """The dispatcher ends."""
         if self._closing is not None:
             self._closing.cancel()
+        if self._closer is not None:
+            self._closer.cancel()
         await self._close()
 
     async def _close(self) -> None:
         opened, self._open = self._open, None
         if opened is not None:
             await opened[0].close()
+
+
+async def _answers(session: Session) -> bool:
+    """Whether a connection that was not used for a while is still one."""
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            await session.call({"op": "missing", "paths": []})
+    except (ComputeTargetException, TimeoutError):
+        return False
+    return True

@@ -163,7 +163,7 @@ class SlurmEngine:
             return f"waiting for Slurm: {job.trouble or self.trouble}"
         listed = next((each for each in self._listed if each.id == job.id), None)
         if listed is None:
-            return f"waiting for Slurm (job {job.id})"
+            return f"waiting for Slurm (job {job.id})" if job.id else "on its way to Slurm"
         return states.waiting_sentence(
             listed, list({each.id: each for each in (*self._others, *self._listed)}.values())
         )

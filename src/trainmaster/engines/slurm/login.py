@@ -117,7 +117,9 @@ class Login:
         def tell(sentence: str) -> None:
             self._doing[job.name] = sentence
 
+        tell(f"waiting until others have brought theirs to {self._host.shown}" if self._delivery.is_busy else "")
         async with self._delivery.turn(tell) as carrier:
+            tell("")
             self._note(job, carrier.facts.root, kit)
             settled = await starting.bring(carrier, nodes, spec, self._workspace, kit)
             files = travel.files(nodes, spec, self._workspace, plans, carrier.facts, settled)
@@ -150,15 +152,16 @@ class Login:
 
     async def _keep(self) -> None:
         """Connects, again and again, as long as there are jobs to follow."""
-        pause = _FIRST_PAUSE
+        pause, logged = _FIRST_PAUSE, ""
         while self._followed:
             began = time.monotonic()
             try:
-                desk = await self._connected()
-                await desk.broken
-                log.info("%s", desk.broken.result().message.replace("\n", " | "))
-            except ComputeTargetException as error:
-                log.info("%s", error.message.replace("\n", " | "))
+                error = await (await self._connected()).broken
+            except ComputeTargetException as refusal:
+                error = refusal
+            if error.message != logged:
+                logged = error.message
+                log.info("%s", logged.replace("\n", " | "))
             if time.monotonic() - began > _LONGEST_PAUSE:
                 pause = _FIRST_PAUSE
             await asyncio.sleep(pause)
