@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from trainmaster import not_yet
+from trainmaster.azure_only import AzureOnly, Named
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
@@ -36,16 +35,7 @@ if TYPE_CHECKING:
     from trainmaster.serving.image import Image
     from trainmaster.serving.webservice import Webservice
 
-T = TypeVar("T")
-
 _DEFAULT_NAME = "default"
-
-
-class Named(dict[str, T], Generic[T]):
-    """Name to object. Also callable, as these collections were methods in 2018."""
-
-    def __call__(self) -> Named[T]:
-        return self
 
 
 class _DefaultCluster:
@@ -60,7 +50,7 @@ class _DefaultCluster:
         return AmlCompute.provisioning_configuration(vm_size=self._vm_size, max_nodes=2)
 
 
-class Workspace:
+class Workspace(AzureOnly):
     """A workspace: a folder, by its name or its path. One that is named and not there yet is made, and that is said.
 
     The name alone decides which workspace it is; subscription and resource group are kept and shown.
@@ -432,62 +422,9 @@ class Workspace:
 
         return Run.get(self, run_id)
 
-    # What only means something in Azure
-
     def update_dependencies(self, container_registry: str | None = None, force: bool = False) -> Workspace:
         """Nothing: a workspace here depends on nothing else."""
         return self
-
-    def sync_keys(self, no_wait: bool = False) -> None:
-        """Nothing: there are no keys of other services."""
-
-    def list_keys(self) -> dict[str, Any]:
-        """Nothing: there are no keys of other services."""
-        return {}
-
-    def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
-        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
-        self._call("status")
-        return {}
-
-    @property
-    def private_endpoints(self) -> Named[Any]:
-        """None: there is no network between you and the workspace."""
-        return Named()
-
-    @property
-    def linked_services(self) -> Named[Any]:
-        """None: there are no services of Azure here."""
-        return Named()
-
-    def add_private_endpoint(
-        self,
-        private_endpoint_config: Any,
-        private_endpoint_auto_approval: bool = True,
-        location: str | None = None,
-        show_output: bool = True,
-        tags: dict[str, str] | None = None,
-    ) -> None:
-        """Nothing: there is no network between you and the workspace."""
-
-    def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
-        """Nothing: there is none."""
-
-    def set_connection(self, name: str, category: str, target: str, authType: str, value: str) -> NoReturn:
-        """Not here."""
-        not_yet.connections("set_connection")
-
-    def list_connections(self, category: str | None = None, target: str | None = None) -> builtins.list[Any]:
-        """None: there are no connections here."""
-        return []
-
-    def get_connection(self, name: str) -> NoReturn:
-        """Not here."""
-        not_yet.connections("get_connection")
-
-    def delete_connection(self, name: str) -> NoReturn:
-        """Not here."""
-        not_yet.connections("delete_connection")
 
     def _make_default_cluster(self, kind: str, configuration: Any) -> None:
         from trainmaster.compute import ComputeTarget
