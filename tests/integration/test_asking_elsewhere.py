@@ -81,13 +81,15 @@ def test_a_secret(send, target):
 
 # What a script sees of the workspace, as one JSON line; the model in outputs/ is too large to come by itself so soon.
 WORKSPACE = """
+from concurrent.futures import ThreadPoolExecutor
 from azureml.core import Dataset, Model
 ws = run.experiment.workspace
 seen = {"keyvault": len(ws.get_default_keyvault().get_secret("token"))}
 files = Dataset.get_by_name(ws, "numbers")
 seen["files"] = sorted(os.path.basename(path) for path in files.to_path())
 seen["downloaded"] = [open(path).read() for path in sorted(files.download("numbers"))]
-seen["folder"] = sorted(os.listdir(Model.get_model_path("folder")))
+with ThreadPoolExecutor(4) as crowd:
+    seen["folders"] = [os.listdir(path) for path in crowd.map(Model.get_model_path, ["folder"] * 4)]
 seen["model"] = open(os.path.join(Model(ws, "folder", version=1).download("got"), "a.txt")).read()
 with open("outputs/weights", "wb") as file:
     file.truncate(65 << 20)
@@ -150,7 +152,7 @@ def test_datasets_and_models(ws, send, contents, target):
         "keyvault": len(VALUE),
         "files": ["0.csv", "1.csv", "2.csv"],
         "downloaded": ["n\n0\n", "n\n1\n", "n\n2\n"],
-        "folder": ["a.txt"],
+        "folders": [["a.txt"]] * 4,
         "model": "a",
         "registered": f"weights:{version}",
         "child": f"of_child:{version}",

@@ -29,7 +29,7 @@ from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
 from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.lending import lend
+from trainmaster.engines.ssh.lending import lend, patiently
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import load_spec
 from trainmaster.node.watch import STOP
@@ -205,9 +205,12 @@ class Login:
         async def answer(data: bytes) -> None:
             await self._tell({"op": "answer", "run": run_id, "name": name}, data)
 
-        async def bring(paths: Sequence[str]) -> list[str]:
+        async def lent(paths: Sequence[str]) -> list[str]:
             async with self._delivery.turn(lambda sentence: None) as carrier:
                 return await lend(carrier.session, carrier.facts, run_id, name, paths)
+
+        async def bring(paths: Sequence[str]) -> list[str]:
+            return await patiently(lambda: lent(paths), self._patience)
 
         return Letter(run_id, name, text, answer, bring)
 

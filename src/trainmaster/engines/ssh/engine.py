@@ -8,6 +8,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from trainmaster.engines.ssh import mpi, passwords, starting
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after, root_of
 from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.lending import lend
+from trainmaster.engines.ssh.lending import Lender
 from trainmaster.engines.ssh.link import Link
-from trainmaster.engines.ssh.session import Session
+from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.starting import has_helpers, within
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import load_spec
@@ -54,6 +55,7 @@ class SshEngine:
         self._hosts = surroundings.folder.path / "hosts"
         self._left = Left(self._hosts)
         self._tidying: dict[str, asyncio.Task[None]] = {}
+        self._lenders: dict[str, Lender] = {}
 
     def place(self, nodes: Nodes) -> Place:
         """The hosts' addresses are known once they were reached: until then there are tokens."""
@@ -207,7 +209,7 @@ class SshEngine:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_TIDY_SECONDS)
             with contextlib.suppress(AzureMLException):
-                session, _ = await Session.open(host, self._root(host), variables=self._variables(host))
+                session, _ = await self._opened(host)
                 try:
                     await self._left.settle(session)
                 finally:
@@ -294,15 +296,14 @@ class SshEngine:
     def _on_letter(self, nodes: Nodes, number: int, name: str, text: bytes) -> None:
         """A script asks its workspace something; the answer goes to the host that it runs on."""
         link = self._links_of(nodes)[number]
+        lender = self._lenders.get(link.host.shown)
+        if lender is None:
+            lender = self._lenders[link.host.shown] = Lender(lambda: self._opened(link.host), lost_after(nodes.target))
+        bring = partial(lender.lend, nodes.run_id, name)
+        self._asked(Letter(nodes.run_id, name, text, partial(link.answer, name), bring))
 
-        async def bring(paths: Sequence[str]) -> list[str]:
-            session, facts = await Session.open(link.host, self._root(link.host), variables=self._variables(link.host))
-            try:
-                return await lend(session, facts, nodes.run_id, name, paths)
-            finally:
-                await session.close()
-
-        self._asked(Letter(nodes.run_id, name, text, lambda data: link.answer(name, data), bring))
+    async def _opened(self, host: SshHost) -> tuple[Session, HostFacts]:
+        return await Session.open(host, self._root(host), variables=self._variables(host))
 
     async def _on_growth(self, nodes: Nodes, number: int) -> None:
         """A node wrote something: a sign of life of the whole run, also where only its own files can be seen."""

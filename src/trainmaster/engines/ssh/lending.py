@@ -4,12 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from trainmaster.engines.ssh.cargo import Tree, bring_tree, content
+from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.runtime.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+class Lender:
+    """To one host: many scripts may ask at once, and sshd drops those who come in crowds."""
+
+    def __init__(self, connect: Callable[[], Awaitable[tuple[Session, HostFacts]]], patience: float) -> None:
+        self._connect = connect
+        self._patience = patience
+        self._turn = asyncio.Lock()
+
+    async def lend(self, run_id: str, name: str, paths: Sequence[str]) -> list[str]:
+        """As below, when it is its turn."""
+        async with self._turn:
+            return await patiently(lambda: self._lend(run_id, name, paths), self._patience)
+
+    async def _lend(self, run_id: str, name: str, paths: Sequence[str]) -> list[str]:
+        session, facts = await self._connect()
+        try:
+            return await lend(session, facts, run_id, name, paths)
+        finally:
+            await session.close()
+
+
+async def patiently(work: Callable[[], Awaitable[list[str]]], seconds: float) -> list[str]:
+    """Does it again as long as nobody answers, for so many seconds."""
+    deadline = time.monotonic() + seconds
+    pause = _FIRST_PAUSE
+    while True:
+        try:
+            return await work()
+        except Unreachable:
+            if time.monotonic() > deadline:
+                raise
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 async def lend(session: Session, facts: HostFacts, run_id: str, name: str, paths: Sequence[str]) -> list[str]:
