@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
@@ -21,6 +22,11 @@ from trainmaster.run import Run
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell script. What is tested is interrupted as from a terminal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+# How long an example takes tells how busy the machine is.
+settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clock")
 
 
 @pytest.hookimpl(optionalhook=True)
