@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from functools import cache
-from pathlib import Path
 
 from trainmaster.records import TargetRecord
 
@@ -47,10 +46,3 @@ def node_gpus(target: TargetRecord, node: int) -> tuple[str, ...]:
     if target.gpus_per_node <= len(found):
         return tuple(found[index % len(found)] for index in indices)
     return tuple(found[index] if index < len(found) else str(index) for index in indices)
-
-
-def memory_bytes() -> int:
-    """The memory of this machine."""
-    text = Path("/proc/meminfo").read_text()
-    found = re.search(r"^MemTotal:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0

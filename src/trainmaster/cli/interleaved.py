@@ -13,8 +13,6 @@ _STYLES = ("cyan", "yellow", "green", "blue")
 # A rank that never ends its line is not waited for beyond this: the text would fill the memory.
 _LONGEST_LINE = 1 << 20
 
-Decorate = Callable[[str, str], str]
-
 
 class Interleaved:
     """Reads on in the logs of all ranks. Lines of a rank keep their order; ranks mix as their lines are found."""

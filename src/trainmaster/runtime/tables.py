@@ -8,14 +8,6 @@ from trainmaster.runtime.dataset_files import drawn
 _ENCODINGS = {"iso88591": "iso-8859-1", "utf8bom": "utf-8-sig", "windows1252": "cp1252", "latin1": "iso-8859-1"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
 # v1's letters for the parts of a time in a partition format.
-_TIME_PARTS = (
-    ("yyyy", r"\d{4}"),
-    ("MM", r"\d{2}"),
-    ("dd", r"\d{2}"),
-    ("HH", r"\d{2}"),
-    ("mm", r"\d{2}"),
-    ("ss", r"\d{2}"),
-)
 _TIME_CODES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
