@@ -92,10 +92,13 @@ class LocalEngine:
         if lent is not None:
             nursery, agent = lent
             spawned = agent.pid
-            await nursery.ended(agent)
+            carried_out = await nursery.ended(agent)
+            self._forget(folder)
+            if carried_out:
+                return
         elif spawned is not None:
             await pid_ended(spawned)
-        self._forget(folder)
+            self._forget(folder)
         # Another agent may have won the claim: one that an earlier dispatcher started.
         claim = read_claim(folder)
         if claim is not None and claim["pid"] != spawned and _works(claim, folder):

@@ -21,6 +21,8 @@ log = logging.getLogger("trainmaster.engines")
 
 # So long after the last agent it is let go.
 _IDLE_SECONDS = 30.0
+# So many agents at most wait for another plan.
+_MOST_FREE = 64
 _ANSWER_SECONDS = 5.0
 _ANSWER_BYTES = 2048
 # So long after a warm one could not be had none is tried again.
@@ -72,11 +74,11 @@ class Agent:
         return True
 
     async def ended(self) -> bool:
-        """Returns when its plan is not in its hands any more; whether it can take another one."""
+        """Returns when its plan is not in its hands any more; whether it carried it out well and is there still."""
         said = await self._done
         if not said:
             await pid_ended(self.pid)
-        return bool(said) and not self.is_told
+        return bool(said)
 
     def close(self) -> None:
         """Lets it end as soon as it has nothing to do."""
@@ -150,18 +152,22 @@ class Nursery:
             theirs.close()
         return Agent(ours)
 
-    async def ended(self, agent: Agent) -> None:
-        """Returns when the plan of `agent` is in nobody's hands; the agent is kept for the next one."""
+    async def ended(self, agent: Agent) -> bool:
+        """Returns when `agent` has nothing to do with its plan any more; whether it says that all went well.
+
+        Then it is kept for the next plan.
+        """
         try:
-            goes_on = await agent.ended()
+            well = await agent.ended()
         except asyncio.CancelledError:
             # It is carrying out its plan still, and nobody will hear when it has.
             agent.close()
             raise
-        if goes_on and self.lives:
+        if well and self.lives and not agent.is_told and len(self._free) < _MOST_FREE:
             self._free.append(agent)
         else:
             agent.close()
+        return well
 
     def _stay(self) -> None:
         """It is let go when it was not used for a while."""
