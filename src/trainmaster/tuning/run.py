@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.errors import HyperDriveNotImplementedException
 from trainmaster.metrics import metric_value
 from trainmaster.plain import from_plain
-from trainmaster.records import MetricSeries, Status
+from trainmaster.records import MetricSeries
 from trainmaster.run import Run
 from trainmaster.tuning.spec import SweepSpec
 from trainmaster.tuning.tags import trial_tags
-from trainmaster.tuning.view import SweepView, ranked
+from trainmaster.tuning.view import SweepView, best_of, ranked
 
 if TYPE_CHECKING:
     from trainmaster.experiment import Experiment
@@ -67,14 +67,8 @@ class HyperDriveRun(Run):
 
         With `include_resume_from_runs` those of the sweeps that this one started from count too.
         """
-        left_out = {} if include_failed else {Status.FAILED}
-        left_out = {*left_out, *({} if include_canceled else {Status.CANCELED})}
-        view = self.get_view()
-        views = [view, *(self._earlier() if include_resume_from_runs else ())]
-        # Of equal ones the one of this sweep, which comes first.
-        together = replace(view, trials=tuple(trial for each in views for trial in each.trials))
-        found = (trial for trial in ranked(together) if trial.best is not None and trial.status not in left_out)
-        best = next(found, None)
+        views = [self.get_view(), *(self._earlier() if include_resume_from_runs else ())]
+        best = best_of(views, include_failed, include_canceled)
         return None if best is None else Run.get(self.experiment.workspace, best.run_id)
 
     def _earlier(self) -> list[SweepView]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.metrics import thinned
@@ -84,7 +84,7 @@ class SweepView:
     @property
     def best(self) -> TrialView | None:
         """The trial with the best value of all."""
-        return next((trial for trial in ranked(self) if trial.best is not None), None)
+        return best_of([self])
 
 
 @dataclass(frozen=True)
@@ -213,6 +213,17 @@ def ranked(view: SweepView) -> list[TrialView]:
         view.trials,
         key=lambda trial: (trial.best is None, trial.has_ended * (trial.best is None), sign * (trial.best or 0.0)),
     )
+
+
+def best_of(views: Sequence[SweepView], include_failed: bool = True, include_canceled: bool = True) -> TrialView | None:
+    """The trial with the best value of all it has reported, among those of all sweeps; None if nobody reported any.
+
+    Of equal ones the one of the sweep that comes first.
+    """
+    left_out = {*(() if include_failed else (Status.FAILED,)), *(() if include_canceled else (Status.CANCELED,))}
+    together = replace(views[0], trials=tuple(trial for view in views for trial in view.trials))
+    found = (trial for trial in ranked(together) if trial.best is not None and trial.status not in left_out)
+    return next(found, None)
 
 
 def counts(view: SweepView) -> Counts:

@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from sweeps import MAXIMIZE, MINIMIZE
+from sweeps import MAXIMIZE, MINIMIZE, sweep
 
 from trainmaster.records import Status
-from trainmaster.tuning.results import best_trial, ranked
 from trainmaster.tuning.trial import Trial
+from trainmaster.tuning.view import best_of, ranked, sweep_view, trial_view
 
 TRIALS = [
     Trial(4, {}, Status.RUNNING, (0.5,)),
@@ -19,13 +19,19 @@ TRIALS = [
 ]
 
 
+def view_of(goal, trials):
+    shown = [trial_view(goal, trial, f"s_{trial.number}") for trial in trials]
+    return sweep_view(sweep(goal=goal), "s", "e", Status.RUNNING, shown)
+
+
 @pytest.mark.parametrize(
     ("goal", "order"),
     [(MAXIMIZE, [1, 2, 0, 4]), (MINIMIZE, [2, 0, 1, 4])],
 )
 def test_ranked(goal, order):
-    assert [trial.number for trial in ranked(goal, TRIALS)] == [*order, 3, 5]
-    assert [trial.number for trial in ranked(goal, TRIALS, discard_no_metric=True)] == order
+    found = ranked(view_of(goal, TRIALS))
+    assert [trial.number for trial in found] == [*order, 3, 5]
+    assert [trial.number for trial in found if trial.best is not None] == order
 
 
 @pytest.mark.parametrize(
@@ -39,9 +45,14 @@ def test_ranked(goal, order):
     ],
 )
 def test_best(goal, failed, canceled, best):
-    assert best_trial(goal, TRIALS, failed, canceled).number == best
+    assert best_of([view_of(goal, TRIALS)], failed, canceled).number == best
+
+
+def test_of_equal_ones_that_of_the_first_sweep():
+    one, other = view_of(MAXIMIZE, [Trial(7, {}, Status.COMPLETED, (0.5,))]), view_of(MAXIMIZE, TRIALS[:2])
+    assert best_of([one, other]).number == 7 and best_of([other, one]).number == 0
 
 
 def test_there_may_be_none():
-    assert best_trial(MAXIMIZE, []) is None
-    assert best_trial(MAXIMIZE, [TRIALS[4], TRIALS[5]]) is None
+    assert best_of([view_of(MAXIMIZE, [])]) is None
+    assert best_of([view_of(MAXIMIZE, [TRIALS[4], TRIALS[5]])]) is None
