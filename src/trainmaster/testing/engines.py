@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from trainmaster import Estimator, Experiment, Gloo, PyTorch, Run, Workspace
+from trainmaster import Estimator, Experiment, Gloo, Model, PyTorch, Run, Workspace
 from trainmaster.folders import WorkspaceFolder
 
 T = TypeVar("T")
@@ -130,7 +130,7 @@ run.log_table('table', {'a': [1, 2], 'b': [3, 4]})
         assert by_rank[0]["table"] == {"a": [1, 2], "b": [3, 4]}
 
     def test_files(self, bench: Bench, tmp_path: Path) -> None:
-        """outputs/ and logs/ are files of the run, whole, as soon as it has ended."""
+        """outputs/, logs/ and what was uploaded are files of the run, whole, as soon as it has ended."""
         run = bench.submit(
             _HEAD
             + """
@@ -142,10 +142,13 @@ with open('logs/events', 'ab') as file:
         file.write(b'event %d\\n' % number); file.flush()
 open('outputs/model', 'w').write('first, and longer')
 open('outputs/model', 'w').write('last')
+run.upload_file('given/model', 'outputs/model')
+with run.child_run('part') as child:
+    child.upload_file('given/part', 'outputs/model')
 """
         )
         assert bench.ended(run)["status"] == "Completed"
-        names = {"outputs/empty", "outputs/deep/er/bytes", "outputs/model", "logs/events"}
+        names = {"outputs/empty", "outputs/deep/er/bytes", "outputs/model", "logs/events", "given/model"}
         assert names <= set(run.get_file_names())
         run.download_files(prefix="outputs", output_directory=str(tmp_path))
         run.download_file("logs/events", str(tmp_path / "events"))
@@ -153,6 +156,26 @@ open('outputs/model', 'w').write('last')
         assert (tmp_path / "outputs" / "deep" / "er" / "bytes").read_bytes() == bytes(range(256)) * 4096
         assert (tmp_path / "outputs" / "model").read_text() == "last"
         assert (tmp_path / "events").read_text() == "".join(f"event {number}\n" for number in range(200))
+        assert [child.get_file_names() for child in run.get_children()] == [["given/part"]]
+
+    def test_questions(self, bench: Bench, tmp_path: Path) -> None:
+        """A script asks its workspace for secrets and models, and registers what it made."""
+        workspace = bench.place.workspace
+        workspace.get_default_keyvault().set_secret("conformance", "twelve chars")
+        (tmp_path / "weights").write_text("of the workspace")
+        theirs = Model.register(workspace, str(tmp_path / "weights"), "conformance-theirs")
+        run = bench.submit(
+            _HEAD
+            + f"""
+from trainmaster import Model
+print(len(run.get_secret('conformance')), open(Model.get_model_path({theirs.name!r})).read())
+open('outputs/weights', 'w').write('of the script')
+print(run.register_model('conformance-ours', 'outputs/weights').name)
+"""
+        )
+        assert bench.ended(run)["status"] == "Completed", bench.log(run)
+        assert bench.log(run).splitlines() == ["12 of the workspace", "conformance-ours"]
+        assert Path(Model(workspace, "conformance-ours").path).read_text() == "of the script"
 
     def test_cancel(self, bench: Bench) -> None:
         """The script may clean up; then every process of the run is gone, and what it wrote stays."""
