@@ -18,7 +18,7 @@ from tests.cluster.login import LoginNode, View
 from tests.cluster.slurm import MiniSlurm
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
-from trainmaster import Estimator, Experiment, Model, Workspace
+from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
 from trainmaster.compute import ComputeTarget, SlurmCompute
 from trainmaster.errors import ComputeTargetException
@@ -191,24 +191,6 @@ def test_data(send, ws, tmp_path):
     for place in ("mounted", "uploaded"):
         store.download(str(tmp_path / "back"), prefix=place, show_progress=False)
         assert (tmp_path / "back" / place / "result").read_text() == "brought back"
-
-
-def test_what_a_script_asks_its_workspace(send, ws, tmp_path):
-    """A secret, and files that travel both ways while the job runs."""
-    ws.get_default_keyvault().set_secret("token", "hunter22")
-    (tmp_path / "weights").write_text("of the laptop")
-    Model.register(ws, str(tmp_path / "weights"), "theirs")
-    script = HEAD + (
-        "from azureml.core import Model\n"
-        "print(len(run.get_secret('token')), open(Model.get_model_path('theirs')).read())\n"
-        "open('outputs/weights', 'w').write('of the cluster')\n"
-        "print(run.register_model('ours', 'outputs/weights').id)\n"
-    )
-    run = send(script)
-    details = ended(run)
-    assert details["status"] == "Completed", (details.get("error"), log_of(run))
-    assert log_of(run) == "8 of the laptop\nours:1\n"
-    assert Path(Model(ws, "ours").path).read_text() == "of the cluster"
 
 
 def test_cancelled_on_the_way(send, ws, place, tmp_path):
