@@ -21,6 +21,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.chaos.agents import kill_agent
 from tests.chaos.wheels import make_wheel
 from trainmaster import ComputeTarget, LocalCompute, Workspace
 from trainmaster.engines.plans import read_json
@@ -130,6 +131,8 @@ class Storm:
         if not noted or process.start_time(noted["pid"]) != noted["start_time"]:
             return False
         self.struck.add(run_id)
+        if victim == "agent":
+            return kill_agent(noted, self.folder.runs, self.struck)
         return _kill(noted["pid"])
 
     def _kill_dispatcher(self) -> bool:

@@ -21,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.agents import kill_agent
 from tests.conftest import end_workspace, until
 from trainmaster import ComputeTarget, HyperDriveRun, LocalCompute, Workspace
 from trainmaster.errors import RunNotFoundException
@@ -110,7 +111,9 @@ class SweepStorm:
                 running = read_json(claim.with_name("running.json"))
                 noted = running["processes"][0] if running else None
             if noted and process.start_time(noted["pid"]) == noted["start_time"]:
-                self.struck.add(claim.parent.parent.parent.name)
+                self.struck.add(claim.parents[2].name)
+                if victim == "agent":
+                    return kill_agent(noted, self.folder.runs, self.struck)
                 return _kill(noted["pid"])
         return False
 
