@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal, write
+from trainmaster.cli.service_options import (
+    deployment_config,
+    inference_config,
+    named_models,
+    request_body,
+    what_arguments,
+)
 from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import first_line, moment, pairs
+from trainmaster.cli.text import first_line, moment
 from trainmaster.errors import ActivityFailedException, UserErrorException, WebserviceException
 
 if TYPE_CHECKING:
-    from trainmaster.environments.definition import Environment
-    from trainmaster.serving.inference_config import InferenceConfig
     from trainmaster.serving.webservice import Webservice
-    from trainmaster.workspace import Workspace
 
 _STATES = {"Healthy": "green", "running": "green", "Failed": "red", "failed": "red", "Unhealthy": "red"}
 _COLUMNS = (
@@ -84,7 +88,7 @@ def show(options: Options) -> int:
 
 def deploy_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME")
-    _what_arguments(parser)
+    what_arguments(parser)
     parser.add_argument("--dc", metavar="FILE", help="a deployment configuration: v1's JSON file")
     parser.add_argument("--kind", choices=_KINDS, help="whose defaults it has (default: local; aks asks for keys)")
     parser.add_argument("--port", type=int, metavar="N", help="default: one that is free, kept for ever")
@@ -106,12 +110,12 @@ def deploy(options: Options) -> int:
     from trainmaster.models import Model
 
     workspace = open_workspace(options.workspace)
-    config = _deployment_config(options)
+    config = deployment_config(options)
     service = Model.deploy(
         workspace,
         options.name,
-        _models(options),
-        _inference_config(options, workspace),
+        named_models(options),
+        inference_config(options, workspace),
         config,
         overwrite=options.overwrite,
     )
@@ -120,7 +124,7 @@ def deploy(options: Options) -> int:
 
 def update_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME")
-    _what_arguments(parser)
+    what_arguments(parser)
 
 
 def update(options: Options) -> int:
@@ -128,8 +132,8 @@ def update(options: Options) -> int:
     workspace = open_workspace(options.workspace)
     service = _service(options)
     service._change(
-        models=_models(options) or None,
-        inference_config=_inference_config(options, workspace),
+        models=named_models(options) or None,
+        inference_config=inference_config(options, workspace),
         spec={"replicas": options.replicas},
     )
     return _await(service, options)
@@ -144,7 +148,7 @@ def call_arguments(parser: Parser) -> None:
 
 def call(options: Options) -> int:
     """Send one request and print the answer. JSON: {"answer"}."""
-    answer = _service(options).run(_data(options.data))
+    answer = _service(options).run(request_body(options.data))
     if options.json:
         say_json({"answer": answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer})
     elif isinstance(answer, bytes):
@@ -220,97 +224,6 @@ def delete(options: Options) -> int:
     return exits.OK
 
 
-# What is deployed
-
-
-def _what_arguments(parser: Parser) -> None:
-    parser.add_argument(
-        "-m", "--model", metavar="MODEL", action="append", help="NAME, NAME:VERSION, or a file or folder to register"
-    )
-    parser.add_argument("--ic", metavar="FILE", help="an inference configuration: v1's JSON file")
-    parser.add_argument("--script", metavar="FILE", help="the scoring script, with init() and run(data)")
-    parser.add_argument("--source", metavar="FOLDER", help="the folder around the script")
-    parser.add_argument("--environment", metavar="NAME", help="a registered environment")
-    parser.add_argument("--conda-file", metavar="FILE", help="its packages, as a conda file")
-    parser.add_argument("--requirements", metavar="FILE", help="its packages, as pip's requirements")
-    parser.add_argument("--python", metavar="PATH", help="a Python of yours that has all packages and uvicorn")
-    parser.add_argument("--replicas", type=int, metavar="N", help="how many processes answer (default: 1)")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it answers")
-
-
-def _models(options: Options) -> list[str]:
-    return list(options.model or ())
-
-
-def _inference_config(options: Options, workspace: Workspace) -> InferenceConfig | None:
-    from trainmaster.serving.config_files import read_inference_config
-    from trainmaster.serving.inference_config import InferenceConfig
-
-    given = {
-        "entry_script": options.script,
-        "source_directory": options.source,
-        "environment": _environment(options, workspace),
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    if options.ic:
-        return read_inference_config(options.ic, workspace, changes)
-    if options.script:
-        return InferenceConfig(**changes)
-    if changes:
-        raise UserErrorException(
-            "--source and an environment go with --script",
-            hint="Or leave them out: a model whose kind is known needs no code.",
-        )
-    return None
-
-
-def _environment(options: Options, workspace: Workspace) -> Environment | None:
-    from trainmaster.environments.definition import Environment
-
-    given = [
-        name for name in ("environment", "conda_file", "requirements", "python") if getattr(options, name) is not None
-    ]
-    if len(given) > 1:
-        raise UserErrorException(f"give one of --{', --'.join(name.replace('_', '-') for name in given)}")
-    if options.environment:
-        return Environment.get(workspace, options.environment)
-    if options.conda_file:
-        return Environment.from_conda_specification("conda-file", options.conda_file)
-    if options.requirements:
-        return Environment.from_pip_requirements("requirements", options.requirements)
-    if options.python:
-        environment = Environment("python")
-        environment.python.user_managed_dependencies = True
-        environment.python.interpreter_path = options.python
-        return environment
-    return None
-
-
-def _deployment_config(options: Options) -> Any:
-    from trainmaster.serving.config_files import deployment_config, read_deployment_config
-
-    given: dict[str, Any] = {
-        "port": options.port,
-        "host": options.host,
-        "cors_origins": options.cors,
-        "max_batch_size": options.batch,
-        "auth_enabled": True if options.auth else None,
-        "tags": pairs("--tag", options.tag) or None,
-    }
-    changes = {key: value for key, value in given.items() if value is not None}
-    kind = options.kind or ("aci" if {"auth_enabled", "tags"} & set(changes) else "local")
-    if options.replicas is not None:
-        changes["num_replicas" if kind == "aks" else "replicas"] = options.replicas
-    if options.dc:
-        if options.kind:
-            raise UserErrorException("--kind and --dc cannot be given together", hint="The file says computeType.")
-        return read_deployment_config(options.dc, changes)
-    return deployment_config(kind, changes)
-
-
-# How it is shown
-
-
 def _await(service: Webservice, options: Options) -> int:
     if not options.no_wait:
         if not options.json:
@@ -353,15 +266,6 @@ def _service(options: Options) -> Webservice:
     from trainmaster.serving.webservice import Webservice
 
     return Webservice(open_workspace(options.workspace), options.name)
-
-
-def _data(given: str) -> str | bytes:
-    if given == "-":
-        return sys.stdin.buffer.read()
-    if given.startswith("@"):
-        with open(given[1:], "rb") as file:
-            return file.read()
-    return given
 
 
 def _row(service: Webservice) -> tuple[str, ...]:

@@ -1,0 +1,114 @@
+"""What `trainmaster services deploy`, `update` and `call` are given: options to models, script, packages, settings."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.text import pairs
+from trainmaster.errors import UserErrorException
+
+if TYPE_CHECKING:
+    from trainmaster.environments.definition import Environment
+    from trainmaster.serving.inference_config import InferenceConfig
+    from trainmaster.workspace import Workspace
+
+
+def what_arguments(parser: Parser) -> None:
+    """The options that say what is served."""
+    parser.add_argument(
+        "-m", "--model", metavar="MODEL", action="append", help="NAME, NAME:VERSION, or a file or folder to register"
+    )
+    parser.add_argument("--ic", metavar="FILE", help="an inference configuration: v1's JSON file")
+    parser.add_argument("--script", metavar="FILE", help="the scoring script, with init() and run(data)")
+    parser.add_argument("--source", metavar="FOLDER", help="the folder around the script")
+    parser.add_argument("--environment", metavar="NAME", help="a registered environment")
+    parser.add_argument("--conda-file", metavar="FILE", help="its packages, as a conda file")
+    parser.add_argument("--requirements", metavar="FILE", help="its packages, as pip's requirements")
+    parser.add_argument("--python", metavar="PATH", help="a Python of yours that has all packages and uvicorn")
+    parser.add_argument("--replicas", type=int, metavar="N", help="how many processes answer (default: 1)")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until it answers")
+
+
+def named_models(options: Options) -> list[str]:
+    """Models as they were named; empty if none was."""
+    return list(options.model or ())
+
+
+def inference_config(options: Options, workspace: Workspace) -> InferenceConfig | None:
+    """The scoring script with its packages; None for a model that needs no code."""
+    from trainmaster.serving.config_files import read_inference_config
+    from trainmaster.serving.inference_config import InferenceConfig
+
+    given = {
+        "entry_script": options.script,
+        "source_directory": options.source,
+        "environment": _environment(options, workspace),
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    if options.ic:
+        return read_inference_config(options.ic, workspace, changes)
+    if options.script:
+        return InferenceConfig(**changes)
+    if changes:
+        raise UserErrorException(
+            "--source and an environment go with --script",
+            hint="Or leave them out: a model whose kind is known needs no code.",
+        )
+    return None
+
+
+def _environment(options: Options, workspace: Workspace) -> Environment | None:
+    from trainmaster.environments.definition import Environment
+
+    given = [
+        name for name in ("environment", "conda_file", "requirements", "python") if getattr(options, name) is not None
+    ]
+    if len(given) > 1:
+        raise UserErrorException(f"give one of --{', --'.join(name.replace('_', '-') for name in given)}")
+    if options.environment:
+        return Environment.get(workspace, options.environment)
+    if options.conda_file:
+        return Environment.from_conda_specification("conda-file", options.conda_file)
+    if options.requirements:
+        return Environment.from_pip_requirements("requirements", options.requirements)
+    if options.python:
+        environment = Environment("python")
+        environment.python.user_managed_dependencies = True
+        environment.python.interpreter_path = options.python
+        return environment
+    return None
+
+
+def deployment_config(options: Options) -> Any:
+    """The settings of the service, of the file or of the options; options count more."""
+    from trainmaster.serving import config_files
+
+    given: dict[str, Any] = {
+        "port": options.port,
+        "host": options.host,
+        "cors_origins": options.cors,
+        "max_batch_size": options.batch,
+        "auth_enabled": True if options.auth else None,
+        "tags": pairs("--tag", options.tag) or None,
+    }
+    changes = {key: value for key, value in given.items() if value is not None}
+    kind = options.kind or ("aci" if {"auth_enabled", "tags"} & set(changes) else "local")
+    if options.replicas is not None:
+        changes["num_replicas" if kind == "aks" else "replicas"] = options.replicas
+    if options.dc:
+        if options.kind:
+            raise UserErrorException("--kind and --dc cannot be given together", hint="The file says computeType.")
+        return config_files.read_deployment_config(options.dc, changes)
+    return config_files.deployment_config(kind, changes)
+
+
+def request_body(given: str) -> str | bytes:
+    """The request: the text itself, a file, or what is piped in."""
+    if given == "-":
+        return sys.stdin.buffer.read()
+    if given.startswith("@"):
+        with open(given[1:], "rb") as file:
+            return file.read()
+    return given
