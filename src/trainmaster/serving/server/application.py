@@ -32,6 +32,7 @@ _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # Counting and logging so many at once is cheap, and short enough to keep nobody waiting.
 _SETTLED_AT_ONCE = 64
+_SETTLED_AFTER_SECONDS = 0.005
 
 
 class _TimeOver(Exception):
@@ -218,7 +219,9 @@ class Application:
         self._done.append(
             (time(), number, scope["method"], scope["path"], status, perf_counter() - began, received, sent)
         )
-        if len(self._done) >= _SETTLED_AT_ONCE:
+        if len(self._done) == 1:
+            self._loop.call_later(_SETTLED_AFTER_SECONDS, self.settle)
+        elif len(self._done) >= _SETTLED_AT_ONCE:
             self.settle()
 
     def settle(self) -> None:
@@ -283,14 +286,13 @@ class Application:
     # Time
 
     def _look_at_the_clock(self) -> None:
-        """Now and then: ends what is overdue, writes the log, shows that the event loop lives."""
+        """Now and then: ends what is overdue, shows that the event loop lives."""
         now = monotonic()
         self._bodies.end_overdue(now)
         for future, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._pending.items())):
             del self._pending[future]
             future.cancel()
         self._mine[places.HEARTBEAT] = now
-        self.settle()
         self._loop.call_later(min(0.1, self.settings.seconds / 4), self._look_at_the_clock)
 
     # Under an ASGI server that knows nothing of replicas
