@@ -1,6 +1,6 @@
 """Installs what is named into the Python that runs this, as `pip install` would, with uv: seconds instead of minutes.
 
-    .venv/bin/python .ci/install.py --editable '.[dev]'
+.venv/bin/python .ci/install.py --editable '.[dev]'
 """
 
 import os
