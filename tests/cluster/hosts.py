@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import shlex
 import shutil
 import signal
@@ -36,6 +37,8 @@ PASSWORD = "correct horse"
 SHARED = "/tmp/shared"
 """A folder that all hosts see; from here it is `Hosts.shared`."""
 REPOSITORY = Path(__file__).resolve().parents[2]
+# Where sshd looks, whatever the variable says here.
+HOME = pwd.getpwuid(os.getuid()).pw_dir
 
 # Runs as the first process of a host. A mount covers its folder, so it is had under another name first.
 _INIT = """
@@ -190,7 +193,7 @@ class Host:
             folder=shlex.quote(str(self.folder.parent)),
             shared=SHARED,
             name=self.name,
-            home=shlex.quote(str(Path.home())),
+            home=shlex.quote(HOME),
             repository=shlex.quote(str(REPOSITORY)),
             sshd=SSHD,
         )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.cluster.hosts import PASSWORD, SHARED, Hosts
+from tests.cluster.hosts import HOME, PASSWORD, SHARED, Hosts
 from tests.conftest import end_workspace, ended, until
 
 from trainmaster import (
@@ -153,7 +152,7 @@ print(subprocess.check_output(['cowsay', '-t', 'hello']).decode())
     lines = log(first).splitlines()
     version, prefix = lines[0].split()
     assert version == versions[-1]
-    assert prefix.startswith(f"{os.path.expanduser('~')}/.trainmaster/hosts/")
+    assert prefix.startswith(f"{HOME}/.trainmaster/hosts/")
     assert "| hello |" in lines[2]
     (host,) = [host for host in hosts if (host.home / ".trainmaster").exists() and list(_environments(host))]
     before = {path: path.stat().st_ino for path in _environments(host)}
