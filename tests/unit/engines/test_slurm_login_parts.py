@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, cast
 
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.slurm import travel
+from trainmaster.engines.slurm.desk import Desk
 from trainmaster.engines.slurm.fetched import Fetched
 from trainmaster.engines.ssh.cargo import Settled
-from trainmaster.engines.ssh.host import login_of, root_of
-from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.host import SshHost, login_of, root_of
+from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import EnvironmentSpec, JobSpec
@@ -107,3 +112,32 @@ def test_results_of_all_nodes_are_seen_at_once(tmp_path):
     for number in range(2):
         assert fetched.take({"small": f"nodes/{number}/result.json"}, b"{}") == f"nodes/{number}/result.json"
         assert (nodes.folder.node(number) / "result.json").exists()
+
+
+class _CutWhereOneWrites:
+    """A connection of which only whoever writes has noticed yet that it is gone."""
+
+    host = SshHost("login")
+
+    async def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        if header["op"] != "desk":
+            raise Unreachable("host login closed the connection")
+
+    async def receive(self) -> Any:
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        pass
+
+
+def test_a_connection_is_broken_for_all_as_soon_as_one_has_noticed() -> None:
+    async def main() -> tuple[Any, list[Any]]:
+        desk = await Desk.at(cast("Session", _CutWhereOneWrites()), THERE, 60.0, lambda *told: None)
+        heard = await asyncio.gather(*(desk.carry_out(["scancel"], "", 1.0) for _ in range(2)), return_exceptions=True)
+        broken = desk.broken.result() if desk.broken.done() else None
+        await desk.close()
+        return broken, heard
+
+    broken, heard = asyncio.run(main())
+    assert isinstance(broken, Unreachable)
+    assert heard == [broken, broken]

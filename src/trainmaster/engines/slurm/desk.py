@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -74,7 +73,7 @@ class Desk:
         number = next(self._numbers)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._session.send({**header, "id": number}, payload)
+            await self._send({**header, "id": number}, payload)
             answer, data = await self._waiting[number]
         finally:
             del self._waiting[number]
@@ -83,6 +82,13 @@ class Desk:
                 f"host {self._session.host.shown} could not do as asked", cause=str(answer["error"])
             )
         return answer, data
+
+    async def _send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
+        try:
+            await self._session.send(header, payload)
+        except ComputeTargetException as error:
+            # Whoever writes may notice it before whoever reads.
+            self._break(error)
 
     async def _receive(self) -> None:
         try:
@@ -110,8 +116,7 @@ class Desk:
         """Tells the other end that somebody listens: it goes away if nobody does."""
         while True:
             await asyncio.sleep(self._patience / 8)
-            with contextlib.suppress(ComputeTargetException):
-                await self._session.send({"op": "ping"})
+            await self._send({"op": "ping"})
 
     def _break(self, error: ComputeTargetException) -> None:
         if not self.broken.done():
