@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from trainmaster import not_yet
-
-T = TypeVar("T")
-
-
-class Named(dict[str, T], Generic[T]):
-    """Name to object. Also callable, as these collections were methods in 2018."""
-
-    def __call__(self) -> Named[T]:
-        return self
+from trainmaster.named import Named
 
 
 class AzureOnly:
     """The part of a Workspace that has nothing to do here."""
-
-    def _call(self, op: str, **args: Any) -> Any:
-        raise NotImplementedError
 
     def sync_keys(self, no_wait: bool = False) -> None:
         """Nothing: there are no keys of other services."""
 
     def list_keys(self) -> dict[str, Any]:
         """Nothing: there are no keys of other services."""
-        return {}
-
-    def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
-        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
-        self._call("status")
         return {}
 
     @property

@@ -7,10 +7,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.azure_only import AzureOnly, Named
+from trainmaster.azure_only import AzureOnly
 from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.named import Named
 from trainmaster.notices import warn
 from trainmaster.workspace_files import (
     change_identity,
@@ -431,6 +432,11 @@ class Workspace(AzureOnly):
 
         if f"{kind}-cluster" not in self.compute_targets:
             ComputeTarget.create(self, f"{kind}-cluster", configuration)
+
+    def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
+        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
+        self._call("status")
+        return {}
 
     def _call(self, op: str, **args: Any) -> Any:
         return self._client.call(op, **args)

@@ -29,16 +29,16 @@ from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
 from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.lending import lend, patiently
+from trainmaster.engines.ssh.lending import lend
+from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patiently
 from trainmaster.errors import AzureMLException, ComputeTargetException
-from trainmaster.job import load_spec
+from trainmaster.job import JobSpec, load_spec
 from trainmaster.node.watch import STOP
 
 log = logging.getLogger("trainmaster.dispatch")
 
 # Beside the folders of the nodes: at which login node it is, and where things lie there.
 _NOTE = "login.json"
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 class Login:
@@ -94,25 +94,17 @@ class Login:
         freight_of(job.nodes.folder)
         write_plans(job.nodes, plans)
         self._leave_earlier_attempts(job)
-        deadline = time.monotonic() + self._patience
-        pause = _FIRST_PAUSE
+
+        def tell(error: Unreachable) -> None:
+            self._doing[job.name] = f"waiting for {self._host.shown}: {error.headline}"
+
         try:
-            while True:
-                try:
-                    await self._bring(job, plans, kit)
-                    return
-                except Unreachable as error:
-                    if time.monotonic() > deadline:
-                        raise
-                    self._doing[job.name] = f"waiting for {self._host.shown}: {error.headline}"
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+            await patiently(lambda: self._bring(job, spec, plans, kit), self._patience, tell)
         finally:
             self._doing.pop(job.name, None)
 
-    async def _bring(self, job: Job, plans: Sequence[dict[str, Any]], kit: Path) -> None:
+    async def _bring(self, job: Job, spec: JobSpec, plans: Sequence[dict[str, Any]], kit: Path) -> None:
         nodes = job.nodes
-        spec = load_spec(nodes.folder.spec.read_text())
 
         def tell(sentence: str) -> None:
             self._doing[job.name] = sentence
@@ -152,7 +144,7 @@ class Login:
 
     async def _keep(self) -> None:
         """Connects, again and again, as long as there are jobs to follow."""
-        pause, logged = _FIRST_PAUSE, ""
+        pause, logged = FIRST_PAUSE, ""
         while self._followed:
             began = time.monotonic()
             try:
@@ -162,10 +154,10 @@ class Login:
             if error.message != logged:
                 logged = error.message
                 log.info("%s", logged.replace("\n", " | "))
-            if time.monotonic() - began > _LONGEST_PAUSE:
-                pause = _FIRST_PAUSE
+            if time.monotonic() - began > LONGEST_PAUSE:
+                pause = FIRST_PAUSE
             await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
     async def _connected(self) -> Desk:
         if self._desk is not None and not self._desk.broken.done():
@@ -215,14 +207,14 @@ class Login:
         return Letter(run_id, name, text, answer, bring)
 
     async def look(self, job: Job) -> None:
-        pause = _FIRST_PAUSE
+        pause = FIRST_PAUSE
         while job.name in self._followed:
             try:
                 await (await self._connected()).ask({"op": "look", "of": job.name})
                 return
             except ComputeTargetException:
                 await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = min(pause * 2, LONGEST_PAUSE)
 
     async def stop(self, job: Job) -> None:
         claims = [read_claim(job.nodes.folder.node(number)) for number in range(job.nodes.count)]

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from trainmaster.engines.ssh.cargo import Tree, bring_tree, content
-from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.patience import patiently
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.runtime.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
-
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 class Lender:
@@ -35,20 +32,6 @@ class Lender:
             return await lend(session, facts, run_id, name, paths)
         finally:
             await session.close()
-
-
-async def patiently(work: Callable[[], Awaitable[list[str]]], seconds: float) -> list[str]:
-    """Does it again as long as nobody answers, for so many seconds."""
-    deadline = time.monotonic() + seconds
-    pause = _FIRST_PAUSE
-    while True:
-        try:
-            return await work()
-        except Unreachable:
-            if time.monotonic() > deadline:
-                raise
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)
 
 
 async def lend(session: Session, facts: HostFacts, run_id: str, name: str, paths: Sequence[str]) -> list[str]:
