@@ -46,7 +46,7 @@ def nodes_in(workspace: Path, attempt: int = 1) -> Nodes:
 
 
 def plan(node: int, folder: Path) -> dict:
-    env = {"PATH": "/env/bin:/my/bin", "HOME": "/home/laptop", "TRAINMASTER_SOCKET": "/s", "MASTER_ADDR": host_token(0)}
+    env = {"PATH": "/env/bin:/my/bin", "HOME": "/home/laptop", "MASTER_ADDR": host_token(0)}
     process = {"rank": node, "argv": [PYTHON_THERE, f"{folder}/code/train.py"], "env": env, "cwd": f"{folder}/code"}
     return {"node": node, "hosts": f"{folder}/nodes/gang.json", "processes": [process], "notify": "/s", "links": []}
 

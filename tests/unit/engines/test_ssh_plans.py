@@ -21,7 +21,6 @@ PROCESS = {
         "HOME": "/home/here",
         "LANG": "de_DE.UTF-8",
         "http_proxy": "http://here:3128",
-        "TRAINMASTER_SOCKET": "/ws/dispatcher.sock",
         "TRAINMASTER_RUN_FOLDER": "/ws/runs/r",
         "MASTER_ADDR": "{trainmaster:host:0}",
         "OWN": "/ws2/stays",

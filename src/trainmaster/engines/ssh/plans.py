@@ -10,8 +10,6 @@ from trainmaster.node.fill import fill
 
 # What the submitter's shell says of itself and not of the machine.
 _KEPT = re.compile(r"LANG(UAGE)?|LC_.*|TZ")
-# Nobody listens there.
-_NOT_THERE = ("TRAINMASTER_SOCKET",)
 
 
 def translated(
@@ -62,7 +60,7 @@ def _moved(data: Any, pattern: re.Pattern[str], paths: Mapping[str, str]) -> Any
 def _environment(
     env: Mapping[str, str], inherited: Mapping[str, str], variables: Mapping[str, str], more: Mapping[str, str]
 ) -> dict[str, str]:
-    found = {name: value for name, value in env.items() if name not in _NOT_THERE}
+    found = dict(env)
     for name, value in inherited.items():
         if _KEPT.fullmatch(name) or name not in found:
             continue
