@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal, write
+from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.service_options import (
     deployment_config,
     inference_config,
@@ -170,16 +170,17 @@ def logs_arguments(parser: Parser) -> None:
 
 def logs(options: Options) -> int:
     """What a service and its script said. JSON: {"log"}."""
+    from trainmaster.cli.service_logs import ServiceLogs
     from trainmaster.serving.webservice import Webservice
 
     service = _service(options)
-    text = Webservice.get_logs(service, options.lines, init=options.deployment)
     if options.json:
-        say_json({"log": text})
+        say_json({"log": Webservice.get_logs(service, options.lines, init=options.deployment)})
         return exits.OK
-    write(sys.stdout, text)
+    logs = ServiceLogs(service._log_paths(init=options.deployment))
+    logs.show_last(options.lines)
     if options.follow:
-        _follow(service)
+        logs.follow(service.folder)
     return exits.OK
 
 
@@ -241,25 +242,6 @@ def _await(service: Webservice, options: Options) -> int:
     else:
         say(str(service.scoring_uri))
     return exits.OK
-
-
-def _follow(service: Webservice) -> None:
-    """What the log gains from its end on, until interrupted."""
-    from trainmaster.file_events import FileEvents, ready
-    from trainmaster.serving.plan import ServiceFiles
-    from trainmaster.waiting import GrowingText
-
-    text = GrowingText(ServiceFiles(service.folder).log)
-    for _ in text.new():
-        # Shown already.
-        continue
-    with FileEvents() as events:
-        events.watch(service.folder)
-        while service.folder.exists():
-            if ready(1.0, *([events] if events.works else [])):
-                events.clear()
-            for part in text.new():
-                write(sys.stdout, part)
 
 
 def _service(options: Options) -> Webservice:

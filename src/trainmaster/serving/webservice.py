@@ -212,12 +212,14 @@ class Webservice(Described, ABC):
 
     def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
         """The last lines of what the service and its script said; with `init` of what was done to deploy it."""
-        self.update_deployment_state()
-        texts = [_text(self._folder.deploy_log(self._record.generation))]
-        if not init:
-            texts.append(_text(ServiceFiles(self._folder.path).log))
-        lines = "".join(texts).splitlines(keepends=True)
+        lines = "".join(map(_text, self._log_paths(init))).splitlines(keepends=True)
         return "".join(lines[-num_lines:] if num_lines > 0 else [])
+
+    def _log_paths(self, init: bool) -> Sequence[Path]:
+        """Where the logs lie: of its deployment and, without `init`, of the service itself."""
+        self.update_deployment_state()
+        own = [] if init else [ServiceFiles(self._folder.path).log]
+        return [self._folder.deploy_log(self._record.generation), *own]
 
     # Asked
 
