@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.outcome import outcome
 from trainmaster.engines.engine import Ending, Nodes, Surroundings
+from trainmaster.engines.slurm import engine as slurm_engine
 from trainmaster.engines.slurm import states
+from trainmaster.engines.slurm.commands import Said
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.options import batch_script, command_variables, sbatch_options
+from trainmaster.engines.slurm.site import Here
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import Distribution, JobSpec
 from trainmaster.launch.mpi import plan_mpi
@@ -236,3 +240,59 @@ class TestWatch:
     def test_the_run_was_given_up(self, tmp_path):
         (tmp_path / "stop.json").write_text("{}")
         assert self.says(tmp_path, count=1)
+
+
+class Answering(Here):
+    """A site where Slurm lists a job of two machines as cancelled, and has lost `down`."""
+
+    def __init__(self, down: str) -> None:
+        super().__init__()
+        self.down = down
+
+    async def carry_out(self, command, given, seconds):
+        answers = {"squeue": "7|CANCELLED|1|main|one,two|None|trainmaster.r.1\n", "sinfo": self.down, "scancel": ""}
+        return Said(0, answers[command[0]], "")
+
+
+class TestSweeping:
+    @pytest.fixture
+    def killed(self, tmp_path):
+        """Two agents had begun; neither left a result."""
+        place = nodes(tmp_path)
+        for number in range(2):
+            place.folder.node(number).mkdir(parents=True)
+            (place.folder.node(number) / "agent.json").write_text(json.dumps({"version": 1, "pid": 1}))
+        (place.folder.nodes / slurm.GANG).write_text(json.dumps({"job_id": "7", "names": ["one", "two"]}))
+        (place.folder.nodes / "slurm.json").write_text(json.dumps({"version": 1, "job_id": "7", "at": 0}))
+        return place
+
+    @pytest.fixture(autouse=True)
+    def patience(self, monkeypatch):
+        """One that waits for agents waits for ever."""
+        monkeypatch.setattr(slurm_engine, "_GIVE_UP_SECONDS", float("inf"))
+        monkeypatch.setattr(slurm_engine, "_SETTLE_SECONDS", 0.0)
+
+    async def _swept(self, place, down):
+        engine = SlurmEngine(
+            Surroundings(WorkspaceFolder(place.folder.path), lambda run_id, event: None), Answering(down)
+        )
+        await engine.ended(place, 0)
+        await engine.sweep(place)
+        await engine.close()
+
+    def test_agents_that_slurm_has_ended_are_not_waited_for(self, killed):
+        asyncio.run(asyncio.wait_for(self._swept(killed, ""), 60))
+        assert (killed.folder.nodes / "stop.json").exists()
+
+    def test_one_on_a_machine_that_slurm_has_lost_is(self, killed):
+        async def sweep():
+            sweeping = asyncio.create_task(self._swept(killed, "two\n"))
+            while not (killed.folder.nodes / "stop.json").exists():
+                await asyncio.sleep(0.01)
+            done, _ = await asyncio.wait({sweeping}, timeout=1.0)
+            assert not done
+            # It sees by a file that it is given up, and says its last words.
+            (killed.folder.node(1) / "result.json").write_text(json.dumps({"version": 1, "reason": "cancelled"}))
+            await sweeping
+
+        asyncio.run(asyncio.wait_for(sweep(), 60))

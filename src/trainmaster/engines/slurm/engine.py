@@ -146,6 +146,10 @@ class SlurmEngine:
         await self._scancel(job)
         claims = {number: read_claim(nodes.folder.node(number)) for number in range(nodes.count)}
         claimed = [number for number, claim in claims.items() if claim and not claim.get("cancelled")]
+        if claimed and job.state in states.OVER:
+            # Where Slurm reaches its machines, it has ended the agents itself: they will write nothing any more.
+            lost = await self._down(job)
+            claimed = [number for number in claimed if lost is None or number in lost]
         deadline = time.monotonic() + _GIVE_UP_SECONDS
         while any(job.result(number) is None for number in claimed) and time.monotonic() < deadline:
             await asyncio.sleep(0.1)
@@ -181,16 +185,18 @@ class SlurmEngine:
         told = job.printed() if job.state in ("FAILED", "COMPLETED") else ""
         return states.ending(job.id, job.state, job.node_list, told, silent)
 
-    async def _down(self, job: Job) -> dict[int, str]:
-        """Which of its machines Slurm has lost: an agent there may have lived long enough to leave a result."""
+    async def _down(self, job: Job) -> dict[int, str] | None:
+        """Which of its machines Slurm has lost: an agent there may have lived long enough to leave a result, or live
+        still. None if Slurm cannot tell.
+        """
         machines = job.machines
         if not machines:
-            return {}
+            return None
         command = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(machines)}", "--states=down", "--format=%N")
         try:
             down = set((await self._commands.ask(*command)).split())
         except (NoAnswer, Refused, ComputeTargetException):
-            return {}
+            return None
         return {number: name for number, name in enumerate(machines) if name in down}
 
     async def facts(self, nodes: Nodes) -> Mapping[str, str]:
