@@ -11,7 +11,16 @@ from trainmaster.cli.table import Column, Paint, cells, clipped, render
 from trainmaster.cli.text import counted, duration, plain_text
 from trainmaster.records import Status
 from trainmaster.tuning.space import flat
-from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, seconds_left, value_in_words
+from trainmaster.tuning.view import (
+    SweepSummary,
+    SweepView,
+    TrialView,
+    counts,
+    ranked,
+    seconds_left,
+    summary_of,
+    value_in_words,
+)
 
 _BAR = 24
 _SPARK = 12
@@ -163,9 +172,15 @@ def parameter_names(trials: Iterable[TrialView]) -> list[str]:
 
 def sweep_as_json(view: SweepView, now: float) -> dict[str, Any]:
     """The keys of `sweep show --json`. Times are ISO 8601, UTC."""
-    found = counts(view)
-    left = seconds_left(view, now)
-    best = view.best
+    return {
+        **summary_as_json(summary_of(view, now)),
+        "trials": [_trial_as_json(trial) for trial in ranked(view)],
+    }
+
+
+def summary_as_json(summary: SweepSummary) -> dict[str, Any]:
+    """The keys of `sweep list --json`: the same without the trials."""
+    view, found, left, best = summary.view, summary.counts, summary.seconds_left, summary.best
     return {
         "id": view.run_id,
         "experiment": view.experiment,
@@ -187,7 +202,6 @@ def sweep_as_json(view: SweepView, now: float) -> dict[str, Any]:
         "warnings": list(view.warnings),
         "waiting_for": view.waiting_for or None,
         "best": None if best is None else _trial_as_json(best),
-        "trials": [_trial_as_json(trial) for trial in ranked(view)],
     }
 
 

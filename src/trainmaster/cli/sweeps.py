@@ -12,12 +12,13 @@ from trainmaster.cli.opening import find_run, list_runs, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.sweep_following import follow, look_at
-from trainmaster.cli.sweep_frame import number, sweep_as_json, whole
+from trainmaster.cli.sweep_frame import number, summary_as_json, sweep_as_json, whole
 from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import duration, moment
 from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.plain import from_plain
 from trainmaster.records import RunQuery, RunRecord
-from trainmaster.tuning.view import SweepView, counts
+from trainmaster.tuning.view import SweepSummary
 
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
@@ -129,31 +130,29 @@ def listing(options: Options) -> int:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
     workspace = open_workspace(options.workspace)
     records = list_runs(workspace, RunQuery(type=SWEEP, experiment=options.experiment, limit=options.limit))
-    found = [(record, look_at(workspace, record.id)) for record in records]
+    answers = workspace._call("sweeps.summaries", run_ids=[record.id for record in records])
+    found = [from_plain(SweepSummary, answer) for answer in answers]
     if options.json:
-        say_json([_without_trials(sweep_as_json(view, time.time())) for _, view in found])
+        say_json([summary_as_json(summary) for summary in found])
     elif found:
         now = time.time()
-        for line in render(_COLUMNS, [_row(record, view, now) for record, view in found], width_of_terminal(), paint):
+        rows = [_row(record, summary, now) for record, summary in zip(records, found, strict=True)]
+        for line in render(_COLUMNS, rows, width_of_terminal(), paint):
             say(line)
     else:
         note(f"Workspace '{workspace.name}' has no such sweeps. 'trainmaster sweep submit FILE' makes one.")
     return exits.OK
 
 
-def _without_trials(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name != "trials"}
-
-
-def _row(record: RunRecord, view: SweepView, now: float) -> tuple[str, ...]:
+def _row(record: RunRecord, summary: SweepSummary, now: float) -> tuple[str, ...]:
     seconds = took(record, now)
     return (
         record.id,
         record.experiment,
         str(record.status),
-        f"{counts(view).ended}/{view.total}",
-        view.metric,
-        number(view.best.best) if view.best else "",
+        f"{summary.counts.ended}/{summary.view.total}",
+        summary.view.metric,
+        number(summary.best.best) if summary.best else "",
         "" if seconds is None else duration(seconds),
         moment(record.created_at, now),
     )

@@ -83,6 +83,7 @@ class Service:
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,
             "sweeps.view": self._sweeps.view,
+            "sweeps.summaries": self._sweeps.summaries,
             "sweeps.changes": self._sweeps.changes,
             "sweeps.parameters": self._sweeps.parameters,
             "sweeps.metrics": self._sweeps.metrics,

@@ -374,6 +374,16 @@ class Store:
         with self._database.reading() as connection:
             return sweeps.find_trials(connection, run_id)
 
+    def count_trials(self, run_id: str) -> dict[tuple[Status, bool], int]:
+        """How many trials of a sweep are in which state; apart those that its policy cut (True)."""
+        with self._database.reading() as connection:
+            return sweeps.count_trials(connection, run_id)
+
+    def best_trial(self, run_id: str, metric: str, *, largest: bool) -> TrialRecord | None:
+        """The trial of a sweep with the largest or smallest number in a metric; of equal ones the first."""
+        with self._database.reading() as connection:
+            return sweeps.best_trial(connection, run_id, metric, largest)
+
     def trial_parameters(self, run_id: str) -> dict[str, Any] | None:
         """What was sampled for a run; None if it is no trial."""
         with self._database.glancing() as connection:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from trainmaster.records import RunRecord, Status, SweepRecord, TrialRecord
 from trainmaster.store import runs as run_rows
@@ -20,7 +20,7 @@ _SWEEP = PreparedSelect(
     .join_from(sweeps, runs, sweeps.c.run_seq == runs.c.seq)
     .where(runs.c.id == bindparam("id"))
 )
-_TRIALS = PreparedSelect(
+_TRIALS_OF_SWEEP = (
     select(
         trials.c.number,
         runs.c.id,
@@ -36,8 +36,19 @@ _TRIALS = PreparedSelect(
     )
     .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
     .where(trials.c.sweep_seq == bindparam("sweep_seq"))
-    .order_by(trials.c.number)
 )
+_TRIALS = PreparedSelect(_TRIALS_OF_SWEEP.order_by(trials.c.number))
+_COUNTS = PreparedSelect(
+    select(runs.c.status, trials.c.cut != "", func.count())
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"))
+    .group_by(runs.c.status, trials.c.cut != "")
+)
+_WITH_METRIC = _TRIALS_OF_SWEEP.join(metrics, metrics.c.run_seq == trials.c.run_seq).where(
+    metrics.c.name == bindparam("name"), metrics.c.kind == "scalar", metrics.c.maximum.is_not(None)
+)
+_LARGEST = PreparedSelect(_WITH_METRIC.order_by(metrics.c.maximum.desc(), trials.c.number).limit(1))
+_SMALLEST = PreparedSelect(_WITH_METRIC.order_by(metrics.c.minimum, trials.c.number).limit(1))
 _TRIAL_OF_RUN = PreparedSelect(
     select(trials.c.parameters)
     .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
@@ -94,35 +105,37 @@ def get(connection: Connection, run_id: str) -> SweepRecord | None:
 
 def find_trials(connection: Connection, run_id: str) -> list[TrialRecord]:
     """All trials of a sweep, by number."""
-    rows = _TRIALS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))
-    return [
-        TrialRecord(
-            number=number,
-            run_id=trial_id,
-            parameters=json.loads(parameters),
-            continues=continues,
-            judged=judged,
-            cut=cut,
-            status=Status(status),
-            created_at=created_at,
-            started_at=started_at,
-            ended_at=ended_at,
-            error=json.loads(error)["message"] if error else "",
-        )
-        for (
-            number,
-            trial_id,
-            parameters,
-            continues,
-            judged,
-            cut,
-            status,
-            created_at,
-            started_at,
-            ended_at,
-            error,
-        ) in rows
-    ]
+    return [_trial(row) for row in _TRIALS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))]
+
+
+def count_trials(connection: Connection, run_id: str) -> dict[tuple[Status, bool], int]:
+    """How many trials of a sweep are in which state, those that its policy cut apart."""
+    rows = _COUNTS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))
+    return {(Status(status), bool(cut)): count for status, cut, count in rows}
+
+
+def best_trial(connection: Connection, run_id: str, name: str, largest: bool) -> TrialRecord | None:
+    """The trial with the largest or smallest number in a metric, of equal ones the first; None if nobody has any."""
+    chosen = _LARGEST if largest else _SMALLEST
+    row = chosen.row(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
+    return None if row is None else _trial(row)
+
+
+def _trial(row: Sequence[Any]) -> TrialRecord:
+    number, trial_id, parameters, continues, judged, cut, status, created_at, started_at, ended_at, error = row
+    return TrialRecord(
+        number=number,
+        run_id=trial_id,
+        parameters=json.loads(parameters),
+        continues=continues,
+        judged=judged,
+        cut=cut,
+        status=Status(status),
+        created_at=created_at,
+        started_at=started_at,
+        ended_at=ended_at,
+        error=json.loads(error)["message"] if error else "",
+    )
 
 
 def parameters_of(connection: Connection, run_id: str) -> dict[str, Any] | None:

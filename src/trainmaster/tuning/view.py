@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -104,6 +105,18 @@ class Counts:
     def ended(self) -> int:
         """Those whose state is final."""
         return self.started - self.going
+
+
+@dataclass(frozen=True)
+class SweepSummary:
+    """What a list says of a sweep: all but its trials, of which there may be thousands."""
+
+    view: SweepView
+    """Without trials."""
+    counts: Counts
+    best: TrialView | None = None
+    seconds_left: float | None = None
+    """How long it will still take; None if nobody can know, or it has ended."""
 
 
 def sweep_view(
@@ -228,16 +241,27 @@ def best_of(views: Sequence[SweepView], include_failed: bool = True, include_can
 
 def counts(view: SweepView) -> Counts:
     """How many trials are in which state."""
-    trials = view.trials
-    cut = sum(trial.status == Status.CANCELED and trial.cut_interval is not None for trial in trials)
+    return counted(Counter((trial.status, trial.cut_interval is not None) for trial in view.trials))
+
+
+def counted(trials: Mapping[tuple[Status, bool], int]) -> Counts:
+    """The same of trials that somebody has counted by state, those that the policy cut (True) apart."""
+    total: Counter[Status] = Counter()
+    for (status, _), count in trials.items():
+        total[status] += count
     return Counts(
-        started=len(trials),
-        going=sum(not trial.has_ended for trial in trials),
-        completed=sum(trial.status == Status.COMPLETED for trial in trials),
-        cut=cut,
-        canceled=sum(trial.status == Status.CANCELED for trial in trials) - cut,
-        failed=sum(trial.status == Status.FAILED for trial in trials),
+        started=sum(total.values()),
+        going=sum(count for status, count in total.items() if status not in TERMINAL),
+        completed=total[Status.COMPLETED],
+        cut=trials.get((Status.CANCELED, True), 0),
+        canceled=trials.get((Status.CANCELED, False), 0),
+        failed=total[Status.FAILED],
     )
+
+
+def summary_of(view: SweepView, now: float) -> SweepSummary:
+    """What a list says of it."""
+    return SweepSummary(replace(view, trials=()), counts(view), view.best, seconds_left(view, now))
 
 
 def seconds_left(view: SweepView, now: float) -> float | None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from trainmaster.dispatch.sweeps import Sweeps
 from trainmaster.dispatch.sweeps.log import SweepLog
 from trainmaster.dispatch.sweeps.starting import end_line, new_trial, start_line
 from trainmaster.dispatch.sweeps.trials import Trials
+from trainmaster.errors import RunNotFoundException
 from trainmaster.file_events import FolderEvents
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import JobSpec, dump_spec, load_spec
@@ -18,8 +23,9 @@ from trainmaster.records import RunRecord, Status, TrialRecord
 from trainmaster.store import Store
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.planning import Start
-from trainmaster.tuning.spec import SweepSpec
+from trainmaster.tuning.spec import SweepSpec, dump_sweep
 from trainmaster.tuning.trial import Decision
+from trainmaster.tuning.view import Counts, summary_of
 
 SPEC = SweepSpec(
     JobSpec("/code", "local", script="train.py", arguments=("--epochs", "3"), environment_variables={"A": "1"}),
@@ -91,8 +97,8 @@ def store(tmp_path: Path) -> Store:
     return Store.create(tmp_path / "store.db")
 
 
-def _with_trials(store: Store, count: int) -> list[RunRecord]:
-    store.insert_sweep(SWEEP, "{}")
+def _with_trials(store: Store, count: int, spec: str = "{}") -> list[RunRecord]:
+    store.insert_sweep(SWEEP, spec)
     new = [
         (
             TrialRecord(number, f"s_{number}", {"--lr": number}),
@@ -157,6 +163,40 @@ def test_names_are_told_of_a_trial_that_completed_without_the_metric(store: Stor
     assert ended is not None
     trials.moved(ended)
     assert trials.ordered[0].metric_names == ("score",) and trials.ordered[0].has_ended
+
+
+@pytest.mark.parametrize("goal", list(PrimaryMetricGoal))
+def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
+    store: Store, goal: PrimaryMetricGoal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = replace(SPEC, goal=goal)
+    _with_trials(store, 9, dump_sweep(spec))
+    for number, values in enumerate(([1, 7.0], [float("nan"), 3, "text"], [True, 9], [9], ["text"], [float("nan")])):
+        _log(store, f"s_{number}", 0, *values)
+    _log(store, "s_7", 0, 1)
+    store.judge_trials("s", [(2, 2, "behind"), (3, 1, "")], at=5.0)
+    ends = (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.COMPLETED, Status.CANCELED, Status.COMPLETED)
+    for number, status in enumerate(ends):
+        assert store.move(f"s_{number}", status, at=6.0) is not None
+    yard = SimpleNamespace(store=store, sweep=lambda run_id: None)
+    sweeps = Sweeps(yard, lambda run: run)  # type: ignore[arg-type]
+    expected = summary_of(asyncio.run(sweeps.view("s")), 10.0)
+    assert expected.best is not None and expected.best.number == (2 if goal == PrimaryMetricGoal.MAXIMIZE else 0)
+    assert expected.counts == Counts(started=9, going=3, completed=3, cut=1, canceled=1, failed=1)
+    for dear in ("list_trials", "trial_numbers", "metrics"):
+        monkeypatch.setattr(store, dear, None)
+    (found,) = asyncio.run(sweeps.summaries(["s"]))
+    assert (found.counts, found.best) == (expected.counts, expected.best)
+    assert found.view == expected.view
+
+
+def test_a_sweep_in_a_list_without_values(store: Store) -> None:
+    _with_trials(store, 0, dump_sweep(SPEC))
+    sweeps = Sweeps(SimpleNamespace(store=store, sweep=lambda run_id: None), lambda run: run)  # type: ignore[arg-type]
+    (found,) = asyncio.run(sweeps.summaries(["s"]))
+    assert (found.counts, found.best, found.seconds_left) == (Counts(), None, None)
+    with pytest.raises(RunNotFoundException):
+        asyncio.run(sweeps.summaries(["none"]))
 
 
 def test_the_end_of_a_run_is_one_step(store: Store) -> None:

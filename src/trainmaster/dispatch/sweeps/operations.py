@@ -5,19 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.sweeps.life import LOG_NAME, is_sweep
 from trainmaster.dispatch.sweeps.log import SweepLog
-from trainmaster.dispatch.sweeps.trials import Trials
+from trainmaster.dispatch.sweeps.trials import Trials, view_of
 from trainmaster.errors import HyperDriveConfigException, RunNotFoundException, UserErrorException
 from trainmaster.job import dump_spec, load_spec
 from trainmaster.plain import from_plain
 from trainmaster.records import MetricSeries, RunRecord, SweepRecord
+from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import SweepSpec, dump_sweep, load_sweep
-from trainmaster.tuning.view import SweepView, sweep_view
+from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, counted, summary_of, sweep_view
 from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_history
 
 if TYPE_CHECKING:
@@ -103,15 +105,39 @@ class Sweeps:
         view = await asyncio.to_thread(self._view_of_kept, run_id)
         return {"view": view, "version": "", "whole": True}
 
+    async def summaries(self, run_ids: list[str]) -> list[SweepSummary]:
+        """What a list says of these sweeps. Of one that has ended only that is read."""
+        return [await self._summary(run_id) for run_id in run_ids]
+
+    async def _summary(self, run_id: str) -> SweepSummary:
+        if self._yard.sweep(run_id) is not None:
+            return summary_of(await self.view(run_id), time.time())
+        return await asyncio.to_thread(self._summary_of_kept, run_id)
+
+    def _summary_of_kept(self, run_id: str) -> SweepSummary:
+        record, kept, spec = self._described(run_id)
+        counts = counted(self._store.count_trials(run_id))
+        best = self._store.best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
+        if best is None:
+            return SweepSummary(self._shown(record, kept, spec, ()), counts)
+        _, values = self._store.metric_numbers(best.run_id, spec.metric)
+        return SweepSummary(self._shown(record, kept, spec, ()), counts, view_of(spec.goal, best, values))
+
     def _view_of_kept(self, run_id: str) -> SweepView:
+        record, kept, spec = self._described(run_id)
+        return self._shown(record, kept, spec, Trials(self._store, run_id, spec.metric).views(spec.goal))
+
+    def _described(self, run_id: str) -> tuple[RunRecord, SweepRecord, SweepSpec]:
         record, kept = self._kept(run_id)
-        spec = load_sweep(kept.spec, f"the description of sweep {run_id}")
+        return record, kept, load_sweep(kept.spec, f"the description of sweep {run_id}")
+
+    def _shown(self, record: RunRecord, kept: SweepRecord, spec: SweepSpec, trials: Iterable[TrialView]) -> SweepView:
         return sweep_view(
             spec,
             record.id,
             record.experiment,
             record.status,
-            Trials(self._store, run_id, spec.metric).views(spec.goal),
+            trials,
             started_at=record.started_at,
             ended_at=record.ended_at,
             ending=kept.ending_reason,

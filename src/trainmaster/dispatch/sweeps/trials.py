@@ -77,16 +77,7 @@ class Trials:
             self._add(record, 0, ())
 
     def _add(self, record: TrialRecord, read: int, values: tuple[float, ...]) -> None:
-        trial = Trial(
-            record.number,
-            record.parameters,
-            record.status,
-            values,
-            record.judged,
-            record.ended_at,
-            self._names(record, values),
-            headline(record.error),
-        )
+        trial = replace(_planned(record, values), metric_names=self._names(record, values))
         self._entries[record.number] = _Entry(record, trial, read)
         self._numbers[record.run_id] = record.number
         self._note(record.number)
@@ -171,10 +162,27 @@ class Trials:
         return tuple(summary.name for summary in self._store.metrics(record.run_id))
 
 
+def view_of(goal: PrimaryMetricGoal, record: TrialRecord, values: tuple[float, ...]) -> TrialView:
+    """What is shown of a trial that has reported these."""
+    return _view(goal, _Entry(record, _planned(record, values)))
+
+
 def _view(goal: PrimaryMetricGoal, entry: _Entry) -> TrialView:
     record = entry.record
     cut = Decision(record.number, record.judged, True, record.cut) if record.cut else None
     return trial_view(goal, entry.trial, record.run_id, record.started_at, cut)
+
+
+def _planned(record: TrialRecord, values: tuple[float, ...]) -> Trial:
+    return Trial(
+        record.number,
+        record.parameters,
+        record.status,
+        values,
+        record.judged,
+        record.ended_at,
+        error=headline(record.error),
+    )
 
 
 def headline(error: str) -> str:
