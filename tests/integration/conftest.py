@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 from tests.conftest import end_workspace
+from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.run import Run
+
+__all__ = ["container_engine", "podman"]
 
 
 @pytest.fixture(scope="module")

@@ -1,64 +1,181 @@
-"""A run in an image, from submit to its end, with a stand-in for the engine: no container is started."""
+"""Runs in an image, from submit to their end, with a real podman (`tests/container_engine.py`)."""
 
 from __future__ import annotations
 
-import sys
+import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from tests.conftest import ended, until
+from tests.container_engine import IMAGE, PATH
 
-from trainmaster.errors import EnvironmentException
+from trainmaster import ComputeTarget, Experiment, Gloo, LocalCompute, PyTorch
+from trainmaster.engines.plans import read_claim
+from trainmaster.folders import WorkspaceFolder
+from trainmaster.node.tree import processes_of
 
-STAND_IN = Path(__file__).with_name("engine_stand_in.py")
+pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("container_engine")]
+
 LOG = "azureml-logs/70_driver_log.txt"
+PATIENCE = 120.0
+KNOWS_ITS_RUN = """
+import os, azureml.core
+run = azureml.core.Run.get_context()
+run.log("seen", 1)
+os.makedirs("outputs/deep", exist_ok=True)
+open("outputs/deep/made", "w").close()
+print(run.id, os.environ["MINE"], os.environ["HOME"], os.environ["PATH"])
+"""
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, lambda *_: print("told", flush=True))
+print("waits", flush=True)
+while True:
+    time.sleep(1)
+"""
+SAVES = """
+import signal, sys
+def save(*_):
+    open("outputs/saved", "w").close()
+    sys.exit(3)
+signal.signal(signal.SIGTERM, save)
+print("waits", flush=True)
+signal.pause()
+"""
+# The working folder is the same one inside and outside.
+AT_A_GATE = """
+import os, time
+print("waits", flush=True)
+while not os.path.exists("open"):
+    time.sleep(0.1)
+print("went on", flush=True)
+"""
+MEET = """
+import json, os, socket
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK")
+mine = {name: int(os.environ[name]) for name in names}
+place = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if mine["RANK"] == 0:
+    with socket.create_server(place) as server:
+        met = [mine]
+        while len(met) < mine["WORLD_SIZE"]:
+            with server.accept()[0] as line:
+                met.append(json.loads(line.makefile().readline()))
+    json.dump(met, open("outputs/met.json", "w"))
+else:
+    while True:
+        try:
+            with socket.create_connection(place) as line:
+                line.sendall(json.dumps(mine).encode() + b"\\n")
+            break
+        except ConnectionRefusedError:
+            pass
+"""
 
 
-@pytest.fixture(autouse=True)
-def engine(tmp_path, monkeypatch):
-    """A program named docker, and nothing else that could be an engine."""
-    folder = tmp_path / "engine"
-    folder.mkdir()
-    (folder / "docker").write_text(f'#!/bin/sh\nexec {sys.executable} {STAND_IN} "$@"\n')
-    (folder / "docker").chmod(0o700)
-    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    monkeypatch.setenv("TRAINMASTER_CONTAINER_ENGINE", "docker")
+def text(run, log=LOG):
+    return run.get_details_with_logs()["logFiles"].get(log, "")
 
 
-def test_the_script_runs_and_knows_its_run(submit):
-    script = (
-        "import os, azureml.core\n"
-        "run = azureml.core.Run.get_context()\n"
-        "run.log('seen', 1)\n"
-        "open('outputs/made', 'w').close()\n"
-        "print(os.environ['IMAGE'], os.environ['MINE'], os.environ['HOME'], 'LANG' in os.environ)\n"
-    )
-    run = submit(script, custom_docker_image="org/image:1", environment_variables={"MINE": "yes"})
-    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
-    assert run.get_details_with_logs()["logFiles"][LOG] == "org/image:1 yes /tmp False\n"
+def await_line(run, line):
+    until(lambda: line in text(run).splitlines() or run.get_status() == "Failed", PATIENCE, f"'{line}'")
+    assert line in text(run).splitlines(), run.get_details_with_logs()
+
+
+def nothing_is_left(run, engine):
+    assert engine.containers(run.id) == []
+    assert processes_of(run.id) == []
+
+
+def folder_of(run):
+    return WorkspaceFolder(Path(run.experiment.workspace.path)).run(run.id)
+
+
+def test_the_script_runs_and_knows_its_run(launch, podman):
+    run = launch(KNOWS_ITS_RUN, custom_docker_image=IMAGE, environment_variables={"MINE": "yes"})
+    details = ended(run)
+    assert details["status"] == "Completed", run.get_details_with_logs()
+    assert details["warnings"] == []
+    assert text(run) == f"{run.id} yes /tmp {PATH}\n"
     assert run.get_metrics() == {"seen": 1}
-    assert "outputs/made" in run.get_file_names()
+    assert "outputs/deep/made" in run.get_file_names()
+    made = folder_of(run).files / "outputs" / "deep" / "made"
+    assert (made.stat().st_uid, made.stat().st_gid) == (os.getuid(), os.getgid())
+    nothing_is_left(run, podman)
 
 
-def test_an_image_needs_no_environment_to_be_built(submit, workspace):
-    run = submit("", custom_docker_image="org/image:1", user_managed=False)
-    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
-    assert not list((workspace.path / "environments").glob("*.lock"))
-
-
-def test_packages_are_refused(submit):
-    with pytest.raises(EnvironmentException, match="packages cannot be installed into image 'org/image:1': numpy"):
-        submit("", custom_docker_image="org/image:1", user_managed=False, pip_packages=["numpy"])
-
-
-def test_a_failing_script(submit):
-    details = ended(submit("raise SystemExit(7)", custom_docker_image="org/image:1"))
+def test_a_failing_script(launch, podman):
+    run = launch("raise ValueError('no such thing')", custom_docker_image=IMAGE)
+    details = ended(run)
     assert details["status"] == "Failed"
-    assert "7" in details["error"]["message"]
+    assert details["error"]["code"] == "ScriptFailed"
+    assert "ValueError: no such thing" in details["error"]["message"]
+    nothing_is_left(run, podman)
 
 
-def test_cancel(submit):
-    run = submit("import signal; print('waits', flush=True); signal.pause()", custom_docker_image="org/image:1")
-    until(lambda: "waits" in run.get_details_with_logs()["logFiles"].get(LOG, ""))
+def test_cancel_lets_the_script_end_by_itself(launch, podman):
+    run = launch(SAVES, custom_docker_image=IMAGE)
+    await_line(run, "waits")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
+    assert "outputs/saved" in run.get_file_names()
+    nothing_is_left(run, podman)
+
+
+def test_cancel_of_a_script_that_ignores_it(launch, podman):
+    run = launch(STUBBORN, custom_docker_image=IMAGE)
+    await_line(run, "waits")
+    run.cancel()
+    assert ended(run)["status"] == "Canceled"
+    assert text(run).splitlines().count("told") == 1
+    nothing_is_left(run, podman)
+
+
+def test_too_long(launch, podman):
+    run = launch("import time; time.sleep(3600)", custom_docker_image=IMAGE, max_run_duration_seconds=1)
+    details = ended(run)
+    assert details["status"] == "Canceled"
+    assert details["error"]["code"] == "MaxRunDurationExceeded"
+    nothing_is_left(run, podman)
+
+
+def test_an_agent_that_is_killed_leaves_no_container(launch, podman):
+    run = launch(STUBBORN, custom_docker_image=IMAGE)
+    await_line(run, "waits")
+    os.kill(read_claim(folder_of(run).node(0))["pid"], signal.SIGKILL)
+    details = ended(run)
+    assert details["status"] == "Failed"
+    assert details["error"]["code"] == "NodeAgentLost"
+    nothing_is_left(run, podman)
+
+
+def test_a_run_is_adopted_after_its_dispatcher_was_killed(launch, podman):
+    run = launch(AT_A_GATE, custom_docker_image=IMAGE)
+    await_line(run, "waits")
+    dispatcher = WorkspaceFolder(Path(run.experiment.workspace.path)).lock
+    before = dispatcher.read_text()
+    os.kill(int(before), signal.SIGKILL)
+    until(lambda: run.get_status() == "Running", PATIENCE, "the run goes on")
+    assert dispatcher.read_text() != before
+    (folder_of(run).code / "open").touch()
+    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+    assert text(run) == "waits\nwent on\n"
+    nothing_is_left(run, podman)
+
+
+@pytest.mark.filterwarnings("ignore:process_count_per_node is deprecated")
+def test_four_processes_on_two_nodes_meet(shared, project, podman):
+    ComputeTarget.create(shared, "box", LocalCompute.configuration(nodes=2))
+    estimator = PyTorch(
+        str(project(train=MEET)), entry_script="train.py", compute_target="box", user_managed=True,
+        custom_docker_image=IMAGE, node_count=2, process_count_per_node=2, distributed_training=Gloo(),
+    )  # fmt: skip
+    run = Experiment(shared, "spine").submit(estimator)
+    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+    met = json.loads((folder_of(run).files / "outputs" / "met.json").read_text())
+    assert sorted((one["RANK"], one["NODE_RANK"], one["LOCAL_RANK"]) for one in met) == [
+        (0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1),
+    ]  # fmt: skip
+    nothing_is_left(run, podman)

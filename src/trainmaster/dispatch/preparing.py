@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write_plan
+from trainmaster.datastores.storage import local_folder
 from trainmaster.dispatch import environments
 from trainmaster.dispatch.credentials import options_for_stage
 from trainmaster.dispatch.processes import run_module
@@ -35,6 +36,8 @@ class Preparation:
     prefix: Prefix
     kit: str
     data: DataPlan | None
+    folders: tuple[str, ...] = ()
+    """For a run in a container: where datasets lie that its script may ask for."""
 
 
 async def prepare(
@@ -47,7 +50,7 @@ async def prepare(
     if data is not None and data.before:
         say("bringing in the data")
         await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", yard)
-    return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
+    return _prepared(spec, yard, ready, data)
 
 
 async def prepare_again(
@@ -56,7 +59,13 @@ async def prepare_again(
     """The same for another attempt, which finds the data as the one before left it."""
     ready = await _environment(record, spec, yard, sources, say)
     data = read_plan(yard.folder.run(record.id).data_plan) if has_data(spec) else None
-    return Preparation(ready, str(ensure_kit(yard.folder.path)), data)
+    return _prepared(spec, yard, ready, data)
+
+
+def _prepared(spec: JobSpec, yard: Yard, ready: Prefix, data: DataPlan | None) -> Preparation:
+    places = [local_folder(store.url) for store in yard.store.list_datastores()] if spec.environment.container else []
+    folders = tuple(str(place) for place in places if place is not None and place.is_dir() and place != Path("/"))
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, folders)
 
 
 async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:

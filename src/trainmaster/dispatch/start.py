@@ -14,7 +14,7 @@ from trainmaster.client import dispatcher_command
 from trainmaster.datastores.staging import DataPlan
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.engines import Place
-from trainmaster.environments.containers import Container, Mount, engine_variables, find_engine
+from trainmaster.environments.containers import Container, engine_variables, find_engine, mounts
 from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
@@ -68,7 +68,7 @@ def agent_plans(
         fills_in=bool(place.hosts_file),
         mpi_options=place.mpi_options,
         mpi_inherits=place.mpi_inherits,
-        container=container_of(prepared, folder) if spec.environment.container else None,
+        container=container_of(prepared, folder, workspace) if spec.environment.container else None,
     )
     layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
     # Another attempt works on in the folder of the one before, if that one came to have it.
@@ -107,15 +107,20 @@ def agent_plans(
     return plans
 
 
-def container_of(prepared: Preparation, folder: RunFolder) -> Container:
-    """What the processes of a run with an image run in: its folder, the kit and its data are there."""
+def container_of(prepared: Preparation, folder: RunFolder, workspace: WorkspaceFolder) -> Container:
+    """What the processes of a run with an image run in.
+
+    They see the workspace, so that they can ask it and find there what it names, and may write to the run's folder and
+    its data.
+    """
     engine, found = find_engine(os.environ)
     if engine is None:
         raise EnvironmentException("no container engine runs on this machine any more", cause=found)
-    data = [Mount(path) for path in prepared.data.outside] if prepared.data else []
+    seen = [str(workspace.path), str(workspace.socket.parent), *prepared.folders]
+    data = prepared.data.outside if prepared.data else ()
     return Container(
         engine=engine,
-        mounts=(Mount(str(folder.path)), Mount(prepared.kit, read_only=True), *data),
+        mounts=mounts(seen, [str(folder.path), *data]),
         user=f"{os.getuid()}:{os.getgid()}",
         variables=engine_variables(os.environ),
     )

@@ -18,7 +18,9 @@ from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.errors import ServiceException
 from trainmaster.machine import cpus, node_gpus
-from trainmaster.node import process, tree
+from trainmaster.node import contained, process, tree
+from trainmaster.node.plan import PlanError
+from trainmaster.node.plan import read as read_plan
 
 # Two agents within this time are taken for the first of many.
 _CLOSE_SECONDS = 2.0
@@ -133,6 +135,7 @@ class LocalEngine:
     async def sweep(self, nodes: Nodes) -> None:
         for number in range(nodes.count):
             claim = read_claim(nodes.folder.node(number)) or {}
+            await asyncio.to_thread(_remove_containers, nodes.folder.node(number))
             await asyncio.to_thread(tree.sweep, nodes.run_id, claim.get("cgroup"), ())
 
     def waiting_for(self, nodes: Nodes) -> str:
@@ -157,6 +160,12 @@ def _works(claim: dict[str, Any], folder: Path) -> bool:
         # (The first is the claim of a dispatcher that keeps agents away: there is none.)
         return False
     return bool(process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]))
+
+
+def _remove_containers(folder: Path) -> None:
+    """Those that an agent left which was killed."""
+    with contextlib.suppress(PlanError):
+        contained.remove(read_plan(str(folder / "plan.json")).processes)
 
 
 def _spawn_agent(folder: Path, kit: str) -> int:

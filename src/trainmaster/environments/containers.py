@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -66,6 +66,8 @@ class Command:
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
+    remove: tuple[str, ...] = ()
+    """The command that takes its container away, whatever it is doing; none where that ends with its process."""
 
 
 def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
@@ -131,6 +133,16 @@ def _problem(command: Sequence[str], environ: Mapping[str, str]) -> str:
     return lines[-1] if lines else f"ended with {asked.returncode}"
 
 
+def mounts(read: Iterable[str], written: Iterable[str]) -> tuple[Mount, ...]:
+    """Folders that are seen in a container; those that lie in others come after them.
+
+    >>> [mount.path for mount in mounts(["/ws", "/ws", "/data"], ["/ws/runs/r1", "/data"])]
+    ['/data', '/ws', '/ws/runs/r1']
+    """
+    writable = set(written)
+    return tuple(Mount(path, read_only=path not in writable) for path in sorted({*read, *writable}))
+
+
 def engine_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables by which an engine's program finds its service.
 
@@ -165,14 +177,19 @@ def inside(
     if "HOME" not in passed:
         # The user of this machine has no home in the image.
         variables += ["--env", "HOME=/tmp"]
-    return Command((*options, *variables, *spec.arguments, spec.image, *argv), outside)
+    return Command((*options, *variables, *spec.arguments, spec.image, *argv), outside, _remove(container.engine, name))
 
 
 def _docker(container: Container, spec: ContainerSpec, name: str, cwd: str, gpus: bool) -> list[str]:
     """The options that docker and podman share, and the two in which they differ."""
     podman = container.engine.name == "podman"
-    options = [container.engine.program, "run", "--rm", "--init", "--name", name, "--network", "host"]
+    # Its processes have the numbers that they have outside: agents find them, and it needs no init of its own. What is
+    # printed comes to the run's log and is not kept by the engine as well.
+    options = [container.engine.program, "run", "--rm", "--name", name, "--network", "host", "--pid", "host"]
+    options += ["--log-driver", "none"]
     options += ["--shm-size", spec.shm_size] if spec.shm_size else []
+    # Who removes it by force has waited already. (Releases before 4 cannot be told so then.)
+    options += ["--stop-timeout", "0"] if podman else []
     if podman and not container.user.startswith("0:"):
         # Without root, podman would show the user as root inside.
         options += ["--userns", "keep-id"]
@@ -183,6 +200,10 @@ def _docker(container: Container, spec: ContainerSpec, name: str, cwd: str, gpus
     if gpus:
         options += ["--device", "nvidia.com/gpu=all"] if podman else ["--gpus", "all"]
     return options
+
+
+def _remove(engine: Engine, name: str) -> tuple[str, ...]:
+    return (engine.program, "rm", "--force", *(("--ignore",) if engine.name == "podman" else ()), name)
 
 
 def _apptainer(container: Container, spec: ContainerSpec, cwd: str, gpus: bool) -> list[str]:

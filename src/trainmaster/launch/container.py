@@ -8,6 +8,7 @@ from dataclasses import replace
 from trainmaster.environments.containers import Container, inside
 from trainmaster.job import ContainerSpec, JobSpec
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
+from trainmaster.node.tree import NODE_VARIABLE, node_marker
 
 
 def in_containers(
@@ -15,13 +16,18 @@ def in_containers(
 ) -> tuple[NodePlan, ...]:
     """The same plans, with every process wrapped."""
 
-    def wrapped(process: ProcessPlan) -> ProcessPlan:
-        name = f"trainmaster-{launch.run_id}-{process.rank}"
-        passed = seen_inside(process.env, spec, launch)
-        command = inside(container, image, name, process.argv, process.env, process.cwd, passed)
-        return replace(process, argv=command.argv, env=command.env)
+    attempt = launch.run_variables.get("TRAINMASTER_ATTEMPT", "1")
 
-    return tuple(replace(plan, processes=tuple(map(wrapped, plan.processes))) for plan in plans)
+    def wrapped(node: int, process: ProcessPlan) -> ProcessPlan:
+        # Not the child of any process of ours with some engines: its agent finds it by this variable.
+        env = {**process.env, NODE_VARIABLE: node_marker(launch.run_id, node)}
+        name = f"trainmaster-{launch.run_id}-{attempt}-{process.rank}"
+        command = inside(container, image, name, process.argv, env, process.cwd, seen_inside(env, spec, launch))
+        return replace(process, argv=command.argv, env=command.env, remove=command.remove)
+
+    return tuple(
+        replace(plan, processes=tuple(wrapped(plan.node, process) for process in plan.processes)) for plan in plans
+    )
 
 
 def seen_inside(env: Mapping[str, str], spec: JobSpec, launch: Launch) -> list[str]:

@@ -59,6 +59,8 @@ class ProcessPlan:
     """Whether it never ends by itself: it is ended when the others have ended well."""
     inherits: tuple[str, ...] = ()
     """It also gets those variables of its agent whose names begin so."""
+    remove: tuple[str, ...] = ()
+    """For a process in a container: the command that takes that away."""
 
 
 @dataclass(frozen=True)

@@ -339,6 +339,8 @@ class Agent(object):
             own = os.getpid()
             since = process.start_time(own) or 0
             self._tree = tree.Tree(marker, self._cgroup, root=own, since=since, born=self._born, newest=self._newest)
+            if self._is_contained():
+                self._tree.tell_only(rank.pid for rank in self._ranks)
         return self._tree
 
     def _clear_up(self):
@@ -346,6 +348,8 @@ class Agent(object):
         from trainmaster.node import tree as trees
 
         tree = self._whole_tree()
+        if self._is_contained():
+            self._remove_containers()
         if not self._reap() and not tree.find():
             survivors = []
         else:
@@ -359,9 +363,23 @@ class Agent(object):
             self._reap()
         if self._cgroup is not None:
             trees.remove_cgroup(self._cgroup)
+        if self._is_contained():
+            # What an engine does after the end of a container is nothing that the script has left behind.
+            return 0, survivors
         own = {(rank.pid, rank.start_time) for rank in self._ranks}
         gone = tree.met - own - {one.name for one in survivors}
         return len(gone), survivors
+
+    def _is_contained(self):
+        return any(process.remove for process in self._plan.processes)
+
+    def _remove_containers(self):
+        """Unless all of them ended by themselves: then their engine has done so."""
+        if self._reason != "exited" or self._first_failure is not None or not all(rank.ended for rank in self._ranks):
+            from trainmaster.node import contained
+
+            for complaint in contained.remove(self._plan.processes):
+                say(complaint)
 
     def _protect_dispatcher(self):
         """A script may have started the dispatcher, by submitting a run; it must not end with this one."""
@@ -374,6 +392,9 @@ class Agent(object):
 
     def _patience(self):
         """The monotonic time until which leftovers are only asked to end."""
+        if self._is_contained():
+            # The engine's programs end by themselves now; those that are killed leave their own things undone.
+            return time.monotonic() + self._plan.grace_seconds
         if self._kill_at is not None:
             return self._kill_at
         well = self._reason == "exited" and self._first_failure is None

@@ -23,6 +23,8 @@ class Process(object):
         self.service = bool(data.get("service"))
         # It also gets those of the agent's own variables whose names begin so.
         self.inherits = tuple(_texts(data, "inherits", place)) if "inherits" in data else ()
+        # Of one in a container: the command that takes the container away.
+        self.remove = tuple(_texts(data, "remove", place)) if "remove" in data else ()
         if not self.argv or not self.argv[0]:
             raise PlanError("{}.argv names no program".format(place))
 

@@ -40,11 +40,16 @@ class Tree(object):
         self._born = born
         self._newest = newest
         self._told = set()
+        self._hearing = None
         self.met = set()
 
     def protect(self, pid):
         """From now on this process and what it started are not of the tree."""
         self._protected.add(pid)
+
+    def tell_only(self, pids):
+        """Only these are asked to end: programs of a container engine, which pass it on to what is in containers."""
+        self._hearing = set(pids)
 
     def find(self):
         """The living processes of the tree."""
@@ -84,7 +89,7 @@ class Tree(object):
         """SIGTERM, once for each process (a second means "at once" to many programs). Returns those found."""
         found = self.find()
         for one in found:
-            if one.name not in self._told:
+            if one.name not in self._told and (self._hearing is None or one.pid in self._hearing):
                 self._told.add(one.name)
                 process.send(one, _signal.SIGTERM)
                 # One that was stopped would never see it.

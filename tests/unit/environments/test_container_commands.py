@@ -35,7 +35,8 @@ def command(name, spec=None, env=None, user="1000:100", passed=PASSED):
 BIND = ["--mount", "type=bind,source=/ws/runs/r1,target=/ws/runs/r1"]
 BIND += ["--mount", "type=bind,source=/ws/kits/k,target=/ws/kits/k,readonly"]
 VARIABLES = ["--env", "CUDA_VISIBLE_DEVICES", "--env", "TOKEN", "--env", "TRAINMASTER_RANK", "--env", "HOME=/tmp"]
-FIRST = ["run", "--rm", "--init", "--name", "trainmaster-r1-0", "--network", "host", "--shm-size", "4g"]
+FIRST = ["run", "--rm", "--name", "trainmaster-r1-0", "--network", "host", "--pid", "host", "--log-driver", "none"]
+FIRST += ["--shm-size", "4g"]
 PLACE = ["--user", "1000:100", "--workdir", "/ws/runs/r1/code"]
 
 
@@ -47,7 +48,8 @@ def test_docker():
 
 
 def test_podman():
-    words = ["/usr/bin/podman", *FIRST, "--userns", "keep-id", *PLACE, *BIND, *VARIABLES, "org/image:1", *ARGV]
+    own = ["--stop-timeout", "0", "--userns", "keep-id"]
+    words = ["/usr/bin/podman", *FIRST, *own, *PLACE, *BIND, *VARIABLES, "org/image:1", *ARGV]
     assert list(command("podman").argv) == words
     assert "--userns" not in command("podman", user="0:0").argv
 
@@ -61,6 +63,14 @@ def test_apptainer():
     ]
     assert found.env["APPTAINERENV_TOKEN"] == "secret"
     assert "APPTAINERENV_PATH" not in found.env
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("docker", ["rm", "--force"]), ("podman", ["rm", "--force", "--ignore"]), ("apptainer", None)],
+)
+def test_what_takes_a_container_away(name, words):
+    assert list(command(name).remove) == ([f"/usr/bin/{name}", *words, "trainmaster-r1-0"] if words else [])
 
 
 @pytest.mark.parametrize("name", ["docker", "podman", "apptainer"])

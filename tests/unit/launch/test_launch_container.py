@@ -34,14 +34,24 @@ def test_the_script_runs_in_the_image():
     ((process,),) = [plan.processes for plan in plan_launch(SPEC, LAUNCH)]
     assert process.argv[:2] == ("/usr/bin/docker", "run")
     assert process.argv[-3:] == ("org/image:1", "python", "train.py")
-    assert process.argv[process.argv.index("--name") + 1] == "trainmaster-r1-0"
+    assert process.argv[process.argv.index("--name") + 1] == "trainmaster-r1-1-0"
+    assert process.remove == ("/usr/bin/docker", "rm", "--force", "trainmaster-r1-1-0")
+    assert process.env["TRAINMASTER_AGENT"] == "r1/0"
     assert process.cwd == "/ws/runs/r1/code"
     assert process.env["PATH"] == "/bin"
 
 
 def test_it_sees_what_is_said_about_the_run_and_not_the_machine():
     names = passed(plan_launch(SPEC, LAUNCH)[0].processes[0].argv)
-    assert {"MINE", "LANG", "AZUREML_RUN_ID", "PYTHONPATH", "TRAINMASTER_RANK", "https_proxy"} <= names
+    assert {
+        "MINE",
+        "LANG",
+        "AZUREML_RUN_ID",
+        "PYTHONPATH",
+        "TRAINMASTER_RANK",
+        "TRAINMASTER_AGENT",
+        "https_proxy",
+    } <= names
     assert names.isdisjoint({"PATH", "HOME"})
 
 
