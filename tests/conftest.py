@@ -19,6 +19,9 @@ from trainmaster.client import try_line
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.run import Run
 
+# How long anything may take that is sure to come: only a test that fails waits so long.
+PATIENCE = 120.0
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # As in the background of a shell script. What is tested is interrupted as from a terminal.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,7 +105,7 @@ def dispatcher_handle(folder: WorkspaceFolder) -> int | None:
     return None
 
 
-def wait_gone(handle: int, seconds: float = 30.0) -> None:
+def wait_gone(handle: int, seconds: float = PATIENCE) -> None:
     import select
 
     try:
@@ -141,7 +144,7 @@ def submit(workspace: Workspace, project: Callable[..., Path]) -> Callable[..., 
     return send
 
 
-def until(condition: Callable[[], Any], seconds: float = 30.0, what: str = "it") -> Any:
+def until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "it") -> Any:
     """Waits for a condition that nothing tells us about, with a deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):

@@ -17,6 +17,7 @@ FRAMEWORKS = (
     "test_distributed",
     "test_examples",
     "test_examples_on_slurm",
+    "test_examples_elsewhere",
     "test_tensorflow_programs",
     "test_torch_programs",
     "test_onnx",

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import PATIENCE
 from trainmaster.serving import control
 from trainmaster.serving.plan import Scoring, ServiceFiles, ServicePlan, State
 
-SECONDS = 60.0
+SECONDS = PATIENCE
 
 
 @dataclass(frozen=True)

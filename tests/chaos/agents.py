@@ -19,7 +19,7 @@ def kill_agent(agent: dict[str, Any], runs: Path, struck: set[str]) -> bool:
     with contextlib.suppress(ProcessLookupError):
         # While it stands still it takes no other run, and nobody knows yet.
         os.kill(pid, signal.SIGSTOP)
-        until(lambda: _stands_still(pid), 60, "the stop of an agent")
+        until(lambda: _stands_still(pid), what="the stop of an agent")
         claims = runs.glob("*/nodes/0/agent.json")
         struck.update(claim.parents[2].name for claim in claims if _is_under_way(claim, agent))
         os.kill(pid, signal.SIGKILL)

@@ -90,8 +90,8 @@ def test_a_dispatcher_killed_at_any_moment(bench: Bench, seed: int) -> None:
     assert bench.workspace.webservices == {}
     # The files go last; a dispatcher that was killed over it leaves them to the next.
     bench.workspace._call("status")
-    until(lambda: not place.exists(), 60, "the removal of its folder")
-    until(lambda: not processes_of(place), 60, "the end of its processes")
+    until(lambda: not place.exists(), what="the removal of its folder")
+    until(lambda: not processes_of(place), what="the end of its processes")
 
 
 def test_a_broken_one_ends_failed_and_nothing_runs(bench: Bench) -> None:
@@ -102,7 +102,7 @@ def test_a_broken_one_ends_failed_and_nothing_runs(bench: Bench) -> None:
         with pytest.raises(WebserviceException, match="never"):
             service.wait_for_deployment()
     assert Webservice(bench.workspace, "hopeless").state == "failed"
-    until(lambda: not processes_of(folder.service("hopeless").path), 60, "the end of its processes")
+    until(lambda: not processes_of(folder.service("hopeless").path), what="the end of its processes")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -130,10 +130,10 @@ def test_a_model_file_changed_on_disk_is_said_and_never_served(bench: Bench) -> 
         service.update_deployment_state()
         return any("factor.json has changed on disk" in each for each in service.warnings)
 
-    until(warned, 60, "the warning")
+    until(warned, what="the warning")
     assert service.run(ASKED)["result"] == [2, 4]
     os.kill(service.run(ASKED)["process"], signal.SIGKILL)
-    until(lambda: _state(service) == "failed", 60, "the end of the replica")
+    until(lambda: _state(service) == "failed", what="the end of the replica")
     with pytest.raises(WebserviceException, match="No replica of the service is there"):
         service.run(ASKED)
     # A version of its own is what brings other contents.
@@ -154,4 +154,4 @@ def answers(service: Any, wanted: list[int]) -> None:
         except WebserviceException:
             return False
 
-    until(asked, 60, "the right answer")
+    until(asked, what="the right answer")

@@ -79,7 +79,7 @@ class Storm:
         """Submits one run, ends it at its moment, and looks whether all of it is gone."""
         run = self.experiment.submit(self._estimator(trial))
         if trial.moment:
-            until(lambda: self._has_come(run, trial.moment), 120, f"'{trial.moment}' of {trial}")
+            until(lambda: self._has_come(run, trial.moment), what=f"'{trial.moment}' of {trial}")
             # The moment of the cancel is the point of the test, not a wait for something.
             time.sleep(trial.pause)
             self.seen[trial.backend, run.get_status()] += 1

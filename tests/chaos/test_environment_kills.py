@@ -93,7 +93,7 @@ def test_a_killed_builder_frees_those_who_wait(tmp_path: Path) -> None:
         assert b"waiting for another run" in other.stdout.readline()
     first.kill()
     first.communicate()
-    logs = [other.communicate(timeout=60)[0] for other in others]
+    logs = [other.communicate(timeout=120)[0] for other in others]
     assert [other.returncode for other in others] == [0] * 3
     assert sum(b"is ready after" in log for log in logs) == 1
 

@@ -56,7 +56,7 @@ def test_two_hundred_runs_at_once(slurm, workspace: Workspace, project, tmp_path
     assert {run.id for run in runs[:-CANCELED]} <= set(ran)
     assert {state for run, state in states.items() if run not in {each.id for each in canceled}} == {"Completed"}
     assert {states[run.id] for run in canceled} <= {"Canceled", "Completed"}
-    until(lambda: not slurm.jobs(), 60, "the end of all jobs")
+    until(lambda: not slurm.jobs(), what="the end of all jobs")
 
 
 def kill_dispatcher(workspace: Workspace) -> None:

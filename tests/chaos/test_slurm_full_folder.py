@@ -37,7 +37,7 @@ def small(tmp_path: Path, shared: Path) -> Iterator[Workspace]:
 
 def test_a_script_that_fills_the_shared_folder(small: Workspace, project: object) -> None:
     run = _submit(small, project, FILLS)
-    until(lambda: _settled(small, run.id), 120, "the run's end, or a run that waits for room")
+    until(lambda: _settled(small, run.id), what="the run's end, or a run that waits for room")
     next(small.path.glob(f"runs/{run.id}/*/outputs/big")).unlink()
     details = ended(run)
     assert details["status"] == "Failed"

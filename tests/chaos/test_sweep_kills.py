@@ -63,7 +63,7 @@ class SweepStorm:
         while sum(self.kills.values()) < KILLS:
             self._have_a_submitter()
             begun = (sum(self.kills.values()) - EARLY_KILLS + 1) * 2
-            until(lambda: self._has_come_to(begun), 120, f"trial {begun}")  # noqa: B023
+            until(lambda: self._has_come_to(begun), what=f"trial {begun}")  # noqa: B023
             time.sleep(self.random.random() * 0.1)
             self._strike(self.random.choice(VICTIMS))
 

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 
 from tests.cluster.packages import ensure
-from tests.cluster.slurm import _WHERE, MiniSlurm, _free_ports, _until
+from tests.cluster.slurm import _PATIENCE, _WHERE, MiniSlurm, _free_ports, _until
 
 PACKAGES = ("slurmdbd", "mariadb-server")
 
@@ -98,9 +98,9 @@ class AccountedSlurm(WatchedSlurm):
             "--innodb-buffer-pool-size=32M", "--innodb-doublewrite=0",
         )  # fmt: skip
         said = self.folder / "log" / "mariadbd.out"
-        _until(lambda: "ready for connections" in said.read_text(), 60, "MariaDB", said)
+        _until(lambda: "ready for connections" in said.read_text(), _PATIENCE, "MariaDB", said)
         self._spawn("slurmdbd", "slurmdbd", "-D")
-        _until(self._knows_cluster, 60, "slurmdbd", self._log("slurmdbd"))
+        _until(self._knows_cluster, _PATIENCE, "slurmdbd", self._log("slurmdbd"))
 
     def _knows_cluster(self) -> bool:
         self.run("sacctmgr", "--immediate", "add", "cluster", "mini", check=False)

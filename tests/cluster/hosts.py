@@ -404,7 +404,7 @@ def _is_dead(process: Path) -> bool:
     return (process / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
 
 
-def until(condition, what: str, why=lambda: "", seconds: float = 60.0) -> None:
+def until(condition, what: str, why=lambda: "", seconds: float = 120.0) -> None:
     """Waits for what nothing tells of."""
     deadline = time.monotonic() + seconds
     while not condition():

@@ -34,7 +34,10 @@ PACKAGES = ("slurm-wlm", "slurmctld", "slurmd", "slurm-client", "munge")
 _PROGRAMS = ("slurmctld", "slurmd", "munged", "sbatch", "squeue", "scontrol", "setpriv", "taskset")
 _WHERE = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/local/sbin"
 
-# Quick to see things here, where a site has minutes: a lost node, a job whose time is over, the next job to start.
+# How long a daemon may take to start or to end; of three attempts.
+_PATIENCE = 90
+# Quick to see things here, where a site has minutes: a job whose time is over, the next job to start. A lost node is
+# not: a busy machine may keep its slurmd from answering for seconds.
 _SETTINGS = """
 ClusterName=mini
 SlurmctldHost=localhost(127.0.0.1)
@@ -65,7 +68,7 @@ KillWait=15
 OverTimeLimit=0
 MinJobAge={keeps}
 SlurmctldTimeout=30
-SlurmdTimeout=5
+SlurmdTimeout=60
 MessageTimeout=10
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=1
@@ -141,16 +144,19 @@ class MiniSlurm:
         raise AssertionError("unreachable")
 
     def __exit__(self, *exception: object) -> None:
-        with contextlib.suppress(subprocess.SubprocessError):
+        # Whatever state a failed test left it in.
+        with contextlib.suppress(subprocess.SubprocessError, AssertionError):
             for job in self.run("squeue", "-h", "-o", "%i").split():
                 self.run("scancel", "--full", "--signal=KILL", job, check=False)
-            _until(lambda: not self.run("squeue", "-h", "-o", "%i", check=False).split(), 30, "the end of all jobs")
+            _until(
+                lambda: not self.run("squeue", "-h", "-o", "%i", check=False).split(), _PATIENCE, "the end of all jobs"
+            )
         self._end_daemons()
         self._ends.close()
 
     def run(self, *command: str, check: bool = True) -> str:
         """What a command of Slurm says."""
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=_PATIENCE)
         assert not check or done.returncode == 0, f"{' '.join(command)}: {done.stderr}{done.stdout}"
         return done.stdout
 
@@ -168,7 +174,9 @@ class MiniSlurm:
     def start_controller(self) -> None:
         """Starts slurmctld; returns when it answers."""
         self._spawn("slurmctld", "slurmctld", "-D", "-i")
-        _until(lambda: "is UP" in self.run("scontrol", "ping", check=False), 30, "slurmctld", self._log("slurmctld"))
+        _until(
+            lambda: "is UP" in self.run("scontrol", "ping", check=False), _PATIENCE, "slurmctld", self._log("slurmctld")
+        )
 
     def kill_controller(self) -> None:
         """kill -9 of slurmctld."""
@@ -213,11 +221,11 @@ class MiniSlurm:
             f"--pid-file={key.with_name('pid')}", f"--seed-file={key.with_name('seed')}",
             f"--log-file={self.folder}/log/munged.log", "--num-threads=2",
         )  # fmt: skip
-        _until(lambda: key.with_name("socket").exists(), 30, "munged")
+        _until(lambda: key.with_name("socket").exists(), _PATIENCE, "munged")
         self.start_controller()
         for name in self.nodes:
             self.start_node(name)
-        _until(lambda: self.idle() == set(self.nodes), 30, "nodes that are idle", self._log("slurmctld"))
+        _until(lambda: self.idle() == set(self.nodes), _PATIENCE, "nodes that are idle", self._log("slurmctld"))
 
     def idle(self) -> set[str]:
         """The nodes that are free and answer."""
@@ -252,7 +260,7 @@ class MiniSlurm:
     def _kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         daemon = self._daemons.pop(name)
         daemon.send_signal(number)
-        daemon.wait(30)
+        daemon.wait(_PATIENCE)
 
     def _end_daemons(self) -> None:
         for name in [*self.nodes, "slurmctld", "munged"]:

@@ -50,7 +50,7 @@ def blob_server(folder: Path) -> Iterator[BlobServer]:
         yield BlobServer(_port(process))
     finally:
         process.terminate()
-        process.communicate(timeout=30)
+        process.communicate(timeout=120)
 
 
 def _port(process: subprocess.Popen[str]) -> int:

@@ -14,10 +14,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tests.conftest import PATIENCE
+
 from trainmaster.node import tree
 
 SOURCE = Path(tree.__file__).resolve().parent.parent
-SECONDS = 30.0
+SECONDS = PATIENCE
 
 
 def interpreters() -> list[str]:

@@ -195,7 +195,7 @@ time.sleep(600)
 def test_nothing_of_a_secret_stays(send, ws, hosts, target):
     """A process is killed while it waits: its answer is taken by nobody."""
     run = send(KILLED, compute_target=target)
-    until(lambda: "here" in log(run), 60, "the script's line")
+    until(lambda: "here" in log(run), what="the script's line")
     assert "here ['0o600']" in log(run)
     run.cancel()
     assert ended(run)["status"] == "Canceled"
@@ -229,7 +229,7 @@ print("length", len(run.get_secret("token")))
 
 def waits_for_an_answer(run, folder):
     """Until a letter of the run is below `folder`."""
-    until(lambda: any(run.id in str(path) for path in folder.rglob("*.ask")), 60, "a letter")
+    until(lambda: any(run.id in str(path) for path in folder.rglob("*.ask")), what="a letter")
 
 
 def test_the_dispatcher_is_killed_and_the_next_one_answers(send, ws, hosts, tmp_path):
@@ -237,7 +237,7 @@ def test_the_dispatcher_is_killed_and_the_next_one_answers(send, ws, hosts, tmp_
     there = send(GATED.format(gate="/tmp/shared/gate"), compute_target="sharing")
     cluster = send(GATED.format(gate=str(gate)), compute_target="cluster")
     for run in (there, cluster):
-        until(lambda run=run: "here" in log(run), 60, "the script's line")
+        until(lambda run=run: "here" in log(run), what="the script's line")
     handle = dispatcher_handle(WorkspaceFolder(ws.path))
     signal.pidfd_send_signal(handle, signal.SIGKILL)
     wait_gone(handle)
@@ -252,7 +252,7 @@ def test_the_dispatcher_is_killed_and_the_next_one_answers(send, ws, hosts, tmp_
 def test_a_host_is_cut_off_while_its_script_asks(send, hosts):
     gate = "/tmp/gate"
     run = send(GATED.format(gate=gate))
-    until(lambda: "here" in log(run), 60, "the script's line")
+    until(lambda: "here" in log(run), what="the script's line")
     (host,) = [host for host in hosts if host.processes(run.id)]
     host.cut()
     (host.folder / "tmp" / "gate").touch()

@@ -111,7 +111,7 @@ def test_from_another_program(launch, gate, shared):
     run = launch(here.wait)
     here.await_arrival()
     code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1]).get_run(sys.argv[2]).cancel()"
-    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=120)
     assert ended(run)["status"] == "Canceled"
 
 

@@ -148,7 +148,7 @@ def test_the_exit_code_of_a_cancelled_run_is_3(shell: Shell) -> None:
         assert waiting.stdout.readline() == "waiting\n"
         run = shell.data("runs", "-n", "1")[0]["id"]
         assert shell.data("cancel", run, "--wait")[0]["status"] == "Canceled"
-        assert waiting.wait(timeout=60) == 3
+        assert waiting.wait(timeout=120) == 3
 
 
 def test_waiting_with_json_gives_the_run_alone(shell: Shell) -> None:
@@ -323,7 +323,7 @@ def test_ctrl_c_ends_the_looking_and_not_the_run(shell: Shell) -> None:
         assert waiting.stdout is not None
         assert waiting.stdout.readline() == "waiting\n"
         waiting.send_signal(signal.SIGINT)
-        _, told = waiting.communicate(timeout=60)
+        _, told = waiting.communicate(timeout=120)
     assert waiting.returncode == 130
     assert "goes on" in told
     run = shell.data("runs", "-n", "1")[0]
@@ -336,7 +336,7 @@ def test_a_reader_that_has_enough_is_no_error(shell: Shell, worked: str) -> None
     command = " ".join(f"'{word}'" for word in [*COMMAND, "metrics", worked, "loss", "--points", "500"])
     done = subprocess.run(
         ["/bin/sh", "-c", f"{command} | head -n 1"],
-        cwd=shell.folder, env=shell.variables, capture_output=True, text=True, timeout=60, check=True,
+        cwd=shell.folder, env=shell.variables, capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert done.stdout.startswith("METRIC")
     assert done.stderr == ""
@@ -363,8 +363,8 @@ def on_terminal(shell: Shell, *argv: str, **variables: str) -> str:
     parts: list[bytes] = []
     reader = threading.Thread(target=_drain, args=(ours, parts))
     reader.start()
-    assert process.wait(timeout=60) == 0
-    reader.join(timeout=60)
+    assert process.wait(timeout=120) == 0
+    reader.join(timeout=120)
     os.close(ours)
     return b"".join(parts).decode()
 
@@ -427,7 +427,7 @@ def until_running(shell: Shell, run: str) -> None:
         assert following.stdout is not None
         assert following.stdout.readline() == "waiting\n"
         following.send_signal(signal.SIGINT)
-        following.communicate(timeout=60)
+        following.communicate(timeout=120)
 
 
 def test_workspaces(alone: Shell, tmp_path: Path) -> None:
@@ -491,7 +491,7 @@ def test_streams_that_take_nothing(shell: Shell, worked: str, stream: str, code:
     command = " ".join([*COMMAND, "runs"])
     done = subprocess.run(
         ["/bin/sh", "-c", f"{command} {stream}"],
-        cwd=shell.folder, env=shell.variables, capture_output=True, text=True, timeout=60, check=False,
+        cwd=shell.folder, env=shell.variables, capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == code
     assert "Traceback" not in done.stderr

@@ -206,7 +206,7 @@ class Terminal:
                 self.text += os.read(self._ours, 65536).decode(errors="replace")
             return words in self.text
 
-        until(found, 60, f"{words!r} in the terminal")
+        until(found, what=f"{words!r} in the terminal")
 
     def close(self) -> None:
         os.close(self._theirs)
@@ -223,7 +223,7 @@ def test_a_terminal_draws_in_place_and_ctrl_c_ends_only_the_looking(shell: Shell
         terminal.read_until("1 going")
         os.killpg(terminal.process.pid, signal.SIGINT)
         terminal.read_until(f"sweep {sweep} goes on")
-        assert terminal.process.wait(60) == 130
+        assert terminal.process.wait(120) == 130
     finally:
         terminal.close()
     again = Terminal(shell, "sweep", "show", "-f", sweep)
@@ -231,7 +231,7 @@ def test_a_terminal_draws_in_place_and_ctrl_c_ends_only_the_looking(shell: Shell
         again.read_until("0 of 6 trials")
         shell("cancel", sweep)
         again.read_until("1 canceled")
-        assert again.process.wait(60) == 3
+        assert again.process.wait(120) == 3
         assert re.search(r"\x1b\[\d+A", again.text) and "the sweep was cancelled" in again.text
         frames = again.text.split("\x1b[J")[:-1]
         # Before the end, which may be longer, every line fits.

@@ -34,7 +34,7 @@ def test_submitting_program_ends_at_once(workspace, project, gate):
         "print(run.id, flush=True)\nos._exit(0)\n"
     )
     answer = subprocess.run(
-        [sys.executable, "-c", code, str(workspace.path), str(source)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", code, str(workspace.path), str(source)], capture_output=True, text=True, timeout=120
     )
     run = workspace.get_run(answer.stdout.strip())
     here.await_arrival()
@@ -82,7 +82,7 @@ def test_waiting_goes_on_through_a_restart(workspace, submit, gate):
     thread.start()
     stop_dispatcher(WorkspaceFolder(workspace.path))
     here.open()
-    thread.join(60)
+    thread.join(120)
     assert found == ["Completed"]
 
 
@@ -148,7 +148,7 @@ def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
     old = subprocess.Popen([sys.executable, "-c", code, str(workspace.path)])
     until(lambda: try_line(WorkspaceFolder(workspace.path)))
     assert pid(workspace) != old.pid
-    assert old.wait(timeout=30) == 0
+    assert old.wait(timeout=120) == 0
     assert workspace._call("status")["version"] == __import__("trainmaster").__version__
     assert run.get_status() == "Running"
     here.open()
@@ -168,7 +168,7 @@ def test_dispatcher_of_a_newer_version_is_left_alone(workspace):
         Workspace(path=workspace.path).experiments  # noqa: B018
     assert new.poll() is None
     stop_dispatcher(folder)
-    new.wait(timeout=30)
+    new.wait(timeout=120)
 
 
 def test_two_programs_start_it_at_once(workspace):
@@ -182,7 +182,7 @@ def test_two_programs_start_it_at_once(workspace):
             subprocess.Popen([sys.executable, "-c", code, str(workspace.path)], stdout=subprocess.PIPE, text=True)
             for _ in range(4)
         ]
-        answers = {program.communicate(timeout=60)[0] for program in programs}
+        answers = {program.communicate(timeout=120)[0] for program in programs}
         assert len(answers) == 1
         assert answers == {f"{folder.lock.read_text().strip()}\n"}
 
@@ -227,7 +227,7 @@ def test_client_shared_by_threads_and_forks(workspace):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

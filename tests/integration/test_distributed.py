@@ -266,7 +266,7 @@ if config["task"]["type"] == "ps":
 if config["task"]["index"] == 1:
     # Goes on only when the worker beside the server has long ended.
     open(sys.argv[1]).read()
-    print(socket.create_connection((host, int(port)), timeout=30).recv(100))
+    print(socket.create_connection((host, int(port)), timeout=120).recv(100))
 """
 
 

@@ -350,7 +350,7 @@ def start(folder: Path, wanted: EnvironmentSpec) -> subprocess.Popen[str]:
 
 def test_ten_builders_build_once(tmp_path: Path) -> None:
     builders = [start(tmp_path, spec("tinypackage", "otherpackage")) for _ in range(10)]
-    logs = [builder.communicate(timeout=60)[0] for builder in builders]
+    logs = [builder.communicate(timeout=120)[0] for builder in builders]
     assert [builder.returncode for builder in builders] == [0] * 10
     assert sum("is ready after" in log for log in logs) == 1
     assert len([path for path in tmp_path.iterdir() if path.is_dir() and not path.is_symlink()]) == 1
@@ -359,7 +359,7 @@ def test_ten_builders_build_once(tmp_path: Path) -> None:
 def test_ten_builders_of_what_cannot_be_built_ask_once(tmp_path: Path) -> None:
     first = start(tmp_path / "e", spec("no-such-package"))
     others = [start(tmp_path / "e", spec("no-such-package")) for _ in range(9)]
-    said = [builder.communicate(timeout=60) for builder in (first, *others)]
+    said = [builder.communicate(timeout=120) for builder in (first, *others)]
     assert all(builder.returncode == 1 for builder in (first, *others))
     assert all("no-such-package was not found" in errors for _, errors in said)
     # Those that waited learned it from the one that asked; those that came when it was over asked again.

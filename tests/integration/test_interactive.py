@@ -144,7 +144,7 @@ def test_waited_for_by_another_program(experiment, shared):
     ) as other:
         assert other.stdout.readline() == "waiting\n"
         run.complete()
-        assert other.communicate(timeout=30)[0] == "Completed\n"
+        assert other.communicate(timeout=120)[0] == "Completed\n"
 
 
 PROGRAM = """
@@ -168,7 +168,7 @@ def started(workspace):
 def ended_program(program):
     program.stdin.close()
     program.stdout.close()
-    program.wait(timeout=30)
+    program.wait(timeout=120)
 
 
 @pytest.mark.parametrize("how", ["killed", "ended"])
@@ -201,7 +201,7 @@ def test_run_of_a_program_elsewhere_is_left_alone(shared, monkeypatch):
     run = Experiment(shared, "elsewhere").start_logging(snapshot_directory=None)
     monkeypatch.undo()
     code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1])._call('status')"
-    subprocess.run([sys.executable, "-c", code, str(shared.path)], check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", code, str(shared.path)], check=True, timeout=120)
     stop_dispatcher(WorkspaceFolder(shared.path))
     assert run.get_status() == "Running"
     run.complete()

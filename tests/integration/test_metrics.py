@@ -126,7 +126,7 @@ def test_two_programs_log_to_one_run(shared):
         "import sys\nfrom trainmaster import Workspace\n"
         "run = Workspace(path=sys.argv[1]).get_run(sys.argv[2])\nrun.log('m', 1)\nrun.tag('from', 'there')\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code, str(shared.path), run.id], check=True, timeout=120)
     assert sorted(run.get_metrics()["m"]) == [0, 1]
     assert run.get_tags() == {"from": "there"}
     assert run.get_status() == "Running"

@@ -353,7 +353,7 @@ def test_a_model_that_is_served(workspace, served):
         model.delete()
     Path(model.path).chmod(0o644)
     Path(model.path).write_text("changed")
-    until(lambda: "has changed on disk" in service.get_logs(), 60)
+    until(lambda: "has changed on disk" in service.get_logs())
     assert service.run("{}") == "weights"
     other = Model.deploy(workspace, "another", [model], config, LocalWebservice.deploy_configuration())
     with pytest.raises(WebserviceException, match="served:1 is damaged"):

@@ -37,7 +37,7 @@ def nursery_of(workspace: Workspace) -> int | None:
 
 def claim_of(workspace: Workspace, run: Run) -> dict[str, Any]:
     place = WorkspaceFolder(workspace.path).run(run.id).node(0) / "agent.json"
-    found: dict[str, Any] = until(lambda: read_json(place), 60, "the claim")
+    found: dict[str, Any] = until(lambda: read_json(place), what="the claim")
     return found
 
 
@@ -49,7 +49,7 @@ def nursery(workspace: Workspace, submit: Submit) -> int:
         ended(submit("pass"))
         return nursery_of(workspace)
 
-    number: int = until(found, 60, "a nursery")
+    number: int = until(found, what="a nursery")
     return number
 
 
@@ -70,7 +70,7 @@ def test_agents_live_on_without_it_and_the_next_are_started_directly(
     claim = claim_of(workspace, waiting)
     assert process.look(claim["pid"]).parent == nursery
     os.kill(nursery, signal.SIGKILL)
-    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, 60, "its end")
+    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, what="its end")
     assert ended(submit("pass"))["status"] == "Completed"
     assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
     gate.touch()
@@ -94,7 +94,7 @@ def test_it_ends_with_the_dispatcher_and_agents_do_not(
     claim = claim_of(workspace, waiting)
     folder = WorkspaceFolder(workspace.path)
     os.kill(int(folder.lock.read_text()), signal.SIGKILL)
-    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, 60, "its end")
+    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, what="its end")
     assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
     gate.touch()
     assert ended(waiting)["status"] == "Completed"
@@ -147,7 +147,7 @@ def test_one_that_waits_for_a_plan_may_be_killed(workspace: Workspace, submit: S
     first = submit("pass")
     ended(first)
     os.kill(agent_of(workspace, first), signal.SIGKILL)
-    until(lambda: process.look(agent_of(workspace, first)) is None, 60, "its end")
+    until(lambda: process.look(agent_of(workspace, first)) is None, what="its end")
     assert ended(submit("pass"))["status"] == "Completed"
 
 
@@ -164,7 +164,7 @@ def test_an_agent_on_its_second_plan_needs_no_dispatcher(
     gate.touch()
     assert ended(second)["status"] == "Completed"
     # Nobody would give it another plan.
-    until(lambda: process.look(agent) is None, 60, "its end")
+    until(lambda: process.look(agent) is None, what="its end")
 
 
 HEAVY = "import os\nPID = os.getpid()\nprint('said by heavy')\n"
@@ -210,7 +210,7 @@ def warm(workspace: Workspace, project: Callable[..., Path], tmp_path: Path) -> 
         assert ended(run)["status"] == "Completed"
         return run.get_metrics()["warm"] == 1
 
-    until(is_warm, 120, "a warm Python")
+    until(is_warm, what="a warm Python")
     return send
 
 
@@ -230,7 +230,7 @@ def test_a_warm_script_is_a_script(workspace: Workspace, warm: Callable[[str], R
 
 def test_a_warm_script_and_its_children_end_with_a_cancel(warm: Callable[[str], Run]) -> None:
     run = warm("wait")
-    until(lambda: run.get_metrics().get("warm") == 1 and len(processes_of(run.id)) == 1, 60, "its child")
+    until(lambda: run.get_metrics().get("warm") == 1 and len(processes_of(run.id)) == 1, what="its child")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     assert processes_of(run.id) == []
@@ -254,7 +254,7 @@ def test_a_warm_python_that_cannot_be_had_is_told_and_not_tried_for_every_run(
     log = WorkspaceFolder(workspace.path).log
     told = "TRAINMASTER_WARM_IMPORTS broken: no warm Python, OSError: no such library"
     assert ended(Experiment(workspace, "warm").submit(estimator))["status"] == "Completed"
-    until(lambda: told in log.read_text(), 60, "the reason in the log")
+    until(lambda: told in log.read_text(), what="the reason in the log")
     for _ in range(2):
         assert ended(Experiment(workspace, "warm").submit(estimator))["status"] == "Completed"
     assert tried.read_text() == "x" and log.read_text().count(told) == 1

@@ -289,18 +289,18 @@ class served:
             self._process = subprocess.Popen(command, cwd=folder, env=variables, stdout=log, stderr=log)
 
     def __enter__(self) -> int:
-        until(lambda: "running on http" in self._log.read_text() or self._process.poll() is not None, 60)
+        until(lambda: "running on http" in self._log.read_text() or self._process.poll() is not None)
         said = self._log.read_text()
         assert "running on http" in said, said
         return int(said.partition("running on http://127.0.0.1:")[2].partition(" ")[0])
 
     def __exit__(self, *about: Any) -> None:
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(120)
 
 
 def posted(port: int, body: Any) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     connection.request("POST", "/score", body=json.dumps(body), headers={"Content-Type": "application/json"})
     answer = connection.getresponse()
     found = answer.status, json.loads(answer.read())
@@ -309,7 +309,7 @@ def posted(port: int, body: Any) -> tuple[int, Any]:
 
 
 def fetched(port: int, path: str) -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     connection.request("GET", path)
     found = json.loads(connection.getresponse().read())
     connection.close()

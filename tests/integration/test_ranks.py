@@ -76,7 +76,7 @@ def test_all_ranks_live_and_afterwards(launch: Any, gate: Any) -> None:
         assert shown.stdout.readline() == "[rank 1] late\n"
         zero.await_arrival()
         zero.open()
-        rest, notes = shown.communicate(timeout=60)
+        rest, notes = shown.communicate(timeout=120)
     assert (rest, shown.returncode) == ("[rank 0] half a line\n[rank 0] no end\n", 0)
     assert "Completed" in notes
 

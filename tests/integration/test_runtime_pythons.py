@@ -208,7 +208,7 @@ def start(request, kit, tmp_path):
             env=env,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
 

@@ -153,7 +153,7 @@ def test_what_cannot_be_answered_is_told_why(rich: Service, path: str, method: s
 
 
 def test_a_body_without_a_length_is_limited_too(rich: Service) -> None:
-    with socket.create_connection(("127.0.0.1", rich.port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", rich.port), timeout=120) as line:
         line.sendall(b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         line.sendall((b"1f4\r\n" + b"x" * 500 + b"\r\n") * 3 + b"0\r\n\r\n")
         assert line.recv(1000).startswith(b"HTTP/1.1 413")
@@ -162,7 +162,7 @@ def test_a_body_without_a_length_is_limited_too(rich: Service) -> None:
 def test_who_sends_far_too_much_without_a_length_comes_to_read_why(rich: Service) -> None:
     # More than the buffers between both sides hold: it can only be sent whole if somebody reads it.
     part = b"x" * 1_000_000
-    with socket.create_connection(("127.0.0.1", rich.port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", rich.port), timeout=120) as line:
         line.sendall(b"POST /score HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(30):
             line.sendall(b"%x\r\n%b\r\n" % (len(part), part))
@@ -377,7 +377,7 @@ def test_slow_scoring_keeps_nobody_else_waiting(service: Callable[..., Service],
         assert made.ask("/").body == b"Healthy"
         with gate.open("w"):
             pass
-        waiting.join(60)
+        waiting.join(120)
 
     health_while_run_is_at_work()
     # Quick ones lead to the event loop's being in the script's thread; the first slow one must end that.
@@ -422,7 +422,7 @@ def test_health_is_answered_while_a_sudden_slow_call_holds_the_event_loop(
     assert answers == [], "the loop was not held up"
     here.open()
     for thread in asked:
-        thread.join(60)
+        thread.join(120)
     assert sorted(answers) == [(200, "gate"), (200, "later")]
     wait_until(lambda: all(f"GET {path} 200" in made.log for path in ("/", "/healthz", "/readyz")))
 
@@ -443,7 +443,7 @@ def test_time_limit(service: Callable[..., Service], tmp_path: Path) -> None:
     with gate.open("w"):
         pass
     wait_until(lambda: made.ask(body="quick").status == 200)
-    with socket.create_connection(("127.0.0.1", made.port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", made.port), timeout=120) as line:
         line.sendall(b"POST /score HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf")
         assert line.recv(1000).startswith(b"HTTP/1.1 408")
 
@@ -459,7 +459,7 @@ def test_too_many_at_once(service: Callable[..., Service], tmp_path: Path) -> No
     assert (said.status, said.headers["retry-after"]) == (503, "1")
     with gate.open("w"):
         pass
-    first.join(60)
+    first.join(120)
 
 
 @pytest.mark.parametrize(
@@ -483,7 +483,7 @@ def test_a_broken_script_is_told_in_its_own_words(
     assert headline in told.value.headline
     assert cause in told.value.cause
     assert "serving/server" not in told.value.cause
-    assert control.wait_stopped(made.folder, 60)
+    assert control.wait_stopped(made.folder, 120)
     assert (made.state.state, made.state.replicas) == ("failed", ())
 
 
@@ -504,7 +504,7 @@ def _at_once(made: Service, count: int) -> list[tuple[int, str]]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     return answers
 
 

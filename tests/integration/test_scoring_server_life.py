@@ -119,10 +119,10 @@ def test_stopping_answers_what_has_begun_and_the_address_comes_back(service: Ser
         wait_until(lambda: service.state.state == "stopping")
         wait_until(lambda: _refused(port))
         gate.write_text("at last")
-        asking.join(60)
+        asking.join(120)
     assert (answers[0].status, answers[0].json) == (200, "at last")
     assert answers[0].headers["connection"] == "close"
-    assert control.wait_stopped(service.folder, 60)
+    assert control.wait_stopped(service.folder, 120)
     assert (service.state.state, service.state.replicas) == ("stopped", ())
     service.write(OLD)
     control.start(service.plan)
@@ -145,7 +145,7 @@ def test_two_that_start_it_at_once_get_one_supervisor(service: Service) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(120)
     service.wait()
     assert service.log.count("the supervisor of test listens") == 1
 
@@ -196,7 +196,7 @@ def test_the_check_tells_without_serving(tmp_path: Path) -> None:
     def check(script: str) -> Any:
         (code / "score.py").write_text(script)
         command = [sys.executable, str(SERVER), "check", str(tmp_path / "server.json")]
-        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60).stdout.splitlines()[-1])
+        return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=120).stdout.splitlines()[-1])
 
     assert check("def run(data): pass") == {"ready": True}
     told = check("def init(): raise RuntimeError('no memory')\ndef run(data): pass")["error"]
@@ -227,7 +227,7 @@ def test_a_copy_of_the_server_runs_with_plain_uvicorn(tmp_path: Path) -> None:
                 assert b"replicas_ready 1" in line.ask("/metrics").body
         finally:
             running.terminate()
-            running.wait(60)
+            running.wait(120)
 
 
 def test_a_plan_for_another_address_is_refused(service: Service) -> None:
@@ -241,7 +241,7 @@ def test_a_plan_for_another_address_is_refused(service: Service) -> None:
 
 def _refused(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=60).close()
+        socket.create_connection(("127.0.0.1", port), timeout=120).close()
     except ConnectionRefusedError:
         return True
     return False

@@ -127,7 +127,7 @@ def _malformed(chance: random.Random) -> bytes:
 def _exchange(port: int, sent: bytes) -> bytes:
     """What comes back until the other side closes; our side is closed for writing first."""
     said = b""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as line:
         try:
             line.sendall(sent)
             line.shutdown(socket.SHUT_WR)
@@ -139,7 +139,7 @@ def _exchange(port: int, sent: bytes) -> bytes:
 
 
 def test_headers_without_end_are_not_read_without_end(service: Service) -> None:
-    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as line:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=120) as line:
         line.sendall(b"GET / HTTP/1.1\r\n")
         with pytest.raises(ConnectionError):
             for _ in range(1_000_000):

@@ -100,7 +100,7 @@ def test_an_update_drops_no_request_and_keeps_the_address(bench: Bench) -> None:
     try:
         for factor in (2, 3):
             service.update(models=[bench.model(factor)], wait=True)
-            until(lambda factor=factor: all(factor in each for each in seen), 60, f"answers of model {factor}")
+            until(lambda factor=factor: all(factor in each for each in seen), what=f"answers of model {factor}")
     finally:
         stop.set()
         for thread in threads:
@@ -108,7 +108,7 @@ def test_an_update_drops_no_request_and_keeps_the_address(bench: Bench) -> None:
     assert wrong == [] and seen == [{1, 2, 3}] * 3
     assert service.port == port and service.run(ASKED)["result"] == [3, 6]
     # Of what was served before only the last is kept.
-    until(lambda: generations(service) == ["2", "3"], 60, "the removal of what nobody serves")
+    until(lambda: generations(service) == ["2", "3"], what="the removal of what nobody serves")
     service.delete()
 
 
@@ -161,7 +161,7 @@ def test_keys(bench: Bench) -> None:
     service.regen_key("Primary")
     service.regen_key("Secondary", set_key="a-key-of-my-own")
     assert service.get_keys()[1] == "a-key-of-my-own" and service.get_keys()[0] != primary
-    until(lambda: ask(service, Authorization=f"Bearer {primary}")[0] == 401, 60, "the old key to be refused")
+    until(lambda: ask(service, Authorization=f"Bearer {primary}")[0] == 401, what="the old key to be refused")
     assert ask(service, Authorization=f"Bearer {secondary}")[0] == 401
     assert ask(service, Authorization="Bearer a-key-of-my-own")[0] == 200 and service.run(ASKED)
     # Turned off and on again, without another address.
@@ -220,7 +220,7 @@ def test_pages_of_others_may_ask_where_that_is_allowed(bench: Bench) -> None:
     service = bench.deploy("for-pages", deployment_config=config)
     allowed = {}
     for origin in ("https://example.org", "https://other.example"):
-        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=120)
         connection.request("POST", "/score", body=ASKED, headers={"Origin": origin})
         allowed[origin] = connection.getresponse().headers.get("Access-Control-Allow-Origin")
         connection.close()
@@ -353,7 +353,7 @@ def test_it_serves_without_a_dispatcher_and_comes_back_when_all_is_killed(alone:
     # With a dispatcher there nobody has to ask.
     before = supervisor_of(alone.workspace, "survivor")
     kill(before)
-    until(lambda: supervisor_of(alone.workspace, "survivor") != before, 60, "another supervisor")
+    until(lambda: supervisor_of(alone.workspace, "survivor") != before, what="another supervisor")
     answers(again)
     # Stopped in an orderly way it also goes on, and the next dispatcher finds it alive.
     stop_dispatcher(folder)
@@ -373,7 +373,7 @@ def test_a_dispatcher_with_services_stays(alone: Bench, monkeypatch: pytest.Monk
 
     assert not select.select([handle], [], [], 2.0)[0], "it left its service alone"
     service.delete()
-    wait_gone(handle, 60)
+    wait_gone(handle)
 
 
 def test_files_that_somebody_damaged_keep_nobody_from_deleting(bench: Bench) -> None:
@@ -438,4 +438,4 @@ def answers(service: Webservice) -> None:
         except OSError:
             return False
 
-    until(asked, 60, "an answer")
+    until(asked, what="an answer")

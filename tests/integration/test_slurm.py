@@ -30,7 +30,6 @@ from trainmaster.estimators import Gloo, Mpi, ParameterServer
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.run import Run
 
-SLOW = 120.0
 # Without an open interconnect, Open MPI's ranks on the pretended machines would share memory that they do not share.
 TCP = {"OMPI_MCA_btl": "self,tcp"}
 WAITS = "import signal, sys, time\nprint('here', flush=True)\ntime.sleep(600)\n"
@@ -95,7 +94,7 @@ def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
 
 def job_of(run: Run) -> str:
     noted = _folder(run).path / "nodes" / "slurm.json"
-    return until(lambda: noted.exists() and json.loads(noted.read_text())["job_id"], SLOW, "a job")
+    return until(lambda: noted.exists() and json.loads(noted.read_text())["job_id"], what="a job")
 
 
 def _folder(run: Run):
@@ -103,7 +102,7 @@ def _folder(run: Run):
 
 
 def until_running(run: Run, name: str = "70_driver_log.txt", word: str = "here") -> None:
-    until(lambda: word in log_of(run, name), SLOW, "the script's first line")
+    until(lambda: word in log_of(run, name), what="the script's first line")
 
 
 def until_there(path: Path) -> str:
@@ -230,14 +229,14 @@ class TestEnds:
         run.cancel()
         assert ended(run)["status"] == "Canceled"
         assert "saved" in log_of(run)
-        until(lambda: job_of(run) not in slurm.jobs(), SLOW, "the end of its job")
+        until(lambda: job_of(run) not in slurm.jobs(), what="the end of its job")
 
     def test_several_nodes_cancelled(self, send, slurm):
         run = send(WAITS, node_count=3, distributed_training=Gloo())
         until_running(run, "70_driver_log_2.txt")
         run.cancel()
         assert ended(run)["status"] == "Canceled"
-        until(lambda: job_of(run) not in slurm.jobs(), SLOW, "the end of its job")
+        until(lambda: job_of(run) not in slurm.jobs(), what="the end of its job")
 
     def test_waits_in_words_and_is_cancelled_there(self, send, slurm):
         holder = send(WAITS, compute_target="whole", node_count=3, distributed_training=Gloo())
@@ -245,7 +244,7 @@ class TestEnds:
         first = send("print(1)", compute_target="whole")
         job_of(first)
         second = send("print(2)", compute_target="whole")
-        words = until(lambda: "ahead" in _waiting(second) and _waiting(second), SLOW, "a reason")
+        words = until(lambda: "ahead" in _waiting(second) and _waiting(second), what="a reason")
         assert words.startswith("waiting for Slurm: ")
         assert "about 1 job ahead" in words
         assert second.get_status() == "Queued"
@@ -253,7 +252,7 @@ class TestEnds:
             run.cancel()
         assert {ended(run)["status"] for run in (second, first, holder)} == {"Canceled"}
         mine = {job_of(run) for run in (holder, first, second)}
-        until(lambda: not mine & set(slurm.jobs()), SLOW, "the end of all jobs")
+        until(lambda: not mine & set(slurm.jobs()), what="the end of all jobs")
 
     def test_cancelled_behind_our_back(self, send, slurm):
         run = send(WAITS)
@@ -317,7 +316,7 @@ class TestKills:
         os.kill(int(folder.lock.read_text()), signal.SIGKILL)
         wait_gone(handle)
         go.touch()
-        until(lambda: (_folder(running).path / "nodes/0/result.json").exists(), SLOW, "a result without a dispatcher")
+        until(lambda: (_folder(running).path / "nodes/0/result.json").exists(), what="a result without a dispatcher")
         assert ended(running)["status"] == "Completed"
         assert running.get_metrics() == {"a": [1, 2]}
         assert "exit code 5" in str(ended(failing)["error"])
@@ -336,7 +335,7 @@ class TestKills:
         assert job_of(run) == job
         run.cancel()
         assert ended(run)["status"] == "Canceled"
-        until(lambda: job not in slurm.jobs(), SLOW, "the end of its job")
+        until(lambda: job not in slurm.jobs(), what="the end of its job")
 
     def test_slurmctld_is_killed_and_comes_back(self, send, slurm, tmp_path):
         go = tmp_path / "go"
@@ -346,7 +345,7 @@ class TestKills:
         slurm.keep_state()
         slurm.kill_controller()
         late = send("print('late')")
-        until(lambda: "waiting for Slurm" in _waiting(late), SLOW, "the reason")
+        until(lambda: "waiting for Slurm" in _waiting(late), what="the reason")
         go.touch()
         assert ended(running)["status"] == "Completed"
         slurm.start_controller()
@@ -363,7 +362,7 @@ class TestKills:
         slurm.lose_state()
         slurm.start_controller()
         noted = _folder(run).path / "nodes" / "slurm.json"
-        until(lambda: json.loads(noted.read_text())["submissions"] == 2, SLOW, "another job")
+        until(lambda: json.loads(noted.read_text())["submissions"] == 2, what="another job")
         holder.cancel()
         assert ended(run)["status"] == "Completed"
         ended(holder)
@@ -381,8 +380,8 @@ class TestKills:
         assert details["status"] == "Failed"
         assert "Slurm lost node 1 of the run" in str(details["error"])
         # The agent there went on, and has seen that its run is given up.
-        until((_folder(run).path / "nodes/1/result.json").exists, SLOW, "the end of the agent nobody reached")
-        until(lambda: lost in slurm.idle(), SLOW, "the node's return")
+        until((_folder(run).path / "nodes/1/result.json").exists, what="the end of the agent nobody reached")
+        until(lambda: lost in slurm.idle(), what="the node's return")
 
 
 class TestTarget:

@@ -78,7 +78,7 @@ def left(hosts, run):
 
 def at_work(run, ranks=(0,)):
     """Waits until all ranks have logged something."""
-    until(lambda: set(run.get_metrics_by_rank()) >= set(ranks), 60, "all ranks at work")
+    until(lambda: set(run.get_metrics_by_rank()) >= set(ranks), what="all ranks at work")
 
 
 COUNTING = (
@@ -101,7 +101,7 @@ def test_cut_and_mended(send, hosts):
     (host,) = [host for host in hosts if host.processes(run.id)]
     host.cut()
     seen = len(log(run).splitlines())
-    until(lambda: "silent" in run.get_details().get("waitingFor", "") or _is_behind(run), 60, "that it is noticed")
+    until(lambda: "silent" in run.get_details().get("waitingFor", "") or _is_behind(run), what="that it is noticed")
     host.mend()
     assert ended(run)["status"] == "Completed"
     assert seen < 60
@@ -131,7 +131,7 @@ def test_lost_for_good(send, hosts):
         assert hosts[1].processes(run.id), "it goes on there: nobody could tell it to stop"
     finally:
         hosts[1].mend()
-    until(lambda: not left(hosts, run), 90, "the end of what was left on the host")
+    until(lambda: not left(hosts, run), what="the end of what was left on the host")
 
 
 def test_environment_travels(send, hosts):
@@ -272,12 +272,12 @@ def test_cancelled_on_the_way(send, ws, hosts, tmp_path):
         file.truncate(512 * 1024**2)
     (ws.path / "datastore" / "big").symlink_to(big)
     run = send("print(1)", script_params={"--big": store.path("big").as_mount()})
-    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), 60, "that it is on its way")
+    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     for host in hosts:
         assert list(host.home.glob(f".trainmaster/hosts/*/runs/{run.id}")) == []
-        until(lambda host=host: not host.processes("trainmaster"), 30, "the end of the connection")
+        until(lambda host=host: not host.processes("trainmaster"), what="the end of the connection")
 
 
 def test_outputs_of_all_nodes(send):
@@ -303,7 +303,7 @@ def test_run_leaves_nothing_but_what_serves_the_next(send, hosts):
     assert ended(run)["status"] == "Completed"
     for host in hosts:
         assert list(host.home.glob(f".trainmaster/hosts/*/runs/{run.id}")) == []
-        until(lambda host=host: not host.processes("trainmaster"), 30, "the end of the connection")
+        until(lambda host=host: not host.processes("trainmaster"), what="the end of the connection")
 
 
 def test_remote_compute(ws, send, hosts):

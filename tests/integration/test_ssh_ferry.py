@@ -42,7 +42,7 @@ class Ferry:
 
     def close(self):
         self._process.stdin.close()
-        assert self._process.wait(60) == 0
+        assert self._process.wait(120) == 0
         self._process.stdout.close()
 
 

@@ -49,7 +49,7 @@ def test_lines_appear_while_the_script_runs(launch, gate):
             read_until(program, f"line {n}\n")
             assert run.get_status() in ("Starting", "Running")
             each.open()
-        rest = program.communicate(timeout=30)[0]
+        rest = program.communicate(timeout=120)[0]
     assert "Execution Summary" in rest
     assert rest.endswith("details Completed\n")
 
@@ -65,7 +65,7 @@ def test_part_of_a_line_appears(launch, gate):
             assert letter
             seen += letter
         here.open()
-        program.communicate(timeout=30)
+        program.communicate(timeout=120)
 
 
 def test_headings(launch, capsys):
@@ -117,7 +117,7 @@ def test_ctrl_c_ends_only_the_waiting(launch, gate):
         here.await_arrival()
         read_until(program, "begun\n")
         program.send_signal(signal.SIGINT)
-        rest = program.communicate(timeout=30)[0]
+        rest = program.communicate(timeout=120)[0]
         assert program.returncode == 0
     assert f"run {run.id} goes on" in rest
     assert "details Running" in rest or "details Starting" in rest
@@ -137,7 +137,7 @@ def test_several_wait(launch, gate):
     until(lambda: all(thread.is_alive() for thread in threads))
     here.open()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert found == ["Completed"] * 4
 
 
@@ -173,5 +173,5 @@ def test_queued_run_is_waited_for(launch, gate, shared):
     with waiter(second) as program:
         read_until(program, f"RunId: {second.id}\n")
         here.open()
-        assert "at last" in program.communicate(timeout=30)[0]
+        assert "at last" in program.communicate(timeout=120)[0]
     first.wait_for_completion()

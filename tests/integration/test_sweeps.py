@@ -258,7 +258,7 @@ time.sleep(600)
 
 def test_cancelling_a_sweep_ends_its_trials_and_starts_no_more(sweep: Sweep) -> None:
     run = sweep(WAITING, random_x(), 20, max_concurrent_runs=2)
-    until(lambda: [each for each in run.get_view().trials if each.reports], 60, "a trial that runs")
+    until(lambda: [each for each in run.get_view().trials if each.reports], what="a trial that runs")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     states = {each["status"] for each in run.get_children_sorted_by_primary_metric()}
@@ -268,7 +268,7 @@ def test_cancelling_a_sweep_ends_its_trials_and_starts_no_more(sweep: Sweep) -> 
 
 def test_no_more_trials_at_once_than_the_target_has_nodes_for(sweep: Sweep, box: Workspace) -> None:
     run = sweep(WAITING, random_x(), 20, max_concurrent_runs=None)
-    until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 4, 60, "the reports of four trials")
+    until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 4, what="the reports of four trials")
     assert len(run.get_hyperparameters()) == 4
     run.cancel()
     assert ended(run)["status"] == "Canceled"
@@ -381,7 +381,7 @@ def test_a_sweep_goes_on_with_the_next_dispatcher(sweep: Sweep, workspace: Works
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(PARABOLA, random_x(), 12, workspace=workspace, max_concurrent_runs=2)
     folder = WorkspaceFolder(workspace.path)
-    until(lambda: (folder.runs / f"{run.id}_2").exists(), 60, "the third trial")
+    until(lambda: (folder.runs / f"{run.id}_2").exists(), what="the third trial")
     handle = dispatcher_handle(folder)
     assert handle is not None
     os.kill(int(folder.lock.read_text()), 9)
@@ -396,7 +396,7 @@ def test_a_sweep_goes_on_with_the_next_dispatcher(sweep: Sweep, workspace: Works
 def test_a_sweep_whose_time_is_up_ends_with_what_it_has(sweep: Sweep, workspace: Workspace) -> None:
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=2, max_duration_minutes=1)
-    until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 2, 60, "the reports of two trials")
+    until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 2, what="the reports of two trials")
     folder = WorkspaceFolder(workspace.path)
     workspace._client.close()
     stop_dispatcher(folder)
@@ -410,7 +410,7 @@ def test_a_sweep_whose_time_is_up_ends_with_what_it_has(sweep: Sweep, workspace:
 def test_a_sweep_whose_description_is_damaged_says_so(sweep: Sweep, workspace: Workspace) -> None:
     ComputeTarget.create(workspace, "box", LocalCompute.configuration(nodes=2))
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=1)
-    until(lambda: run.get_view().trials, 60, "a trial")
+    until(lambda: run.get_view().trials, what="a trial")
     folder = WorkspaceFolder(workspace.path)
     workspace._client.close()
     stop_dispatcher(folder)

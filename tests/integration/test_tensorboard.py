@@ -43,7 +43,7 @@ def free_port() -> int:
 
 
 def get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return json.loads(answer.read())
 
 
@@ -56,7 +56,7 @@ def shown(url: str, run: str, tag: str) -> list[float]:
 
 def refuses(url: str) -> bool:
     try:
-        urllib.request.urlopen(url, timeout=30).close()
+        urllib.request.urlopen(url, timeout=120).close()
     except OSError:
         return True
     return False
@@ -72,10 +72,10 @@ def test_logs_are_shown_while_they_grow_and_after_the_end(
     url = tensorboard.start()
     try:
         assert tensorboard.start() == url
-        until(lambda: shown(url, run.id, "loss") == [0.5], 60, "the first value")
+        until(lambda: shown(url, run.id, "loss") == [0.5], what="the first value")
         between.open()
         assert ended(run)["status"] == "Completed"
-        until(lambda: shown(url, run.id, "loss") == [0.5, 0.25], 60, "the second value")
+        until(lambda: shown(url, run.id, "loss") == [0.5, 0.25], what="the second value")
     finally:
         tensorboard.stop()
     assert refuses(url)
@@ -135,9 +135,9 @@ def test_it_ends_with_the_program_that_started_it(quiet: Run, tmp_path: Path) ->
         if end == "kill":
             os.kill(program.pid, signal.SIGKILL)
         program.stdin.close()
-        program.wait(60)
+        program.wait(120)
         program.stdout.close()
-        until(lambda url=url: refuses(url), 60, "its end")
+        until(lambda url=url: refuses(url), what="its end")
     assert list((tmp_path / "root").iterdir()) == []
 
 

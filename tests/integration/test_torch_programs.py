@@ -168,7 +168,7 @@ def test_scripts_of_a_warm_torch_draw_numbers_of_their_own(experiment, project):
         assert ended(run)["status"] == "Completed"
         return run.get_metrics()
 
-    until(lambda: trained()["warm"], 120, "a warm Python")
+    until(lambda: trained()["warm"], what="a warm Python")
     made = [trained() for _ in range(3)]
     assert [each["warm"] for each in made] == [1, 1, 1]
     assert len({each["drawn"] for each in made}) == 3

@@ -107,7 +107,7 @@ def test_the_view_follows_without_any_cell_that_runs(
     )
     release = (
         f"import os; os.close(os.open({str(middle.path)!r}, os.O_WRONLY))\n"
-        "assert seen.wait(60)\n"
+        "assert seen.wait(120)\n"
         "get_ipython().events.callbacks['post_execute'].clear()"
     )
     book = played(kernel, busy + finding(run) + SHOW, release)
@@ -175,7 +175,7 @@ def test_a_terminal_shows_a_live_table(launch: Callable[..., Run], gate: Callabl
         assert "returned" not in terminal.text
         middle.open()
         terminal.read_until("returned")
-        assert terminal.process.wait(60) == 0
+        assert terminal.process.wait(120) == 0
         assert "Completed" in terminal.text and "▁" in terminal.text
         # Drawn over what was there before.
         assert re.search(r"\x1b\[\d+A", terminal.text)
@@ -194,7 +194,7 @@ def test_interrupt_ends_the_looking_but_not_the_run(launch: Callable[..., Run], 
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.read_until("returned")
         assert f"run {run.id} goes on" in terminal.text
-        assert terminal.process.wait(60) == 0
+        assert terminal.process.wait(120) == 0
         assert terminal.unchanged()
         assert "\x1b[?25l" not in terminal.text
     finally:
