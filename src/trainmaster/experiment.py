@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,254}", re.ASCII)
 
 
+class ViewType:
+    """Which experiments `Experiment.list` gives."""
+
+    ActiveOnly = "ActiveOnly"
+    ArchivedOnly = "ArchivedOnly"
+    All = "All"
+
+
 class Experiment:
     """A named group of runs in a workspace, made when it does not exist yet.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -15,6 +16,7 @@ import pytest
 import azureml
 import trainmaster
 from trainmaster.environments.kit import ensure_kit
+from trainmaster.migration.table import table
 
 ROOT = Path(__file__).parents[2]
 MODULES = sorted(each.name for each in pkgutil.walk_packages(azureml.__path__, "azureml."))
@@ -84,10 +86,22 @@ def test_microsofts_sdk_beside_it_is_refused(tmp_path):
     assert "pip uninstall azureml-core" in done.stderr and str(tmp_path) in done.stderr
 
 
-@pytest.mark.parametrize("module", ["azureml.pipeline.core", "azureml.train.automl", "azureml.dataprep"])
+def sentence_of(name):
+    return table().missing(name).sentence
+
+
+@pytest.mark.parametrize("module", ["azureml.pipeline.core", "azureml.train.automl", "azureml.monitoring"])
 def test_what_is_not_here_is_told(module):
-    with pytest.raises(ModuleNotFoundError, match="not part of Trainmaster"):
+    with pytest.raises(ModuleNotFoundError, match=rf"No module named 'azureml\..*: {re.escape(sentence_of(module))}"):
         import_module(module)
+
+
+@pytest.mark.parametrize("name", [name for name in sorted(table().absent) if name.rpartition(".")[2][0].isupper()])
+def test_a_name_that_is_not_here_is_told(name):
+    """`from module import Name` says what to use instead, in the words of `trainmaster migrate`."""
+    module, _, last = name.rpartition(".")
+    with pytest.raises(ImportError, match=re.escape(sentence_of(name))):
+        exec(f"from {module} import {last}")
 
 
 def test_unknown_names():

@@ -73,7 +73,7 @@ class OthersFinder:
         if spec is None and name in STANDINS:
             is_package = any(other.startswith(name + ".") for other in STANDINS)
             return ModuleSpec(name, StandInLoader, is_package=is_package)  # type: ignore[arg-type]
-        if spec is None and name.startswith(("azureml.core.", "azureml.train.", "azureml.data.")):
+        if spec is None:
             raise ModuleNotFoundError(_message(name), name=name)
         return spec
 
@@ -178,6 +178,7 @@ def _refusal(cls, member=""):
 def _message(name):
     import trainmaster
 
-    return "No module named {!r}: it is not part of Trainmaster {}, or only outside of jobs".format(
-        name, trainmaster.__version__
+    return (
+        "No module named {!r}: it is not part of Trainmaster {}, or only outside of jobs; "
+        "'trainmaster migrate FILE' tells what to use instead".format(name, trainmaster.__version__)
     )

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import trainmaster
+from azureml._others import tell_what_to_use_instead
 
 
 def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -28,6 +29,7 @@ def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Cal
             except ModuleNotFoundError as error:
                 if error.name != f"{module}.{name}":
                     raise
+        tell_what_to_use_instead(module, name)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:

@@ -44,9 +44,20 @@ class _NotHere:
         # Where `trainmaster migrate` has it from; read only when such an import fails.
         from trainmaster.migration.table import table
 
-        raise ModuleNotFoundError(
-            f"No module named {name!r}: not part of Trainmaster. {table().missing(name).sentence}", name=name
-        )
+        raise ModuleNotFoundError(f"No module named {name!r}: {table().missing(name).sentence}", name=name)
+
+
+def tell_what_to_use_instead(module: str, name: str) -> None:
+    """Raises ImportError for a name that v1 had in `module` and that is known not to be here."""
+    # Classes only: whether a package has a module is often asked with hasattr, which wants an AttributeError.
+    if not name[0].isupper():
+        return
+    from trainmaster.migration.table import table
+
+    sentence = table().absent.get(f"{module}.{name}")
+    # Not an AttributeError: `from module import name` would replace its words by its own.
+    if sentence:
+        raise ImportError(f"cannot import name {name!r} from {module!r}: {sentence}", name=module)
 
 
 def tell_what_is_not_here() -> None:

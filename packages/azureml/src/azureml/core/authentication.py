@@ -9,5 +9,6 @@ __getattr__, __dir__, __all__ = names(
             "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
             "ServicePrincipalAuthentication TokenAuthentication"
         ),
+        "trainmaster.errors": "AuthenticationException",
     },
 )

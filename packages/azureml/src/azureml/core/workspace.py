@@ -6,5 +6,6 @@ __getattr__, __dir__, __all__ = names(
     __name__,
     {
         "trainmaster.workspace": "Workspace",
+        "trainmaster.errors": "ProjectSystemException UserErrorException WorkspaceException",
     },
 )

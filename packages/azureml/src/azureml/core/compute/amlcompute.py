@@ -6,5 +6,6 @@ __getattr__, __dir__, __all__ = names(
     __name__,
     {
         "trainmaster.compute": "AmlCompute",
+        "trainmaster.compute.status": "AmlComputeStatus ScaleSettings",
     },
 )

@@ -1,0 +1,13 @@
+"""`azureml.core.compute.compute` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.compute": "ComputeTarget",
+        "trainmaster.compute.configurations": (
+            "ComputeTargetAttachConfiguration ComputeTargetProvisioningConfiguration"
+        ),
+    },
+)

@@ -1,0 +1,11 @@
+"""`azureml.core.compute.computeinstance` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.compute": "ComputeInstance",
+        "trainmaster.compute.status": "ComputeInstanceStatus",
+    },
+)

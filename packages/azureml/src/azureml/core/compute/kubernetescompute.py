@@ -1,0 +1,10 @@
+"""`azureml.core.compute.kubernetescompute` of v1."""
+
+from azureml._lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    {
+        "trainmaster.compute": "KubernetesCompute",
+    },
+)
