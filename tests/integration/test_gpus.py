@@ -107,6 +107,22 @@ def test_more_than_are_free_now_waits(send: Callable[..., Run], tmp_path: Path, 
     assert seen(second, tmp_path, 1) == ["0,1"]
 
 
+def test_gpus_that_a_run_of_another_target_has_are_waited_for(
+    send: Callable[..., Run], tmp_path: Path, gate: Callable[..., Any]
+) -> None:
+    door = gate()
+    first = send(door.wait, compute_target="one-by-two")
+    door.await_arrival()
+    # One node of the two has other GPUs.
+    assert seen(send(LOOK, compute_target="two-by-four"), tmp_path, 1) == ["4,5,6,7"]
+    both = send(LOOK, PyTorch, compute_target="two-by-four", node_count=2, distributed_training=Gloo())
+    until(lambda: both.get_status() == "Queued", what="waiting for the GPUs of another target")
+    assert f"run {first.id} of another target needs its GPUs" in both.get_details()["waitingFor"]
+    door.open()
+    assert ended(first)["status"] == "Completed"
+    assert seen(both, tmp_path, 2) == ["0,1,2,3", "4,5,6,7"]
+
+
 def test_a_target_without_gpus_is_a_warning(send: Callable[..., Run], tmp_path: Path) -> None:
     run = send(LOOK, compute_target="local")
     assert seen(run, tmp_path, 1) == [""]

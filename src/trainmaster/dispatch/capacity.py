@@ -6,10 +6,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmaster.dispatch.gpus import gpus_of, has_gpus_here, used_elsewhere
 from trainmaster.errors import ComputeTargetException
 from trainmaster.job import JobSpec
 from trainmaster.launch.torch import per_node
 from trainmaster.launch.variables import GPUS
+from trainmaster.machine import node_gpus
 from trainmaster.records import TargetRecord
 
 
@@ -103,6 +105,9 @@ def decide(
 ) -> Decision:
     """Walks the queue in order; the first that does not fit holds back those behind it on the same target.
 
+    A GPU of this machine that a run of one target has, no other target gives away; nor one for which a run of another
+    target has waited longer.
+
     `held` is, for each target, run id to the nodes it has. Targets that `queue_themselves` have a queue behind ours:
     they get every run at once, up to the number of runs that they are to be given at a time (`max_jobs`).
     """
@@ -111,6 +116,7 @@ def decide(
     holders = {name: dict(runs) for name, runs in held.items()}
     blocked: dict[str, str] = {}
     ahead: dict[str, int] = {}
+    waited_for: dict[str, dict[str, str]] = {}
     for request in queue:
         here = holders.setdefault(request.target, {})
         target = targets.get(request.target)
@@ -125,10 +131,16 @@ def decide(
                 reasons[request.run_id] = f"waiting: '{target.name}' is given {most} runs at a time"
             continue
         free = _free(target.nodes, here.values())
-        if request.target not in blocked and len(free) >= request.node_count:
-            starts[request.run_id] = here[request.run_id] = tuple(free[: request.node_count])
+        taken = _taken_gpus(target, holders, targets, waited_for)
+        usable = [node for node in free if taken.keys().isdisjoint(node_gpus(target, node))] if taken else free
+        if request.target not in blocked and len(usable) >= request.node_count:
+            starts[request.run_id] = here[request.run_id] = tuple(usable[: request.node_count])
             continue
-        blocked.setdefault(request.target, _reason(target, here, len(free)))
+        if len(free) < request.node_count:
+            blocked.setdefault(request.target, _reason(target, here, len(free)))
+        else:
+            blocked.setdefault(request.target, _gpu_reason(taken))
+        waited_for.setdefault(request.target, dict.fromkeys(gpus_of(target), request.run_id))
         reasons[request.run_id] = _sentence(request, target, blocked[request.target], ahead.get(request.target, 0))
         ahead[request.target] = ahead.get(request.target, 0) + 1
     return Decision(starts, reasons)
@@ -139,11 +151,34 @@ def _free(nodes: int, held: Iterable[tuple[int, ...]]) -> list[int]:
     return [node for node in range(nodes) if node not in taken]
 
 
+def _taken_gpus(
+    target: TargetRecord,
+    holders: Mapping[str, Mapping[str, tuple[int, ...]]],
+    targets: Mapping[str, TargetRecord],
+    waited_for: Mapping[str, Mapping[str, str]],
+) -> dict[str, str]:
+    """GPU to the run of another target that has it, or waits for it and was there first."""
+    if not has_gpus_here(target):
+        return {}
+    waiting = {gpu: run for name, gpus in waited_for.items() if name != target.name for gpu, run in gpus.items()}
+    return {**waiting, **used_elsewhere(target, holders, targets)}
+
+
+def _gpu_reason(taken: Mapping[str, str]) -> str:
+    names = sorted(set(taken.values()))
+    words = ("run", "needs") if len(names) == 1 else ("runs", "need")
+    return f"{words[0]} {_listed(names)} of another target {words[1]} its GPUs"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
 def _reason(target: TargetRecord, here: Mapping[str, tuple[int, ...]], free: int) -> str:
     names = sorted(here)
     if not names:
         return f"'{target.name}' has only {target.nodes}"
-    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    shown = _listed(names)
     verb = "run {} holds {}" if len(names) == 1 else "runs {} hold {}"
     held = target.nodes - free
     return verb.format(shown, "it" if held == 1 and target.nodes == 1 else "them")

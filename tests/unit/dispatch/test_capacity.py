@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trainmaster import machine
 from trainmaster.dispatch.capacity import Request, check_fits, decide
 from trainmaster.errors import ComputeTargetException
 from trainmaster.job import Distribution, JobSpec
@@ -91,6 +92,74 @@ def test_no_node_is_given_twice(counts, nodes, holders):
     assert not decision.starts.keys() & decision.reasons.keys()
     # First come, first served: whoever starts came before all who wait.
     assert list(decision.starts) == [run for run, _, _ in queue[: len(decision.starts)]]
+
+
+def with_gpus(name, nodes, gpus, engine="local"):
+    return TargetRecord(name, engine, nodes, 1, gpus)
+
+
+@pytest.mark.parametrize(
+    ("queue", "held", "starts"),
+    [
+        # `box` has the GPUs 0 and 1, `far` 0 to 3, two on each node.
+        ([("a", "far", 1)], {"box": {"x": (0,)}}, {"a": (1,)}),
+        ([("a", "far", 1)], {"box": {"x": (0, 1)}}, {"a": (1,)}),
+        ([("a", "far", 2)], {"box": {"x": (1,)}}, {}),
+        ([("a", "box", 1)], {"far": {"x": (0,)}}, {}),
+        ([("a", "box", 2)], {"far": {"x": (1,)}}, {"a": (0, 1)}),
+        ([("a", "box", 1), ("b", "far", 1), ("c", "far", 1)], {}, {"a": (0,), "b": (1,)}),
+        # One that waits for GPUs gets them before those that came later, on whichever target.
+        ([("a", "far", 2), ("b", "box", 1)], {"box": {"x": (0,)}}, {}),
+        ([("a", "cpus", 1), ("b", "there", 1)], {"box": {"x": (0, 1)}}, {"a": (0,), "b": (0,)}),
+    ],
+)
+def test_a_gpu_is_given_to_one_run_whatever_the_target(queue, held, starts):
+    targets = [with_gpus("box", 2, 1), with_gpus("far", 2, 2), with_gpus("cpus", 1, 0), with_gpus("there", 1, 2, "ssh")]
+    assert decided(queue, held, *targets).starts == starts
+
+
+def test_who_has_the_gpus_is_said():
+    targets = with_gpus("box", 1, 1), with_gpus("far", 1, 1)
+    decision = decided([("a", "far", 1), ("b", "far", 1)], {"box": {"x": (0,)}}, *targets)
+    assert decision.reasons == {
+        "a": "waiting for 1 of 1 node on 'far': run x of another target needs its GPUs",
+        "b": "waiting for 1 of 1 node on 'far': run x of another target needs its GPUs (1 run ahead)",
+    }
+
+
+def test_nodes_of_one_target_share_gpus_where_it_was_made_so(monkeypatch):
+    monkeypatch.setattr(machine, "gpus", lambda: ("0",))
+    box = with_gpus("box", 2, 1)
+    assert decided([("a", "box", 1), ("b", "box", 1)], {}, box).starts == {"a": (0,), "b": (1,)}
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["box", "far", "wide"]), st.integers(1, 3)), max_size=12),
+    st.sets(st.integers(0, 11)),
+)
+def test_no_gpu_is_given_twice_and_everybody_comes_to_run(wanted, ends):
+    targets = {each.name: each for each in (with_gpus("box", 3, 1), with_gpus("far", 3, 2), with_gpus("wide", 4, 4))}
+    queue = [Request(f"r{n}", name, count) for n, (name, count) in enumerate(wanted)]
+    held = {name: {} for name in targets}
+    for step in range(100):
+        for request in queue[:]:
+            decision = decide(queue, held, targets)
+            if request.run_id in decision.starts:
+                held[request.target][request.run_id] = decision.starts[request.run_id]
+                queue.remove(request)
+        used = [
+            gpu
+            for name, runs in held.items()
+            for nodes in runs.values()
+            for node in nodes
+            for gpu in machine.node_gpus(targets[name], node)
+        ]
+        assert len(used) == len(set(used))
+        if not queue:
+            return
+        for name in held:
+            held[name] = {run: nodes for run, nodes in held[name].items() if int(run[1:]) in ends and step % 2}
+    raise AssertionError("somebody waits for ever")
 
 
 def test_what_never_fits():
