@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -18,9 +19,15 @@ from tests.cluster.login import LoginNode, View
 from tests.cluster.slurm import MiniSlurm
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
-from trainmaster import Estimator, Experiment, Workspace
+from trainmaster import Environment, Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
 from trainmaster.compute import ComputeTarget, SlurmCompute
+from trainmaster.engines.slurm.delivery import Delivery
+from trainmaster.engines.ssh import cargo
+from trainmaster.engines.ssh.host import SshHost
+from trainmaster.engines.ssh.left import Left
+from trainmaster.engines.ssh.session import Session
+from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import ComputeTargetException
 from trainmaster.estimators import Gloo, Mpi
 from trainmaster.folders import RunFolder, WorkspaceFolder
@@ -56,7 +63,8 @@ class Place:
 
     def called(self, name: str) -> list[float]:
         """When a command was called there, in seconds."""
-        return [float(line) for line in (self.there / f"{name}.called").read_text().split()]
+        noted = self.there / f"{name}.called"
+        return [float(line) for line in noted.read_text().split()] if noted.exists() else []
 
     def runs(self) -> list[str]:
         """The folders of runs at the cluster."""
@@ -341,8 +349,68 @@ def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
     assert {ended(run)["status"] for run in runs} == {"Completed"}
     asked = place.called("squeue")[before:]
     assert len(asked) <= asked[-1] - asked[0] + 2
-    # The kept one may have been cut by a test before; what is brought has one of its own.
-    assert place.login.connections - made <= 2
+    # The kept one may have been cut by a test before; what is brought has its own, four at most.
+    assert place.login.connections - made <= 5
+
+
+def test_a_large_environment_holds_up_no_small_run(send, place, ws):
+    """Its delivery is stopped in the middle; others pass it, but for those that need the same."""
+    own = place.configuration().look("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    version = next(version for version in sorted(all_pythons(), reverse=True) if version != own and version >= "3.8")
+    name = f"python{version}"
+    # The first Python that is tried there: it takes its time, and is none in the end.
+    held = place.there / "held"
+    (place.there / "bin" / name).write_text(
+        f"#!/bin/sh\necho tried >> {held}\nwhile [ -e {held} ]; do sleep 0.05; done\nfalse\n"
+    )
+    (place.there / "bin" / name).chmod(0o755)
+    environment = Environment("large")
+    environment.python.conda_dependencies.set_python_version(version)
+    settings = {"environment_definition": environment, "user_managed": False}
+    try:
+        large = send("import sys\nprint(sys.version)", **settings)
+        until(held.exists, SLOW, "its environment on the way")
+        same = send("print('same')", **settings)
+        until(lambda: "until others have brought" in same.get_details().get("waitingFor", ""), SLOW, "that it waits")
+        assert ended(send("print('small')"))["status"] == "Completed"
+        assert held.read_text() == "tried\n", "the other one waits until it is there"
+    finally:
+        (place.there / "bin" / name).unlink()
+        held.unlink(missing_ok=True)
+    for run in (large, same):
+        assert ended(run)["status"] == "Completed", run.get_details().get("error")
+    assert log_of(large).startswith(version)
+
+
+def test_what_two_runs_need_is_sent_once(place, tmp_path, monkeypatch):
+    """By two connections at the same time; the one waits for what the other sends, or sends the rest."""
+    sent: list[str] = []
+    send_file = Session.send_file
+
+    async def noted(self: Session, header: dict[str, Any], *rest: Any) -> None:
+        sent.append(header["name"])
+        await send_file(self, header, *rest)
+
+    monkeypatch.setattr(Session, "send_file", noted)
+    for number in range(6):
+        (tmp_path / str(number)).write_bytes(bytes([number]) * (number + 1) * 4_000_000)
+    contents = [cargo.content(tmp_path / str(number)) for number in range(6)]
+    host = SshHost("login", config_file=place.login.ssh_config)
+
+    async def bring(delivery: Delivery, wanted: list[cargo.Content]) -> None:
+        async with delivery.turn(lambda sentence: None) as carrier:
+            await cargo.bring_contents(carrier.session, wanted, lambda done, total: None)
+            assert await cargo.is_missing(carrier.session, "blobs/none")
+            for each in wanted:
+                assert not await cargo.is_missing(carrier.session, f"blobs/{each.name[:2]}/{each.name}")
+
+    async def both() -> None:
+        delivery = Delivery(host, f"{place.there}/shared/twice", 60, Left(tmp_path / "left"))
+        await asyncio.gather(bring(delivery, contents), bring(delivery, contents[::-1]), bring(delivery, contents[2:4]))
+        await delivery.close()
+
+    asyncio.run(both())
+    assert sorted(sent) == sorted(each.name for each in contents)
 
 
 class TestErrors:

@@ -1,7 +1,7 @@
 """A cluster that is used from elsewhere: its login node is reached over SSH, and the nodes see a folder there.
 
-Two connections: one is kept, for commands and for what comes back from all runs; another is there while something is
-brought. What comes back goes to the run's folder here, so that all else is as if the cluster were next door.
+One connection is kept, for commands and for what comes back from all runs; others are there while something is brought.
+What comes back goes to the run's folder here, so that all else is as if the cluster were next door.
 """
 
 from __future__ import annotations
@@ -109,9 +109,7 @@ class Login:
         def tell(sentence: str) -> None:
             self._doing[job.name] = sentence
 
-        tell(f"waiting until others have brought theirs to {self._host.shown}" if self._delivery.is_busy else "")
-        async with self._delivery.turn(tell) as carrier:
-            tell("")
+        async with self._delivery.turn(tell, starting.travelling_environment(nodes, spec)) as carrier:
             self._note(job, carrier.facts.root, kit)
             settled = await starting.bring(carrier, nodes, spec, self._workspace, kit)
             files = travel.files(nodes, spec, self._workspace, plans, carrier.facts, settled)

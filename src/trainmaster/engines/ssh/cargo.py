@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,6 +18,7 @@ from trainmaster.environments.prefix import CONDA_LOCK
 from trainmaster.errors import EnvironmentException
 
 _PIECE = 1024 * 1024
+_BATCH = 16 * 1024 * 1024
 _LONGEST_SCRIPT = 1024 * 1024
 # Of a Python: what no program needs.
 _LEFT_OUT = re.compile(r"(^|/)(__pycache__|test|tests|idle_test|idlelib|turtledemo|ensurepip)$")
@@ -121,10 +122,7 @@ def _digest(path: str, size: int, changed: int, inode: int) -> str:
 async def bring_contents(session: Session, contents: Iterable[Content], say: Callable[[int, int], None]) -> None:
     """Sends those that the host lacks; `say` hears how many bytes of how many are there."""
     known = {each.name: each for each in contents}
-    if not known:
-        return
-    answer = await session.call_for_bytes({"op": "lacking"}, "\n".join(known).encode())
-    lacking = [known[name] for name in answer.decode().split()]
+    lacking = await _lacking(session, known.values())
     total, done = sum(each.size for each in lacking), 0
 
     def sent(count: int) -> None:
@@ -132,9 +130,45 @@ async def bring_contents(session: Session, contents: Iterable[Content], say: Cal
         done += count
         say(done, total)
 
-    for each in lacking:
-        await session.send_file({"op": "blob", "name": each.name}, each.path, each.size, sent)
-    await session.call({"op": "flush"})
+    for batch in batches(lacking):
+        await _bring_batch(session, batch, sent)
+
+
+async def _lacking(session: Session, contents: Iterable[Content]) -> list[Content]:
+    known = {each.name: each for each in contents}
+    if not known:
+        return []
+    answer = await session.call_for_bytes({"op": "lacking"}, "\n".join(known).encode())
+    return [known[name] for name in answer.decode().split()]
+
+
+def batches(contents: Iterable[Content]) -> Iterator[list[Content]]:
+    """So much at a time as another connection may well wait for; what is large comes last, and alone."""
+    batch: list[Content] = []
+    for each in sorted(contents, key=lambda content: content.size):
+        if batch and sum(known.size for known in batch) + each.size > _BATCH:
+            yield batch
+            batch = []
+        batch.append(each)
+    if batch:
+        yield batch
+
+
+async def _bring_batch(session: Session, batch: Sequence[Content], sent: Callable[[int], None]) -> None:
+    """What another connection sends just now is waited for, and sent only if that came to nothing."""
+    rest = list(batch)
+    while rest:
+        others = [each for each in rest if each.name in session.under_way]
+        mine = [each for each in rest if each.name not in session.under_way]
+        with session.under_way.claim(each.name for each in mine):
+            lacking = await _lacking(session, mine)
+            sent(sum(each.size for each in mine) - sum(each.size for each in lacking))
+            for each in lacking:
+                await session.send_file({"op": "blob", "name": each.name}, each.path, each.size, sent)
+            if lacking:
+                await session.call({"op": "flush"})
+        await session.under_way.gone(each.name for each in others)
+        rest = others
 
 
 async def bring_tree(session: Session, place: str, tree: Tree, say: Callable[[int, int], None], copy: bool) -> None:

@@ -31,8 +31,12 @@ class Left:
         """Ends what is left on a host that was just reached."""
         for run_id in self.runs(session.host.shown):
             note = self._place(session.host.shown) / run_id
-            order = {"op": "sweep", "run": run_id, "kit": note.read_text(), "remove": True}
-            await session.call(order)
+            try:
+                kit = note.read_text()
+            except FileNotFoundError:
+                # Another connection has been quicker.
+                continue
+            await session.call({"op": "sweep", "run": run_id, "kit": kit, "remove": True})
             note.unlink(missing_ok=True)
 
     def _place(self, host: str) -> Path:

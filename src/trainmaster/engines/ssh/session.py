@@ -14,6 +14,7 @@ from typing import Any
 from trainmaster.engines.ssh.complaints import explained
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
 from trainmaster.engines.ssh.program import program
+from trainmaster.engines.ssh.under_way import UnderWay
 from trainmaster.errors import ComputeTargetException
 from trainmaster.node.ferry.line import GREETING, PIECE
 
@@ -51,6 +52,8 @@ class Session:
         self._said = bytearray()
         self._listener = asyncio.create_task(self._listen())
         self._turn = asyncio.Lock()
+        self.under_way = UnderWay()
+        """What is being sent to the host; several connections may have one in common."""
 
     @classmethod
     async def open(

@@ -51,8 +51,8 @@ async def bring(way: Way, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolde
     await cargo.bring_snapshot(session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
     for name, path in freight_of(nodes.folder).brought.items():
         await cargo.bring_data(session, f"runs/{nodes.run_id}/{name}", path, way.say("data"))
-    folder = _environment(nodes)
-    if not folder or spec.environment.user_managed:
+    folder = travelling_environment(nodes, spec)
+    if not folder:
         return cargo.Settled()
     return await cargo.bring_environment(session, facts, Path(folder), way.say("environment"))
 
@@ -121,6 +121,11 @@ def described(nodes: Nodes, freight: Freight, paths: dict[str, str]) -> dict[str
     if not freight.described:
         return {}
     return {nodes.folder.datasets.name: plans.moved_paths(read_json(nodes.folder.datasets) or {}, paths)}
+
+
+def travelling_environment(nodes: Nodes, spec: JobSpec) -> str:
+    """Where the environment lies here that the run needs on its hosts; empty where it uses a Python of theirs."""
+    return "" if spec.environment.user_managed else _environment(nodes)
 
 
 def _environment(nodes: Nodes) -> str:

@@ -27,6 +27,15 @@ def copied(blob, place):
     os.chmod(place, 0o755 if blob.endswith("x") else 0o644)
 
 
+def appear(making, place):
+    """Gives a folder that is complete its name, unless another connection was quicker to make the same."""
+    try:
+        os.rename(making, place)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+
+
 def mark(path):
     """Whether this is the first time."""
     try:

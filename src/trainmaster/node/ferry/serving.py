@@ -13,7 +13,7 @@ import sys
 from . import letters
 from .agents import Kit, claim, end, named, node_folders, spawn
 from .desk import Desk
-from .files import PLACED, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
+from .files import PLACED, appear, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
 from .line import GREETING, Gone, Line
 from .machine import facts, pythons
 from .watching import Watch
@@ -145,7 +145,7 @@ class Ferry(object):
             if header["copy"]:
                 # What is younger than this was changed here.
                 mark(place + PLACED)
-            os.rename(making, place)
+            appear(making, place)
         finally:
             shutil.rmtree(making, ignore_errors=True)
         return {"ok": True}
