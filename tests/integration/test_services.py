@@ -133,7 +133,8 @@ def test_reload_takes_the_script_anew_and_a_failed_one_leaves_what_serves(bench:
     service = bench.deploy("reloaded", config=bench.config("changing.py"))
     port = service.port
     bench.script("changing.py", SCORE.replace("factor * each", "factor * each + 100"))
-    service.reload(wait=True)
+    # As in v1's notebooks: without waiting, what comes next is answered by the new script.
+    service.reload()
     assert service.run(ASKED)["result"] == [102, 104] and service.port == port
     bench.script("changing.py", SCORE + "\nimport no_such_module\n")
     with pytest.raises(WebserviceException, match="no_such_module") as raised:

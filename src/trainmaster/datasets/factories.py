@@ -71,7 +71,7 @@ class TabularDatasetFactory(TabularFactory):
         with tempfile.TemporaryDirectory(prefix="dataset-") as folder:
             file = Path(folder, "data.parquet")
             options = {} if row_group_size is None else {"row_group_size": row_group_size}
-            dataframe.to_parquet(file, index=False, **options)
+            _write_parquet(dataframe, file, options)
             store.upload_files([file], folder, place, True, show_progress)
         made: TabularDataset = _made("tabular", (store, place), True, dataset_readers.parquet(False, None, None))
         return made.register(store.workspace, name, description, tags, create_new_version=True)
@@ -110,6 +110,17 @@ class TabularDatasetFactory(TabularFactory):
     @classmethod
     def _made(cls, kind: Any, path: Any, validate: Any, reader: Any) -> Any:
         return _made(kind, path, validate, reader)
+
+
+def _write_parquet(dataframe: Any, file: Path, options: dict[str, Any]) -> None:
+    try:
+        dataframe.to_parquet(file, index=False, **options)
+    except ImportError as error:
+        raise UserErrorException(
+            "the frame cannot be kept: a package that writes Parquet files is missing",
+            inner_exception=error,
+            hint="pip install pyarrow",
+        ) from error
 
 
 def _made(kind: DatasetKind, path: Any, validate: bool, reader: dict[str, Any]) -> Any:

@@ -19,10 +19,6 @@ class TabularDataset(AbstractDataset, TableView):
     train.to_pandas_dataframe()
     """
 
-    def filter(self, expression: Any) -> NoReturn:
-        """Not here."""
-        not_here("TabularDataset.filter", f"{_FRAME} and choose rows there.")
-
     def to_dask_dataframe(
         self,
         sample_size: int = 10000,

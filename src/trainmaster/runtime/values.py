@@ -30,11 +30,13 @@ def is_text(text):
 
 
 def scalar(name, value):
-    """`value` as None, bool, int, float or str: for `log`. Several values in one are an error."""
+    """`value` as None, bool, int, float or str: for `log`. As in v1 a list, range or generator is an error, and of
+    any other type, such as an array, the text is kept.
+    """
     plain, is_plain = _plain(value)
     if is_plain:
         return plain
-    if _holds_several(value):
+    if isinstance(value, (list, range)) or (hasattr(value, "__next__") and not isinstance(value, type)):
         raise UserErrorException(
             "log({!r}, ...) takes one value, not a {}".format(name, type(value).__name__),
             hint="Use run.log_list({!r}, values) for several values at once.".format(name),

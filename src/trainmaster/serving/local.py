@@ -95,8 +95,10 @@ class LocalWebservice(Webservice):
         return super().swagger_uri
 
     def run(self, input_data: Any) -> Any:
-        """Sends a request; what `run` of the script returned."""
+        """Sends a request; what `run` of the script returned. After `reload` or `update` it is the new script's."""
         self._check_there()
+        if self._record.state is ServiceState.TRANSITIONING:
+            self.wait_for_deployment()
         return self._ask(input_data)
 
     def wait_for_deployment(self, show_output: bool = False, timeout_sec: float | None = None) -> None:

@@ -188,4 +188,51 @@ def test_without_pandas_it_says_so(table, monkeypatch):
 
 def test_rare_members_say_what_to_use_instead(table):
     with pytest.raises(NotImplementedError, match="to_pandas_dataframe"):
-        table({"a.csv": PEOPLE}).filter(None)
+        table({"a.csv": PEOPLE}).to_csv_files()
+
+
+def test_rows_are_kept_by_conditions(table):
+    people = table({"a.csv": PEOPLE})
+
+    def names(condition):
+        return [each["name"] for each in records(people.filter(condition))]
+
+    assert names(people["age"] > 30) == ["Ada"]
+    assert names((people["age"] <= 36) & (people["name"] != "Ada")) == ["Cyd"]
+    assert names((people["name"] == "Bob") | ~(people["age"] >= 30)) == ["Bob", "Cyd"]
+    assert names(people["age"] == None) == ["Bob"]  # noqa: E711
+    assert names(people["joined"] >= datetime(2020, 2, 7)) == ["Bob", "Cyd"]
+    # Steps are done in their order, and conditions are kept with the dataset.
+    assert [each["name"] for each in records(people.take(2).filter(people["age"] < 99))] == ["Ada"]
+
+
+@pytest.mark.parametrize("wrong", [None, "age > 3", lambda people: people["age"]])
+def test_what_is_no_condition(table, wrong):
+    people = table({"a.csv": PEOPLE})
+    with pytest.raises(UserErrorException, match=r"dataset\.filter\(dataset\['age'\] > 30\)"):
+        people.filter(wrong(people) if callable(wrong) else wrong)
+
+
+def test_conditions_that_cannot_be(table):
+    people = table({"a.csv": PEOPLE})
+    with pytest.raises(UserErrorException, match="Put & for 'and'"):
+        assert people["age"] > 3 and people["age"] < 5
+    with pytest.raises(UserErrorException, match=r"'nothing'(?s:.)*It has: name, age"):
+        records(people.filter(people["nothing"] > 3))
+    with pytest.raises(UserErrorException, match="cannot be compared"):
+        records(people.filter(people["name"] > 3))
+    with pytest.raises(UserErrorException, match="compared with"):
+        people.filter(people["name"] == object())
+    with pytest.raises(TypeError):
+        list(people)
+
+
+def test_a_frame_is_not_kept_without_a_package_for_it(tmp_path):
+    class Frame:
+        def to_parquet(self, *args, **options):
+            raise ImportError("no engine")
+
+    from trainmaster.datasets import factories
+
+    with pytest.raises(UserErrorException, match="pip install pyarrow"):
+        factories._write_parquet(Frame(), tmp_path / "x", {})

@@ -89,10 +89,18 @@ class TestEnvironment:
         environment = Environment("mine")
         packages = CondaDependencies.create(pip_packages=["azureml-defaults", "numpy", "AzureML_SDK[notebooks]==1.0"])
         environment.python.conda_dependencies = packages
-        with pytest.warns(UserWarning, match=r"azureml-defaults, AzureML_SDK\[notebooks\]==1.0: left out") as caught:
+        with pytest.warns(UserWarning, match=r"^AzureML_SDK\[notebooks\]==1.0: left out") as caught:
             assert environment.to_spec().pip_packages == ("numpy",)
         assert len(caught) == 1 and caught[0].filename == __file__
         assert "azureml-defaults" in packages.serialize_to_string()
+
+    def test_what_v1_asked_everybody_to_add_is_left_out_without_a_word(self, recwarn):
+        environment = Environment("mine")
+        environment.python.conda_dependencies = CondaDependencies.create(
+            pip_packages=["azureml-defaults>=1.0", "numpy"]
+        )
+        assert environment.to_spec().pip_packages == ("numpy",)
+        assert not recwarn.list
 
     @pytest.mark.parametrize("package", ["./local", "a.whl", "x @ file:a"])
     def test_packages_that_are_not_elsewhere(self, package):

