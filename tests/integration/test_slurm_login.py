@@ -343,6 +343,28 @@ def test_cancelled_behind_our_back(send, place):
     assert details["error"]["code"] == "CanceledInSlurm"
 
 
+def test_preempted_goes_on_from_its_checkpoint(send, place):
+    script = HEAD + (
+        "rank = os.environ['RANK']\nmine = 'outputs/checkpoint' + rank\ndone = os.path.exists(mine)\n"
+        "run.log('attempt', int(os.environ['TRAINMASTER_ATTEMPT']))\nopen(mine, 'a').write('x')\n"
+        "print('here', flush=True)\ntime.sleep(0 if done else 600)\n"
+    )
+    run = send(script, compute_target="whole", node_count=2, distributed_training=Gloo())
+    for rank in (0, 1):
+        until_said(run, name=f"70_driver_log_{rank}.txt")
+    place.slurm.run("sbatch", "--partition=urgent", "--nodes=2", "--exclusive", "--output=/dev/null", "--wrap=true")
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    first, second = details["attempts"]
+    assert first["error"]["code"] == "Preempted"
+    assert second["status"] == "Completed"
+    assert run.get_metrics()["attempt"].count(1) == run.get_metrics()["attempt"].count(2) == 2
+    for rank in (0, 1):
+        assert (folder_of(run).files / f"outputs/checkpoint{rank}").read_text() == "xx"
+        assert log_of(run, f"70_driver_log_{rank}.txt") == "here\n"
+        assert log_of(run, f"attempt_1/70_driver_log_{rank}.txt").startswith("here\n")
+
+
 def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
     before, made = len(place.called("squeue")), place.login.connections
     runs = [send(HEAD + "run.log('a', 1)\ntime.sleep(0.5)\n") for _ in range(8)]
