@@ -20,6 +20,7 @@ from tests.chaos.wheels import make_wheel
 from tests.conftest import ended
 
 from trainmaster.environments import facts, lock, prefix, tidy
+from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
@@ -230,6 +231,10 @@ def test_cuda_is_refused_for_a_cpu_run(tmp_path: Path, monkeypatch: pytest.Monke
     assert "nvidia-fake" in locked(build(tmp_path, spec("torch==2.13.0", accelerator="cpu")))
 
 
+def test_packages_of_other_machines_only(tmp_path: Path) -> None:
+    assert locked(build(tmp_path, spec("tinypackage; sys_platform == 'win32'"))) == {}
+
+
 def test_old_releases_have_cuda_inside_and_are_taken(tmp_path: Path) -> None:
     assert locked(build(tmp_path, spec("torch==1.4.0", accelerator="cpu"))) == {"torch": "1.4.0"}
 
@@ -422,7 +427,7 @@ def test_one_in_use_is_never_removed(launch: Callable[..., Any], shared: Any, ga
     door.await_arrival()
     place = shared.path / "environments"
     (folder,) = [path for path, runs in shared._call("environments.in_use").items() if run.id in runs]
-    wanted = EnvironmentSpec(pip_packages=("tinypackage",))
+    wanted = on_this_machine(EnvironmentSpec(pip_packages=("tinypackage",)))
     newer = shared._call("environments.build", spec=to_plain(wanted), refresh=True)["folder"]
     assert newer != folder
     assert run.id in shared._call("environments.in_use")[folder]

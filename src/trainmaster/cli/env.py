@@ -154,7 +154,10 @@ def build_arguments(parser: Parser) -> None:
     parser.add_argument("--pip-file", metavar="FILE", help="a requirements file")
     parser.add_argument("--python-version", metavar="X.Y", default="", help="default: the one Trainmaster runs with")
     parser.add_argument(
-        "--accelerator", choices=("any", "cpu", "cuda"), default="any", help="builds of a framework (default: any)"
+        "--accelerator",
+        choices=("any", "cpu", "cuda"),
+        default="any",
+        help="builds of torch (any: cpu without GPUs)",
     )
     parser.add_argument("--exclude-newer", metavar="DATE", default="", help="no release after a date, or '7 days'")
     parser.add_argument("--refresh", action="store_true", help="resolve and build anew, even if it is there")
@@ -187,10 +190,12 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool) -> P
     """Builds through the dispatcher, and shows its log on standard error as it grows."""
     import os
 
+    from trainmaster.environments.accelerator import on_this_machine
     from trainmaster.environments.prefix import digest
     from trainmaster.environments.sources import source_variables
     from trainmaster.plain import to_plain
 
+    spec = on_this_machine(spec)
     log = tidy.log_of(_place(workspace), digest(spec))
     log.unlink(missing_ok=True)
     answer: dict[str, Any] = {}
@@ -246,7 +251,8 @@ def prune(options: Options) -> int:
     in_use = workspace._call("environments.in_use")
     builds = tidy.listed(_place(workspace))
     gone = tidy.doomed(builds, in_use, time.time(), options.older_than, options.keep_bytes)
-    if not options.dry_run and gone:
+    if not options.dry_run:
+        # Also without any: what killed builders left goes too.
         removed = set(workspace._call("environments.remove", names=[each.name for each in gone]))
         gone = [each for each in gone if each.name in removed]
     sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}

@@ -144,15 +144,15 @@ def _interpreter(given: str | None) -> str:
 
 def packages_of(options: Options) -> list[str]:
     """The packages of --pip and --pip-file."""
-    from trainmaster.estimators.requirements import check_requirement, merge, read_requirements
+    from trainmaster.environments.requirements_file import check_requirement, read_requirements_file
+    from trainmaster.estimators.requirements import merge
 
     packages = list(options.pip or ())
     for package in packages:
         check_requirement("--pip", package)
     if not options.pip_file:
         return packages
-    file = Path(options.pip_file)
-    return merge(packages, read_requirements(str(file.parent), file.name))
+    return merge(packages, read_requirements_file(Path(options.pip_file), f"--pip-file {options.pip_file!r}"))
 
 
 def _refresh(workspace: Workspace, spec: JobSpec) -> None:

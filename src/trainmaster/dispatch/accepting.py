@@ -10,7 +10,7 @@ from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.datasets import save_inputs
 from trainmaster.dispatch.targets import target_named
 from trainmaster.dispatch.throw_away import target_for
-from trainmaster.environments.frameworks import on_cpu
+from trainmaster.environments.accelerator import without_gpus
 from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import ComputeTargetException, DatastoreException, UserErrorException
 from trainmaster.job import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
@@ -28,12 +28,16 @@ def accepted(yard: Yard, record: RunRecord) -> RunRecord:
     with_plain_id(record)
     spec = load_spec(record.spec)
     target = _target_of(yard, record, spec)
-    if not target.gpus_per_node:
-        spec = _without_gpus(spec)
+    spec = as_on(target, spec)
     _check_can_run(yard, spec, target)
     save_inputs(spec, yard.store)
     warnings = (*record.warnings, *_doubts(spec, target))
     return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
+
+
+def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:
+    """The job with the builds of frameworks that `target` has a use for."""
+    return spec if target.gpus_per_node else replace(spec, environment=without_gpus(spec.environment))
 
 
 def with_plain_id(record: RunRecord) -> RunRecord:
@@ -69,14 +73,6 @@ def _check_can_run(yard: Yard, spec: JobSpec, target: TargetRecord) -> None:
                 f"there is no datastore '{name}' in this workspace",
                 hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
             )
-
-
-def _without_gpus(spec: JobSpec) -> JobSpec:
-    """For a target without GPUs: a build for the CPU, since the other is gigabytes, and may not even start."""
-    if spec.environment.accelerator != "cuda":
-        return spec
-    packages = tuple(map(on_cpu, spec.environment.pip_packages))
-    return replace(spec, environment=replace(spec.environment, accelerator="cpu", pip_packages=packages))
 
 
 def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:

@@ -109,7 +109,5 @@ async def remove(yard: Yard, names: Sequence[str]) -> list[str]:
     place = yard.folder.environments
     doomed = [name for name in names if str(place / name) not in needed]
     gone = [(name, tidy.hide(place, name)) for name in doomed]
-    for _, hidden in gone:
-        if hidden is not None:
-            await asyncio.to_thread(tidy.delete, hidden)
+    await asyncio.to_thread(tidy.delete, place)
     return [name for name, hidden in gone if hidden is not None]

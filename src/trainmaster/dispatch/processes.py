@@ -13,6 +13,11 @@ from pathlib import Path
 
 from trainmaster.errors import AzureMLException, from_wire
 
+_WORK = {
+    "trainmaster.environments": "the process that built the environment",
+    "trainmaster.datastores.stage": "the process that copied the data",
+}
+
 
 async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, str], given: bytes = b"") -> None:
     """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error.
@@ -50,5 +55,11 @@ def _error_of(module: str, code: int, text: str) -> AzureMLException:
         data = json.loads(lines[-1])
         if isinstance(data, dict) and "headline" in data:
             return from_wire(data)
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with {code}"
-    return AzureMLException(f"{module} {how}", cause="\n".join(lines[-10:]))
+    cause = "\n".join(lines[-10:])
+    if code >= 0:
+        return AzureMLException(f"{module} ended with {code}", cause=cause)
+    return AzureMLException(
+        f"{_WORK.get(module, module)} was killed by {signal.Signals(-code).name}",
+        cause=cause,
+        hint="Submit again: it begins anew. If nobody killed it, the memory may have been used up.",
+    )

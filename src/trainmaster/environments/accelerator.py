@@ -1,12 +1,16 @@
-"""Builds of a framework for CPU or CUDA: what the sources gave, and what to try next. Pure."""
+"""Builds of a framework for CPU or CUDA: which are wanted, what the sources gave, and what to try next."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
+from trainmaster.environments.frameworks import PYTORCH, on_cpu
 from trainmaster.environments.lock import Pin
 from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
+from trainmaster.machine import gpus
 
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 # Packages that exist only to bring CUDA.
@@ -34,9 +38,32 @@ def build_of(pin: Pin) -> str:
     return found["build"] if found else ""
 
 
+def without_gpus(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """The same for nodes without GPUs: builds for the CPU, since the others are gigabytes, and may not even start."""
+    if spec.user_managed or spec.is_of_image:
+        return spec
+    if spec.accelerator == "cuda":
+        spec = replace(spec, pip_packages=tuple(map(on_cpu, spec.pip_packages)))
+    return replace(spec, accelerator="cpu")
+
+
+def on_this_machine(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """What a run on the target `local` will ask for: built ahead of it, it has the same digest."""
+    return without_gpus(spec) if spec.accelerator == "any" and not gpus() else spec
+
+
 def has_cpu_torch(lock: Sequence[Pin]) -> bool:
     """Whether torch is no part of it, or said to be a CPU build."""
-    return all(build_of(pin) == "cpu" for pin in lock if pin.name == "torch") and not cuda_packages(lock)
+    return all(build_of(pin) == "cpu" for pin in lock if pin.name == "torch")
+
+
+def brings_cuda(lock: Sequence[Pin]) -> bool:
+    """Whether torch comes with CUDA. What brings some of it beside torch, as xgboost does, has no other build.
+
+    >>> brings_cuda([Pin("torch", "2.13.0"), Pin("triton", "3.7")]), brings_cuda([Pin("nvidia-nccl-cu12", "2.32")])
+    (True, False)
+    """
+    return not has_cpu_torch(lock) and bool(cuda_packages(lock))
 
 
 def cpu_constraints(lock: Sequence[Pin]) -> tuple[str, ...]:
@@ -46,6 +73,11 @@ def cpu_constraints(lock: Sequence[Pin]) -> tuple[str, ...]:
         for pin in lock
         if pin.name in _TORCH_FAMILY and pin.version and build_of(pin) != "cpu"
     )
+
+
+def tested_cpu_constraint() -> str:
+    """The release of torch that is tested here, as a CPU build: for sources whose newest one has none."""
+    return f"torch=={PYTORCH.releases[-1].exact}+cpu"
 
 
 def not_cpu_constraints(lock: Sequence[Pin]) -> tuple[str, ...]:
@@ -75,11 +107,11 @@ def refusal(lock: Sequence[Pin]) -> EnvironmentException:
     """No CUDA by accident."""
     names = cuda_packages(lock)
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-    framework = next((f"{pin.name} {pin.version}" for pin in lock if pin.name == "torch"), "a package")
+    torch = next(pin.version for pin in lock if pin.name == "torch")
     return EnvironmentException(
-        f"the package sources have only a CUDA build of {framework}, which a run with use_gpu=False does not take",
+        f"the package sources have only a CUDA build of torch {torch}, which a run without GPUs does not take",
         cause=f"It would bring gigabytes: {shown}.",
-        hint="Say use_gpu=True if CUDA is wanted; or give a source with CPU builds, such as "
-        "--extra-index-url https://download.pytorch.org/whl/cpu in pip_packages or pip's configuration; "
+        hint="Give a source with CPU builds, such as --extra-index-url https://download.pytorch.org/whl/cpu in "
+        "pip_packages or pip's configuration; say use_gpu=True, on a target with GPUs, if CUDA is wanted; "
         "or set TRAINMASTER_ALLOW_CUDA=1 to take it for CPU runs too.",
     )

@@ -153,6 +153,7 @@ class CondaDependencies:
 
     def remove_channel(self, channel: str) -> None:
         """Drops a conda channel; an unknown one is no error."""
+        _check_text("channel", channel)
         self._channels = [kept for kept in self._channels if kept != channel]
 
     def add_conda_package(self, conda_package: str) -> None:
@@ -166,7 +167,8 @@ class CondaDependencies:
 
     def remove_conda_package(self, conda_package: str) -> None:
         """Drops a conda package by its exact text; an unknown one is no error."""
-        if isinstance(conda_package, str) and _PYTHON.fullmatch(conda_package.strip()):
+        _check_text("conda_package", conda_package)
+        if _PYTHON.fullmatch(conda_package.strip()):
             raise UserErrorException(
                 "conda_package: python cannot be removed", hint="Use set_python_version to ask for another."
             )
@@ -189,6 +191,7 @@ class CondaDependencies:
 
     def remove_pip_package(self, pip_package: str) -> None:
         """Drops a pip package by its name; an unknown one is no error."""
+        _check_text("pip_package", pip_package)
         name = package_name(pip_package)
         self._pip_packages = [kept for kept in self._pip_packages if package_name(kept) != name]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmaster.environments.requirements_file import text_of
 from trainmaster.errors import UserErrorException
 
 DEFAULT_NAME = "project_environment"
@@ -29,13 +30,7 @@ class CondaFile:
 
 def read_conda_file(path: Path, where: str) -> CondaFile:
     """The file at `path`; `where` names it in messages."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UserErrorException(f"{where} cannot be read", cause=str(error), hint="Save it as UTF-8 text.") from None
-    except OSError as error:
-        raise UserErrorException(f"{where} cannot be read", cause=f"{error.strerror}: {path}") from None
-    return parse_conda_file(text, where)
+    return parse_conda_file(text_of(path, where), where)
 
 
 def parse_conda_file(text: str, where: str) -> CondaFile:

@@ -220,10 +220,11 @@ class Environment:
 
     def build(self, workspace: Workspace, image_build_compute: Any = None) -> BuildDetails:
         """Builds it now, so that the first run does not have to; `image_build_compute` has no effect."""
+        from trainmaster.environments.accelerator import on_this_machine
         from trainmaster.environments.sources import source_variables
 
-        sources = source_variables(os.environ)
-        answer = workspace._call("environments.build", spec=to_plain(self.to_spec()), sources=sources)
+        spec, sources = on_this_machine(self.to_spec()), source_variables(os.environ)
+        answer = workspace._call("environments.build", spec=to_plain(spec), sources=sources)
         return BuildDetails(answer["digest"], answer["folder"])
 
     def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> BuildDetails:

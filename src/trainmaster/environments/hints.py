@@ -32,6 +32,8 @@ def hint_for(said: str) -> str:
     'uv is told to stay offline: unset UV_OFFLINE, or ask for releases that its cache has.'
     >>> hint_for("Because there is no version of attrs==99 and you require attrs==99, ... are unsatisfiable.")
     "Pip's configured sources have no such release: ask for another version."
+    >>> hint_for("Because only torch<=2.15.0 is available and you require torch==9.9.*, ... are unsatisfiable.")
+    "Pip's configured sources have no such release: ask for another version."
     """
     text = said.lower()
     if "no space left" in text or "os error 28" in text or "disk quota" in text:
@@ -55,7 +57,7 @@ def hint_for(said: str) -> str:
         return "Check the spelling of the package, and that pip's configured sources have it."
     if "failed to build" in text:
         return "The package is compiled from source: see the log for what it misses, or ask for a release with wheels."
-    if "there is no version of" in text and "depends on" not in text:
+    if ("there is no version of" in text or "is available and you require" in text) and "depends on" not in text:
         return "Pip's configured sources have no such release: ask for another version."
     if "unsatisfiable" in text or "no solution found" in text:
         return "Two of the packages cannot go together in these releases: relax one of the versions."

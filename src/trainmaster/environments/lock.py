@@ -87,13 +87,15 @@ def question(request: Request, python: str, sources: Sources, allowed: Path | No
     return tuple(Tools.uv_command(command)), "\n".join(request.requirements) + "\n", dict(sources.variables)
 
 
-def resolve(asking: Ahead, show: bool = False) -> tuple[str, str]:
-    """The lock's text, or what the resolver said against it; `show` prints what it says as it says it."""
+def resolve(asking: Ahead, show: bool = False) -> tuple[str | None, str]:
+    """The lock's text, or None and what the resolver said against it; `show` prints what it says as it says it."""
     try:
         code, said = Started(asking.lines, asking.wait).finish(show)
+        if code:
+            return None, "".join(said)
         # uv names the files it reads; people know them by what they are.
-        text = "" if code else re.sub(r"-r \S*stdin", "what was asked for", asking.answer())
-        return re.sub(rf"-c \S*{ALLOWED_NAME}", "what is allowed", text), "".join(said) if code else ""
+        text = re.sub(r"-r \S*stdin", "what was asked for", asking.answer())
+        return re.sub(rf"-c \S*{ALLOWED_NAME}", "what is allowed", text), ""
     finally:
         asking.close()
 

@@ -85,7 +85,7 @@ class _Resolver:
         print(f"$ uv pip compile {masked(' '.join(self.spec.pip_packages))}", flush=True)
         request = self.wanted.request
         text, said = self._ask(request, ahead, show=True)
-        if not text:
+        if text is None:
             raise lock.failure("resolved", said)
         if self.spec.accelerator == "cpu":
             text = self._for_cpu(request, text)
@@ -102,9 +102,9 @@ class _Resolver:
             return text
         for better in self._cpu_requests(request, text):
             other, _ = self._ask(better)
-            if other and not accelerator.cuda_packages(lock.pins(other)):
+            if other and not accelerator.brings_cuda(lock.pins(other)):
                 return other
-        if not accelerator.cuda_packages(found):
+        if not accelerator.brings_cuda(found):
             return text
         if self.tools.environ.get("TRAINMASTER_ALLOW_CUDA", "") in ("", "0"):
             raise accelerator.refusal(found)
@@ -118,6 +118,7 @@ class _Resolver:
         asked = [replace(request, constraints=(*request.constraints, *constraints))]
         if self._may_ask_outside() and reachable(_TORCH_INDEX):
             asked.append(replace(request, options=(*request.options, "--torch-backend", "cpu")))
+        asked.append(replace(request, constraints=(*request.constraints, accelerator.tested_cpu_constraint())))
         return asked
 
     def _for_cuda(self, request: Request, text: str) -> str:
@@ -135,7 +136,7 @@ class _Resolver:
         offline = self.tools.environ.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
         return not offline and not self.wanted.sources.no_index
 
-    def _ask(self, request: Request, ahead: Ahead | None = None, show: bool = False) -> tuple[str, str]:
+    def _ask(self, request: Request, ahead: Ahead | None = None, show: bool = False) -> tuple[str | None, str]:
         if ahead is None:
             allowed = self._allowed(request.constraints)
             ahead = Ahead(*lock.question(request, self.wanted.python, self.wanted.sources, allowed))

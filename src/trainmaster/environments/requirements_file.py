@@ -18,7 +18,7 @@ _ARCHIVES = (".whl", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
 def read_requirements_file(file: Path, where: str) -> list[str]:
     """The lines of `file`, without comments; `where` names it in messages."""
     lines = []
-    for number, line in _logical_lines(_text_of(file, where)):
+    for number, line in _logical_lines(text_of(file, where)):
         check_requirement(f"line {number} of {where}", line)
         lines.append(line)
     return lines
@@ -26,6 +26,8 @@ def read_requirements_file(file: Path, where: str) -> list[str]:
 
 def check_requirement(where: str, line: str) -> None:
     """Refuses what an environment cannot be built from elsewhere (other files, local paths), and slips of the pen."""
+    if not _COMMENT.sub("", line).strip():
+        raise UserErrorException(f"{where} names no package: {line!r}")
     check_no_other_file(where, line)
     _check_specifier(where, line)
     if not line.startswith("-") and _is_local(line):
@@ -60,11 +62,14 @@ def _check_specifier(where: str, line: str) -> None:
         )
 
 
-def _text_of(file: Path, where: str) -> str:
+def text_of(file: Path, where: str) -> str:
+    """What a file of the user's says; `where` names it in messages."""
     try:
         return file.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise UserErrorException(f"{where} cannot be read", cause=str(error), hint="Save it as UTF-8 text.") from None
+    except OSError as error:
+        raise UserErrorException(f"{where} cannot be read", cause=f"{error.strerror}: {file}") from None
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

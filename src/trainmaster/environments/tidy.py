@@ -16,6 +16,7 @@ from trainmaster.environments.facts import Facts
 from trainmaster.environments.prefix import target
 
 _BUILT = re.compile(r"(?P<digest>[0-9a-f]{32})\.(?P<number>\d+)")
+_UNFINISHED = re.compile(r"\.building-(?P<digest>[0-9a-f]{32})-\d+.*")
 _DAY = 86400.0
 
 
@@ -127,10 +128,23 @@ def hide(place: Path, name: str) -> Path | None:
     return hidden
 
 
-def delete(hidden: Path) -> None:
-    """Removes the files, and what an earlier removal left that was killed."""
-    for leftover in {hidden, *hidden.parent.glob(".removing-*")}:
+def delete(place: Path) -> None:
+    """Removes the files of what was hidden, also by a removal that was killed, and what killed builders left."""
+    for leftover in place.glob(".removing-*"):
         shutil.rmtree(leftover, ignore_errors=True)
+    for leftover in place.glob(".building-*"):
+        unfinished = _UNFINISHED.fullmatch(leftover.name)
+        if unfinished and not _is_being_built(place, unfinished["digest"]):
+            shutil.rmtree(leftover, ignore_errors=True)
+
+
+def _is_being_built(place: Path, digest: str) -> bool:
+    with open(place / f"{digest}.lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def log_of(place: Path, digest: str) -> Path:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.requirement import package_name
-from trainmaster.environments.requirements_file import check_requirement, read_requirements_file
+from trainmaster.environments.requirements_file import read_requirements_file
 from trainmaster.estimators.source import file_inside
-
-__all__ = ["check_requirement", "merge", "read_conda", "read_requirements"]
 
 
 def read_requirements(source_directory: str, given: str) -> list[str]:

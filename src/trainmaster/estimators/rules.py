@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainmaster.environments.definition import Environment
+from trainmaster.environments.requirements_file import check_requirement
 from trainmaster.errors import TrainingException, UserErrorException
 from trainmaster.estimators import data, values
 from trainmaster.estimators.arguments import from_params
@@ -22,7 +23,6 @@ from trainmaster.estimators.distributed_job import (
 )
 from trainmaster.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
 from trainmaster.estimators.environment_variables import environment_variables
-from trainmaster.estimators.requirements import check_requirement
 from trainmaster.estimators.settings import Settings
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.environments import accelerator
+from trainmaster.environments.frameworks import PYTORCH
 from trainmaster.environments.lock import Pin
+from trainmaster.job import Accelerator, EnvironmentSpec
 
 PYPI = [Pin("torch", "2.13.0", "https://pypi.org/simple"), Pin("nvidia-cublas", "13.1"), Pin("triton", "3.7")]
 CPU = [Pin("torch", "2.13.0+cpu", "file:///wheels"), Pin("numpy", "2.4.6")]
@@ -21,12 +23,27 @@ OLD = [Pin("torch", "1.4.0", "https://pypi.org/simple"), Pin("torchvision", "0.5
         (FROM_CPU_INDEX, True, ()),
         (OLD, False, ("torch==1.4.0+cpu", "torchvision==0.5.0+cpu")),
         ([Pin("numpy", "2.4.6")], True, ()),
-        ([Pin("jax-cuda13-plugin", "0.9")], False, ()),
+        ([Pin("xgboost", "3.4"), Pin("nvidia-nccl-cu12", "2.32")], True, ()),
+        ([*CPU, Pin("nvidia-nccl-cu12", "2.32")], True, ()),
     ],
 )
 def test_cpu(lock: list[Pin], is_cpu: bool, constraints: tuple[str, ...]) -> None:
     assert accelerator.has_cpu_torch(lock) is is_cpu
+    assert accelerator.brings_cuda(lock) is (lock is PYPI)
     assert accelerator.cpu_constraints(lock) == constraints
+
+
+@pytest.mark.parametrize("given", ["any", "cpu", "cuda"])
+def test_a_target_without_gpus_takes_builds_for_the_cpu(given: Accelerator) -> None:
+    spec = EnvironmentSpec(pip_packages=("tensorflow-gpu==1.13.1",), accelerator=given)
+    package = "tensorflow==1.13.1" if given == "cuda" else "tensorflow-gpu==1.13.1"
+    assert accelerator.without_gpus(spec) == EnvironmentSpec(pip_packages=(package,), accelerator="cpu")
+    own = EnvironmentSpec(user_managed=True)
+    assert accelerator.without_gpus(own) == own
+
+
+def test_the_cpu_build_of_last_resort_is_the_tested_one() -> None:
+    assert accelerator.tested_cpu_constraint() == f"torch=={PYTORCH.releases[-1].exact}+cpu"
 
 
 def test_cuda() -> None:

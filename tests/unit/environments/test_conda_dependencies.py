@@ -41,6 +41,12 @@ def test_remove():
     assert (list(packages.pip_packages), list(packages.conda_packages)) == ([], ["scipy=1"])
 
 
+@pytest.mark.parametrize("remove", ["remove_pip_package", "remove_conda_package", "remove_channel"])
+def test_only_texts_can_be_removed(remove):
+    with pytest.raises(UserErrorException, match="must be a string"):
+        getattr(CondaDependencies(), remove)(None)
+
+
 def test_python_is_an_entry_of_its_own():
     packages = CondaDependencies()
     packages.add_conda_package("python=3.10")

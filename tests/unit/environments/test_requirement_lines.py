@@ -45,6 +45,8 @@ def test_what_pip_takes(line: str) -> None:
         ("numpy>= ; python_version < '3.9'", "cannot be read"),
         ("-r other.txt", "another file"),
         ("./tool", "local path"),
+        ("", "names no package"),
+        (" # later", "names no package"),
     ],
 )
 def test_slips_are_named(line: str, says: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -56,9 +57,21 @@ def test_hidden_in_one_step(tmp_path: Path) -> None:
     assert hidden is not None
     assert [each.name for each in tidy.listed(tmp_path)] == []
     assert not (tmp_path / DIGEST).is_symlink()
-    tidy.delete(hidden)
+    tidy.delete(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [f"{DIGEST}.lock"]
     assert tidy.hide(tmp_path, f"{DIGEST}.1") is None
+
+
+def test_what_killed_builders_left_goes_and_what_is_being_built_stays(tmp_path: Path) -> None:
+    other = "b" * 32
+    for name in (f".building-{DIGEST}-1", f".building-{DIGEST}-1.resolving", f".building-{other}-2"):
+        (tmp_path / name / "lib").mkdir(parents=True)
+    with open(tmp_path / f"{other}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        tidy.delete(tmp_path)
+        assert sorted(path.name for path in tmp_path.glob(".building-*")) == [f".building-{other}-2"]
+    tidy.delete(tmp_path)
+    assert list(tmp_path.glob(".building-*")) == []
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "x", f"{DIGEST}", f"{DIGEST}.1/..", ".building-x"])
