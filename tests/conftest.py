@@ -153,5 +153,31 @@ def until(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "
     return found
 
 
+def files_below(place: Path) -> Iterator[Path]:
+    """All files of a folder in which others may be at work: what goes away meanwhile is left out."""
+    for folder, _, names in os.walk(place):
+        yield from (path for name in names if (path := Path(folder, name)).is_file())
+
+
+def contents(path: Path) -> bytes:
+    """What a file holds; nothing if it has just gone away."""
+    with contextlib.suppress(FileNotFoundError):
+        return path.read_bytes()
+    return b""
+
+
+def wait_awake(run: Run, condition: Callable[[], Any], what: str) -> None:
+    """`until`, for a run with `hang_seconds`: until then it is not taken for silent, however slowly it starts."""
+    journals = run._folder.path / "journals"
+
+    def touched() -> Any:
+        with contextlib.suppress(FileNotFoundError):
+            (journals / "awake.jsonl").touch()
+        return condition()
+
+    journals.mkdir(parents=True, exist_ok=True)
+    until(touched, what=what)
+
+
 def ended(run: Run) -> dict[str, Any]:
     return run.wait_for_completion(raise_on_error=False)

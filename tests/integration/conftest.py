@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import end_workspace
+from tests.conftest import PATIENCE, end_workspace
 from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
@@ -71,7 +71,7 @@ class Gate:
         """The line for the script: says that it has come, then waits."""
         return f"open({str(self._arrived)!r}, 'w').close(); open({str(self.path)!r}).read()"
 
-    def await_arrival(self, seconds: float = 30.0) -> None:
+    def await_arrival(self, seconds: float = PATIENCE) -> None:
         """Returns when the script is at the gate."""
         handle = os.open(self._arrived, os.O_RDONLY | os.O_NONBLOCK)
         try:

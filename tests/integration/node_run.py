@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +130,14 @@ class NodeRun:
     def said(self) -> str:
         return (self.node / "agent.log").read_text()
 
-    def heard(self, lines: int = 1) -> list[str]:
-        """Waits until the processes have written so many lines into $FIFO."""
+    def heard(self, lines: int = 1, meanwhile: Callable[[], Any] = lambda: None) -> list[str]:
+        """Waits until the processes have written so many lines into $FIFO; does `meanwhile` again and again."""
         text, until = b"", time.monotonic() + SECONDS
         while text.count(b"\n") < lines:
-            ready, _, _ = select.select([self._fifo], [], [], max(0.0, until - time.monotonic()))
-            assert ready, f"only heard {text!r}; the agent says {self.said()}"
-            text += os.read(self._fifo, 4096)
+            meanwhile()
+            if select.select([self._fifo], [], [], 0.1)[0]:
+                text += os.read(self._fifo, 4096)
+            assert time.monotonic() < until, f"only heard {text!r}; the agent says {self.said()}"
         return text.decode().split("\n")[:-1]
 
     def left(self) -> list[tuple[int, int, str]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from tests.cluster.hosts import SHARED, Hosts
 from tests.cluster.slurm import MiniSlurm, variables
-from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
+from tests.conftest import contents as contents_of
+from tests.conftest import dispatcher_handle, end_workspace, ended, files_below, until, wait_gone
 
 from trainmaster import ComputeTarget, Dataset, Environment, Estimator, Experiment, Model, SshCompute, Workspace
 from trainmaster.compute import SlurmCompute
@@ -37,7 +38,7 @@ def slurm(tmp_path_factory):
 def ws(tmp_path_factory, hosts, slurm):
     workspace = Workspace.create("elsewhere", path=tmp_path_factory.mktemp("elsewhere") / "ws", show_output=False)
     names = [host.name for host in hosts]
-    known = {"config_file": hosts.ssh_config, "lost_after_seconds": 12}
+    known = {"config_file": hosts.ssh_config, "lost_after_seconds": 30}
     ComputeTarget.create(workspace, "pair", SshCompute.configuration(names, **known))
     ComputeTarget.create(workspace, "sharing", SshCompute.configuration(names, shared_folder=f"{SHARED}/tm", **known))
     there = {"shared_folder": str(workspace.path.parent), "cpus_per_node": 1}
@@ -179,8 +180,8 @@ KILLED = """
 import glob, signal, time
 child = os.fork()
 if not child:
-    # It has asked, and would look for the answer next.
-    time.sleep = lambda seconds: os.kill(os.getpid(), signal.SIGSTOP)
+    # It has asked, and would look for the answer next, which may be there already.
+    os.listdir = lambda path: os.kill(os.getpid(), signal.SIGSTOP)
     run.get_secret("token")
 letters = os.environ["TRAINMASTER_LETTERS"]
 while not glob.glob(letters + "/*.answer"):
@@ -206,7 +207,7 @@ def test_nothing_of_a_secret_stays(send, ws, hosts, target):
 
 def traces(place):
     """The files below `place` that hold the secret."""
-    return [str(path) for path in place.rglob("*") if path.is_file() and VALUE.encode() in path.read_bytes()]
+    return [str(path) for path in files_below(place) if VALUE.encode() in contents_of(path)]
 
 
 def test_each_node_gets_its_own_answer(send):
@@ -229,7 +230,7 @@ print("length", len(run.get_secret("token")))
 
 def waits_for_an_answer(run, folder):
     """Until a letter of the run is below `folder`."""
-    until(lambda: any(run.id in str(path) for path in folder.rglob("*.ask")), what="a letter")
+    until(lambda: any(run.id in str(path) and path.suffix == ".ask" for path in files_below(folder)), what="a letter")
 
 
 def test_the_dispatcher_is_killed_and_the_next_one_answers(send, ws, hosts, tmp_path):

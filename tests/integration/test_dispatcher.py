@@ -52,7 +52,7 @@ def test_shutdown_while_a_run_goes(workspace, submit, gate):
     after.await_arrival()
     assert run.get_metrics() == {"m": [1, 2]}
     assert pid(workspace) != first
-    assert run.get_status() == "Running"
+    until(lambda: run.get_status() == "Running", what="that it runs")
     after.open()
     assert ended(run)["status"] == "Completed"
     assert run.get_metrics() == {"m": [1, 2, 3]}
@@ -150,7 +150,7 @@ def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
     assert pid(workspace) != old.pid
     assert old.wait(timeout=120) == 0
     assert workspace._call("status")["version"] == __import__("trainmaster").__version__
-    assert run.get_status() == "Running"
+    until(lambda: run.get_status() == "Running", what="that it runs")
     here.open()
     assert ended(run)["status"] == "Completed"
 

@@ -193,7 +193,8 @@ def test_ddp_over_gloo(experiment: Experiment, source: Any, init: str) -> None:
             distributed_training=Gloo(),
         )
     )
-    assert log(completed(run), 1) == "same weights on 2 ranks\n"
+    # torch may have told before it how long it waited for the other rank.
+    assert log(completed(run), 1).endswith("same weights on 2 ranks\n")
 
 
 MPI4PY = """
@@ -256,7 +257,7 @@ def test_parameter_servers_three_tasks_on_two_nodes(experiment: Experiment, sour
 
 
 LAST_WORKER = """
-import json, os, socket, sys
+import json, os, socket, sys, time
 config = json.loads(os.environ["TF_CONFIG"])
 host, port = config["cluster"]["ps"][0].split(":")
 if config["task"]["type"] == "ps":
@@ -266,7 +267,13 @@ if config["task"]["type"] == "ps":
 if config["task"]["index"] == 1:
     # Goes on only when the worker beside the server has long ended.
     open(sys.argv[1]).read()
-    print(socket.create_connection((host, int(port)), timeout=120).recv(100))
+    while True:
+        try:
+            print(socket.create_connection((host, int(port)), timeout=120).recv(100))
+            break
+        except ConnectionRefusedError:
+            # The server may be slower to come up than the worker beside it was to end.
+            time.sleep(0.05)
 """
 
 

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from four_ranks import Submit, experiment_on_two_nodes, logs, submitter
 from node_run import NodeRun, interpreters, make_kit
-from tests.conftest import ended
+from tests.conftest import ended, until, wait_awake
 
 from trainmaster import Experiment
 from trainmaster.node.tree import processes_of
+from trainmaster.run import Run
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -51,9 +52,15 @@ wait_for_peer()
 """
 
 
+def all_wait(run: Run, ranks: int, word: str = "waiting") -> None:
+    """Until each rank has printed its line: from then on the run is silent."""
+    wait_awake(run, lambda: [text.startswith(word) for text in logs(run).values()] == [True] * ranks, "all ranks")
+
+
 @pytest.mark.parametrize(("kind", "ranks"), [("single", 1), ("gloo", 4), ("mpi", 4), ("ps", 3)])
 def test_a_hang_is_ended_with_the_stack_of_every_rank(submit: Submit, kind: str, ranks: int) -> None:
     run = submit(WAITS, kind, hang_seconds=4)
+    all_wait(run, ranks)
     details = ended(run)
     error = details["error"]
     assert (details["status"], error["code"]) == ("Failed", "HangDetected"), error
@@ -70,7 +77,9 @@ def test_a_hang_is_ended_with_the_stack_of_every_rank(submit: Submit, kind: str,
 
 @pytest.mark.parametrize("kind", ["gloo", "mpi"])
 def test_a_rank_that_leaves_early_is_told_from_a_hang(submit: Submit, kind: str) -> None:
-    error = ended(submit(WAITS, kind, hang_seconds=4, script_params={"leave": ""}))["error"]
+    run = submit(WAITS, kind, hang_seconds=4, script_params={"leave": ""})
+    all_wait(run, 4)
+    error = ended(run)["error"]
     headline = error["message"].splitlines()[0]
     assert headline.startswith("rank 1 ended with 0 at ")
     assert headline.endswith(" while ranks 0, 2, 3 still wait: no output and no metric for 4 s")
@@ -87,6 +96,7 @@ for step in range(16):
     time.sleep(0.5)
 """
     run = submit(text, "single", hang_seconds=5)
+    wait_awake(run, lambda: run.get_metrics(), "the first metric")
     assert ended(run)["status"] == "Completed"
     assert len(run.get_metrics()["step"]) == 16
 
@@ -98,7 +108,9 @@ print("here", flush=True)
 time.sleep(600 if os.environ["TRAINMASTER_ATTEMPT"] == "1" else 0)
 """
     run = submit(text, "gloo", hang_seconds=4, max_retries=1)
-    assert ended(run)["status"] == "Completed"
+    all_wait(run, 4, "here")
+    until(run._folder.attempt_logs.exists, what="the next attempt")
+    wait_awake(run, lambda: run.get_status() == "Completed", "its end")
     assert [len(list(run._folder.logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
 
 
@@ -113,7 +125,12 @@ def node(tmp_path: Path) -> Iterator[NodeRun]:
 
 
 def stack(node: NodeRun, **options: Any) -> str:
+    """What is known of a process once it is silent: it has to say that it is there first."""
+    awake = node.folder / "journals" / "awake"
+    awake.parent.mkdir()
+    awake.touch()
     node.start(**options)
+    node.heard(meanwhile=awake.touch)
     result = node.end()
     assert (result["reason"], result["silent_seconds"]) == ("hang", 2.0), node.said()
     (record,) = result["processes"]
@@ -121,17 +138,18 @@ def stack(node: NodeRun, **options: Any) -> str:
     return record["stack"]
 
 
-HERE = "import time\ndef here():\n    time.sleep(600)\n"
+HERE = "import os, time\ndef here():\n    time.sleep(600)\n"
+SAY = "os.write(os.open(os.environ['FIFO'], os.O_WRONLY), b'here\\n')\n"
 
 
 @pytest.mark.parametrize("python", PYTHONS, ids=lambda path: path.split("/")[-3])
 def test_any_python_says_where_it_stands(node: NodeRun, python: str) -> None:
-    node.rank(python, "-c", HERE + "here()", TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
+    node.rank(python, "-c", HERE + SAY + "here()", TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
     assert 'File "<string>", line 3 in here' in stack(node)
 
 
 def test_a_shell_s_python_says_where_it_stands(node: NodeRun) -> None:
-    command = f"{sys.executable} -c '{HERE}here()'; echo ended"
+    command = f"""{sys.executable} -c "{HERE + SAY}here()"; echo ended"""
     node.shell(command, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
     assert 'File "<string>", line 3 in here' in stack(node)
 
@@ -139,7 +157,7 @@ def test_a_shell_s_python_says_where_it_stands(node: NodeRun) -> None:
 def test_py_spy_where_python_itself_does_not_answer(node: NodeRun) -> None:
     folder = str(Path(sys.executable).parent)
     assert shutil.which("py-spy", path=folder)
-    text = HERE + "import faulthandler\nfaulthandler.disable()\nhere()"
+    text = HERE + "import faulthandler\nfaulthandler.disable()\n" + SAY + "here()"
     variables = {"TRAINMASTER_RANK": "0", "PYTHONFAULTHANDLER": "1", "PATH": f"{folder}:{os.environ['PATH']}"}
     node.rank(sys.executable, "-c", text, **variables)
     assert "here (<string>:3)" in stack(node)
@@ -147,26 +165,28 @@ def test_py_spy_where_python_itself_does_not_answer(node: NodeRun) -> None:
 
 def test_a_python_that_closes_down_has_no_stack(node: NodeRun) -> None:
     """As a rank does in MPI_Finalize, when its peers have not come there."""
-    text = "import faulthandler, time; faulthandler.disable(); time.sleep(600)"
+    text = "import faulthandler, os, time; faulthandler.disable()\n" + SAY + "time.sleep(600)"
     without_spy = {"PATH": "/usr/bin:/bin"}
     node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1", **without_spy)
     assert "its Python does not answer: the script has ended and it closes down" in stack(node, env=without_spy)
 
 
 def test_the_kernel_s_words_for_everything_else(node: NodeRun) -> None:
-    node.rank("sleep", "600", TRAINMASTER_RANK="0")
+    node.shell("echo here > $FIFO; exec sleep 600", TRAINMASTER_RANK="0")
     assert " (sleep): sleeping" in stack(node)
 
 
 def test_stopped_processes_answer_too(node: NodeRun) -> None:
-    text = HERE + "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nhere()"
+    text = HERE + "import signal\n" + SAY + "os.kill(os.getpid(), signal.SIGSTOP)\nhere()"
     node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1")
-    assert "line 5 in <module>" in stack(node)
+    assert "line 6 in <module>" in stack(node)
 
 
 def test_no_core_file_is_left(node: NodeRun) -> None:
     node.shell(
-        f"ulimit -c unlimited; exec {sys.executable} -c '{HERE}here()'", TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1"
+        f"""ulimit -c unlimited; exec {sys.executable} -c "{HERE + SAY}here()" """,
+        TRAINMASTER_RANK="0",
+        PYTHONFAULTHANDLER="1",
     )
     stack(node)
     assert sorted(path.name for path in (node.folder / "code").iterdir()) == ["logs", "outputs"]

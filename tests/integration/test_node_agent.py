@@ -38,7 +38,7 @@ asked = []
 signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
 os.write(os.open(os.environ['FIFO'], os.O_WRONLY), b'up\\n')
 while not asked:
-    signal.pause()
+    time.sleep(0.01)
 time.sleep(0.2)
 print('asked', len(asked))
 """
@@ -306,9 +306,10 @@ def test_asking_twice_hastens(make: Make) -> None:
 
 
 def test_stopped_processes_are_ended_too(make: Make) -> None:
-    run = make().shell("trap 'exit 3' TERM; echo up > $FIFO; kill -STOP $$")
+    run = make().shell("trap 'exit 3' TERM; echo $$ > $FIFO; kill -STOP $$")
     agent = run.start()
-    run.heard()
+    (pid,) = run.heard()
+    _until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
     terminate(agent)
     result = run.end()
     assert (result["reason"], result["processes"][0]["exit_code"]) == ("cancelled", 3)
@@ -374,6 +375,8 @@ def test_a_killed_agent_takes_its_ranks_along_and_the_rest_is_swept(make: Make, 
     )
     agent = run.start()
     pids = [int(line) for line in run.heard(2)]
+    # The script may be quicker than its agent, which notes it only now.
+    _until((run.node / "running.json").exists)
     agent.kill()
     rank = json.loads((run.node / "running.json").read_text())["processes"][0]["pid"]
     wait_gone(rank)
@@ -542,8 +545,7 @@ def memory_limit() -> Iterator[str]:
     except OSError as error:
         pytest.fail(f"this test needs a memory cgroup, and {folder} cannot be had: {error}")
     yield str(folder / "cgroup.procs")
-    _until(lambda: not (folder / "cgroup.procs").read_text())
-    folder.rmdir()
+    _until(lambda: _is_removed(folder))
 
 
 def test_out_of_memory_for_real(make: Make, memory_limit: str) -> None:
@@ -583,6 +585,13 @@ def test_a_full_disk_does_not_silence_the_result(make: Make, small_disk: Path, k
         assert (run.folder / "code" / "outputs" / "b").stat().st_size == 0, "the disk was not full"
     finally:
         run.close()
+
+
+def _is_removed(folder: Path) -> bool:
+    """Not while a process is in the cgroup, nor while the kernel is busy with the last one's end."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
 
 
 def _until(condition: Callable[[], bool]) -> None:

@@ -47,7 +47,7 @@ def test_two_nodes_run_two(launch, gate, shared):
     assert all(run.id in reason for run in runs)
     gates[1].open()
     assert ended(third)["status"] == "Completed"
-    assert runs[0].get_status() == "Running"
+    until(lambda: runs[0].get_status() == "Running", what="that the other one runs")
     gates[0].open()
     assert [ended(run)["status"] for run in runs] == ["Completed"] * 2
 

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.conftest import ended, stop_dispatcher, until
+from tests.conftest import contents, ended, files_below, stop_dispatcher, until
 
 from trainmaster import Environment, Experiment, ScriptRunConfig
 from trainmaster.errors import UserErrorException, WorkspaceException
@@ -38,7 +38,7 @@ def oldest_and_newest() -> list[Path]:
 
 def traces(place: Path, word: bytes = b"hunter22") -> list[str]:
     """The files below `place` that hold the word."""
-    return [str(path) for path in place.rglob("*") if path.is_file() and word in path.read_bytes()]
+    return [str(path) for path in files_below(place) if word in contents(path)]
 
 
 def test_kept_and_forgotten(vault, shared):
