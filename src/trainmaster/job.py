@@ -39,7 +39,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """The image a script runs in, with the Python and the packages that are in it."""
+    """The image a script runs in."""
 
     image: str
     shm_size: str = ""
@@ -72,6 +72,12 @@ class EnvironmentSpec:
     """A date: releases after it are not taken (a cool-down against fresh malicious ones)."""
     container: ContainerSpec | None = None
     """None: on the machine itself."""
+
+    @property
+    def is_of_image(self) -> bool:
+        """Whether the Python and the packages are those of an image: one is named, and no packages for it are."""
+        packages = (*self.conda_packages, *(line for line in self.pip_packages if not line.lstrip().startswith("-")))
+        return self.container is not None and (self.user_managed or not packages)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -11,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from trainmaster.datastores.staging import DataPlan, plan_data, read_plan, write_plan
 from trainmaster.datastores.storage import local_folder
-from trainmaster.dispatch import environments
+from trainmaster.dispatch import containers, environments
 from trainmaster.dispatch.credentials import options_for_stage
 from trainmaster.dispatch.processes import run_module
 from trainmaster.environments import prefix
+from trainmaster.environments.containers import Container
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
 from trainmaster.errors import AzureMLException, EnvironmentException
@@ -36,8 +38,8 @@ class Preparation:
     prefix: Prefix
     kit: str
     data: DataPlan | None
-    folders: tuple[str, ...] = ()
-    """For a run in a container: where datasets lie that its script may ask for."""
+    container: Container | None = None
+    """What its processes run in, if it names an image."""
 
 
 async def prepare(
@@ -50,7 +52,8 @@ async def prepare(
     if data is not None and data.before:
         say("bringing in the data")
         await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", yard)
-    return _prepared(spec, yard, ready, data)
+    container = await _container(record, spec, yard, ready, data, say)
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, container)
 
 
 async def prepare_again(
@@ -59,13 +62,27 @@ async def prepare_again(
     """The same for another attempt, which finds the data as the one before left it."""
     ready = await _environment(record, spec, yard, sources, say)
     data = read_plan(yard.folder.run(record.id).data_plan) if has_data(spec) else None
-    return _prepared(spec, yard, ready, data)
+    container = await _container(record, spec, yard, ready, data, say)
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, container)
 
 
-def _prepared(spec: JobSpec, yard: Yard, ready: Prefix, data: DataPlan | None) -> Preparation:
-    places = [local_folder(store.url) for store in yard.store.list_datastores()] if spec.environment.container else []
-    folders = tuple(str(place) for place in places if place is not None and place.is_dir() and place != Path("/"))
-    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, folders)
+async def _container(
+    record: RunRecord, spec: JobSpec, yard: Yard, found: Prefix, data: DataPlan | None, say: Callable[[str], None]
+) -> Container | None:
+    image = spec.environment.container
+    if image is None:
+        return None
+    folder = yard.folder.run(record.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    # Where datasets lie that the script may ask for.
+    places = [local_folder(store.url) for store in yard.store.list_datastores()]
+    read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
+    engine = await asyncio.to_thread(containers.known_engine)
+    container = containers.plan_container(engine, found, folder, yard.folder, read, data.outside if data else ())
+    if yard.engine(record.target).queues:
+        # It runs on other machines, each with images of its own.
+        return container
+    return await containers.ready(container, image, found, folder, say)
 
 
 async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:

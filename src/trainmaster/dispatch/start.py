@@ -14,8 +14,6 @@ from trainmaster.client import dispatcher_command
 from trainmaster.datastores.staging import DataPlan
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.engines import Place
-from trainmaster.environments.containers import Container, engine_variables, find_engine, mounts
-from trainmaster.errors import EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, agent_count, plan_launch
@@ -56,7 +54,8 @@ def agent_plans(
         code_folder=str(folder.code),
         log_folder=str(folder.logs),
         python=prepared.prefix.python,
-        environment_variables=prepared.prefix.variables,
+        # Those of a container are of its inside, where others are known.
+        environment_variables={} if prepared.container else prepared.prefix.variables,
         run_variables=run_variables(record, spec, prepared, workspace, attempt, place.takes_letters),
         gpus=place.gpus,
         hosts=place.hosts,
@@ -64,11 +63,11 @@ def agent_plans(
         ports=ports,
         node_folder=str(folder.node(0)),
         kit=prepared.kit,
-        rank_python=place.python,
+        rank_python=prepared.prefix.python if prepared.container else place.python,
         fills_in=bool(place.hosts_file),
         mpi_options=place.mpi_options,
         mpi_inherits=place.mpi_inherits,
-        container=container_of(prepared, folder, workspace) if spec.environment.container else None,
+        container=prepared.container,
     )
     layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
     # Another attempt works on in the folder of the one before, if that one came to have it.
@@ -105,25 +104,6 @@ def agent_plans(
             }
         )
     return plans
-
-
-def container_of(prepared: Preparation, folder: RunFolder, workspace: WorkspaceFolder) -> Container:
-    """What the processes of a run with an image run in.
-
-    They see the workspace, so that they can ask it and find there what it names, and may write to the run's folder and
-    its data.
-    """
-    engine, found = find_engine(os.environ)
-    if engine is None:
-        raise EnvironmentException("no container engine runs on this machine any more", cause=found)
-    seen = [str(workspace.path), str(workspace.socket.parent), *prepared.folders]
-    data = prepared.data.outside if prepared.data else ()
-    return Container(
-        engine=engine,
-        mounts=mounts(seen, [str(folder.path), *data]),
-        user=f"{os.getuid()}:{os.getgid()}",
-        variables=engine_variables(os.environ),
-    )
 
 
 def run_variables(

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from trainmaster.environments import facts
-from trainmaster.environments.prefix import python_version
-from trainmaster.environments.pythons import find_python
+from trainmaster.environments.pythons import python_for
 from trainmaster.environments.tools import Started, Tools
 from trainmaster.job import EnvironmentSpec
 
@@ -37,7 +36,7 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
 
 def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> Making:
     """Begins to make a virtual environment that may be moved."""
-    python = find_python(python_version(spec))
+    python = python_for(spec)
     print(f"$ uv venv --python {python}", flush=True)
     command = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)]
     return Making(folder, tools, tools.begin(tools.uv_command(command), tools.uv_environ))

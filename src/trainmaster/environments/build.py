@@ -21,8 +21,8 @@ from pathlib import Path
 from trainmaster.environments import base, facts, lock, manifest, packages
 from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
-from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
-from trainmaster.environments.pythons import find_python
+from trainmaster.environments.prefix import check_buildable, digest, is_ready, ready, target
+from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
@@ -45,13 +45,13 @@ def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], ref
 
 
 def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None:
-    if spec.conda_packages or spec.container is not None:
+    if spec.conda_packages or spec.is_of_image:
         return None
     if any(file.exists() and not file.is_file() for file in config_files(tools.environ)):
         # Settings out of a pipe come once and when they like; they are the builder's, which can be ended.
         return None
     asked = _completed(canonical(spec), tools)
-    return packages.first_question(packages.wanted(asked, find_python(python_version(asked)), tools))
+    return packages.first_question(packages.wanted(asked, python_for(asked), tools))
 
 
 def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahead | None) -> int:
@@ -168,7 +168,7 @@ def _beside_one_another(
     temporary: Path, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None
 ) -> packages.Resolved:
     """The lock, while the virtual environment is made."""
-    wanted = packages.wanted(spec, find_python(python_version(spec)), tools)
+    wanted = packages.wanted(spec, python_for(spec), tools)
     question = packages.first_question(wanted)
     asking = ahead if ahead is not None and ahead.question == question else None
     if asking is None and question is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from trainmaster.environments.requirement import parse
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job import ContainerSpec, EnvironmentSpec
 
 _LONG_OPTIONS = {"-i": "--index-url", "-f": "--find-links", "-e": "--editable", "-c": "--constraint"}
 _CONDA_OPERATOR = re.compile(r"\s*([<>=!~]=?|[,|])\s*")
@@ -27,6 +27,8 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     return replace(
         spec,
         interpreter="",
+        # Which image it is seen in changes nothing; that it is one decides about the Python (`pythons.python_for`).
+        container=ContainerSpec(image="") if spec.container else None,
         pip_packages=(*options, *packages),
         conda_packages=tuple(sorted({_conda_package(package) for package in spec.conda_packages})),
         conda_channels=_once(channel.strip().rstrip("/") for channel in spec.conda_channels),

@@ -2,7 +2,7 @@
 
 docker and podman are told by options; apptainer has options of its own and runs the process as a child. Folders are
 mounted under the paths they have outside, so that every path in a variable or an argument stays true. An image brings
-its own Python and packages; nothing is installed into it.
+its own Python and packages; where packages are asked for, an environment of them is built outside and seen inside.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trainmaster.environments.pythons import python_for
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
 
@@ -58,6 +59,19 @@ class Container:
     """`uid:gid`: what a process writes belongs to who submitted it."""
     variables: Mapping[str, str] = field(default_factory=dict)
     """For the engine's own program."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """What a built environment sets for the processes inside."""
+    programs: str = ""
+    """The folder of the programs of that environment."""
+    path: str = ""
+    """The image's own PATH."""
+
+    @property
+    def own(self) -> dict[str, str]:
+        """Variables of the processes inside that nobody has to keep secret."""
+        # The user of this machine has no home in the image.
+        path = {"PATH": ":".join(filter(None, (self.programs, self.path)))} if self.programs else {}
+        return {"HOME": "/tmp", **self.environment, **path}
 
 
 @dataclass(frozen=True)
@@ -71,7 +85,7 @@ class Command:
 
 
 def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
-    """Refuses an image that cannot be run here, and packages that would have to be put into it."""
+    """Refuses an image that cannot be run here, and packages that cannot be seen in one."""
     container = spec.container
     if container is None:
         return
@@ -83,12 +97,8 @@ def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
             hint="Without an image: leave custom_docker_image out and name the packages in pip_packages or "
             "conda_packages, or use a Python of your own with user_managed=True.",
         )
-    packages = () if spec.user_managed else (*spec.conda_packages, *spec.pip_packages)
-    if packages:
-        raise EnvironmentException(
-            f"packages cannot be installed into image {container.image!r}: {', '.join(packages)}",
-            hint="Use an image that has them, with user_managed=True; or leave the image out.",
-        )
+    if not spec.is_of_image and not spec.conda_packages:
+        python_for(spec)
 
 
 def find_engine(environ: Mapping[str, str]) -> tuple[Engine | None, str]:
@@ -167,16 +177,14 @@ def inside(
     """
     gpus = bool(env.get("CUDA_VISIBLE_DEVICES"))
     outside = {**env, **container.variables}
+    own = {each: value for each, value in container.own.items() if each not in passed}
     if container.engine.name == "apptainer":
         return Command(
             (*_apptainer(container, spec, cwd, gpus), *argv),
-            {**outside, **{f"APPTAINERENV_{each}": env[each] for each in passed}},
+            {**outside, **_for_apptainer({**own, **{each: env[each] for each in passed}})},
         )
     options = _docker(container, spec, name, cwd, gpus)
-    variables = [word for each in passed for word in ("--env", each)]
-    if "HOME" not in passed:
-        # The user of this machine has no home in the image.
-        variables += ["--env", "HOME=/tmp"]
+    variables = [word for each in (*passed, *map("=".join, own.items())) for word in ("--env", each)]
     return Command((*options, *variables, *spec.arguments, spec.image, *argv), outside, _remove(container.engine, name))
 
 
@@ -204,6 +212,11 @@ def _docker(container: Container, spec: ContainerSpec, name: str, cwd: str, gpus
 
 def _remove(engine: Engine, name: str) -> tuple[str, ...]:
     return (engine.program, "rm", "--force", *(("--ignore",) if engine.name == "podman" else ()), name)
+
+
+def _for_apptainer(variables: Mapping[str, str]) -> dict[str, str]:
+    """It takes what is to be set inside from variables outside."""
+    return {f"APPTAINERENV_{name}": value for name, value in variables.items()}
 
 
 def _apptainer(container: Container, spec: ContainerSpec, cwd: str, gpus: bool) -> list[str]:

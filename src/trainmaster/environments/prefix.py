@@ -73,8 +73,8 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
 
     `shared` is a folder of ready environments that is looked at first, such as one an administrator fills.
     """
-    if spec.container is not None:
-        # The Python of the image; nothing is built.
+    if spec.is_of_image:
+        # Nothing is built.
         return Prefix(python=spec.interpreter or "python")
     if spec.user_managed:
         return _users_own(spec)

@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from trainmaster.errors import EnvironmentException
+from trainmaster.job import EnvironmentSpec
 
 _PROGRAM = re.compile(r"python(3\.\d+)")
 _PYENV = re.compile(r"(3\.\d+)\.(\d+)")
 _UV = re.compile(r"cpython-(3\.\d+)\.(\d+)-.+")
 _OLDEST = (3, 6)
+_OF_SYSTEM = ("/usr/", "/bin/", "/lib")
 _CONDA_HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".conda")
 
 
@@ -31,6 +33,28 @@ def find_python(version: str) -> str:
             f"'pyenv install {version}', or ask for another python_version.",
         )
     return found[version]
+
+
+def python_for(spec: EnvironmentSpec) -> str:
+    """The path of the Python that an environment is built with.
+
+    For one that is used in an image: a Python with a folder of its own, which can be seen there too. Those of uv come
+    first, since they need no library of the system but libc.
+    """
+    version = spec.python_version or running_version()
+    if spec.container is None:
+        return find_python(version)
+    home = Path(os.environ.get("HOME") or "/")
+    found = [path for named, path in (*_of_uv(os.environ, home), (version, find_python(version))) if named == version]
+    for path in found:
+        if os.access(path, os.X_OK) and not os.path.realpath(path).startswith(_OF_SYSTEM):
+            return path
+    raise EnvironmentException(
+        f"no Python {version} of this machine can be used in an image",
+        cause=f"{found[-1]} is a part of the system; an image has a system of its own.",
+        hint=f"'uv python install {version}' gets one that can be used. Or leave pip_packages and conda_packages out: "
+        "then the script has what is in the image.",
+    )
 
 
 def running_version() -> str:

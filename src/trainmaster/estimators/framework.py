@@ -60,7 +60,7 @@ class FrameworkEstimator(BaseEstimator):
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         """The job as it stands now; see `Estimator.compile`."""
         spec = super().compile(overrides)
-        if spec.environment.user_managed or spec.environment.container or not self._brings_framework():
+        if spec.environment.user_managed or spec.environment.is_of_image or not self._brings_framework():
             return spec
         return replace(spec, environment=self._completed(spec))
 
@@ -75,14 +75,18 @@ class FrameworkEstimator(BaseEstimator):
 
     def _brings_framework(self) -> bool:
         given = self._settings
-        # An image has its own Python and packages, too.
+        # An image has its own Python and packages, too, unless packages are asked for beside it.
         own = (
             given.user_managed,
             given.environment_definition,
             given.conda_dependencies_file,
-            given.custom_docker_image and not is_base_image(given.custom_docker_image),
+            self._has_image() and not (given.pip_packages or given.conda_packages or given.pip_requirements_file),
         )
         return not any(own)
+
+    def _has_image(self) -> bool:
+        image = self._settings.custom_docker_image
+        return bool(image) and not is_base_image(image)
 
     def _chosen_release(self) -> Release:
         version = self._settings.framework_version

@@ -32,6 +32,5 @@ def in_containers(
 
 def seen_inside(env: Mapping[str, str], spec: JobSpec, launch: Launch) -> list[str]:
     """The variables a process sees in its container: all but those that describe the machine outside."""
-    own = {*spec.environment_variables, *launch.run_variables}
-    of_machine = {*spec.inherited_variables, *launch.environment_variables} - own
+    of_machine = {*spec.inherited_variables} - {*spec.environment_variables, *launch.run_variables}
     return sorted(name for name in env if name not in of_machine or name.lower().endswith("_proxy"))

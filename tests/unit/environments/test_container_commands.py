@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 
 import pytest
 
+from trainmaster.environments import pythons
 from trainmaster.environments.containers import (
     SETTING,
     Container,
@@ -17,6 +19,7 @@ from trainmaster.environments.containers import (
     find_engine,
     inside,
 )
+from trainmaster.environments.prefix import digest
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
 
@@ -171,7 +174,60 @@ class TestCheck:
         check(EnvironmentSpec(container=self.IMAGE), programs(docker=0))
         check(EnvironmentSpec(user_managed=True, container=self.IMAGE), programs(docker=0))
 
-    def test_packages_are_not_put_into_an_image(self, programs):
-        spec = EnvironmentSpec(pip_packages=("numpy",), conda_packages=("mkl",), container=self.IMAGE)
-        with pytest.raises(EnvironmentException, match="cannot be installed into image 'org/image:1': mkl, numpy"):
+    def test_packages_need_a_python_that_can_be_seen_inside(self, programs, monkeypatch):
+        monkeypatch.setattr(pythons, "_OF_SYSTEM", ("/",))
+        spec = EnvironmentSpec(pip_packages=("numpy",), container=self.IMAGE)
+        with pytest.raises(EnvironmentException, match="of this machine can be used in an image") as caught:
             check(spec, programs(docker=0))
+        assert "is a part of the system" in caught.value.cause
+        assert "uv python install" in caught.value.hint
+
+    def test_conda_brings_its_own_python(self, programs, monkeypatch):
+        monkeypatch.setattr(pythons, "_OF_SYSTEM", ("/",))
+        check(EnvironmentSpec(conda_packages=("mkl",), container=self.IMAGE), programs(docker=0))
+
+
+class TestPythonForAnImage:
+    SPEC = EnvironmentSpec(python_version="3.12", pip_packages=("numpy",), container=ContainerSpec("org/image:1"))
+
+    def test_one_of_uv_comes_first(self, tmp_path, monkeypatch):
+        program = tmp_path / "cpython-3.12.9-linux-x86_64-gnu" / "bin" / "python3.12"
+        program.parent.mkdir(parents=True)
+        program.touch(0o755)
+        monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
+        monkeypatch.setattr(pythons, "find_python", lambda version: f"/opt/python{version}")
+        assert pythons.python_for(self.SPEC) == str(program)
+        assert pythons.python_for(replace(self.SPEC, container=None)) == "/opt/python3.12"
+
+
+def test_which_image_it_is_does_not_change_an_environment():
+    spec = EnvironmentSpec(pip_packages=("numpy",))
+    first, second = (replace(spec, container=ContainerSpec(name, "2g")) for name in ("a", "b"))
+    assert digest(first) == digest(second) != digest(spec)
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_of_image"),
+    [
+        ({}, True),
+        ({"pip_packages": ("--pre",)}, True),
+        ({"pip_packages": ("numpy",)}, False),
+        ({"conda_packages": ("numpy",)}, False),
+        ({"pip_packages": ("numpy",), "user_managed": True}, True),
+    ],
+)
+def test_whose_packages_they_are(settings, is_of_image):
+    assert EnvironmentSpec(container=ContainerSpec("org/image:1"), **settings).is_of_image == is_of_image
+    assert not EnvironmentSpec(**settings).is_of_image
+
+
+def test_the_environment_is_set_inside_only():
+    container = Container(
+        Engine("podman", "/usr/bin/podman"), (), "0:0", environment={"VIRTUAL_ENV": "/e"}, programs="/e/bin", path="/p"
+    )
+    made = inside(container, ContainerSpec("i"), "c", ARGV, ENV, "/w", PASSED)
+    own = {each for each in made.argv if "=" in each}
+    assert own == {"HOME=/tmp", "VIRTUAL_ENV=/e", "PATH=/e/bin:/p"}
+    assert made.env["PATH"] == "/bin"
+    chosen = inside(container, ContainerSpec("i"), "c", ARGV, ENV, "/w", ["PATH"])
+    assert not [each for each in chosen.argv if each.startswith("PATH=")]

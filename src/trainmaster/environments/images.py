@@ -1,0 +1,145 @@
+"""An image on this machine: what is known of it; fetching it, and trying an environment in it, as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from trainmaster.environments.containers import Command, Engine
+from trainmaster.errors import EnvironmentException
+from trainmaster.orphans import die_with
+
+_ANSWER_SECONDS = 30.0
+_LAST_LINES = 10
+_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# What a Python has that needs libraries of the system, if it was not built to bring them along.
+_PROBE = """
+import importlib, sys
+for name in ("ctypes", "hashlib", "ssl", "zlib", "bz2", "lzma", "sqlite3", "decimal"):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        pass
+    except ImportError as error:
+        sys.exit("{}: {}".format(name, error))
+"""
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image that an engine has."""
+
+    id: str
+    path: str
+    """The variable PATH of its processes."""
+
+
+def find(engine: Engine, name: str, environ: Mapping[str, str]) -> Image | None:
+    """The image of this name, if the engine has it. Apptainer fetches images by itself, and keeps them."""
+    if engine.name == "apptainer":
+        return Image(name, _DEFAULT_PATH)
+    words = [engine.program, "image", "inspect", "--format", "{{.Id}} {{json .Config.Env}}", name]
+    try:
+        asked = subprocess.run(
+            words,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_ANSWER_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise EnvironmentException(
+            f"{engine.name} did not say within {_ANSWER_SECONDS:g} s whether it has image {name!r}"
+        ) from None
+    return _image(asked.stdout.decode(errors="replace")) if asked.returncode == 0 else None
+
+
+def _image(said: str) -> Image:
+    """
+    >>> _image('sha256:12 ["PATH=/opt/bin:/bin","LANG=C"]'), _image("12 null").path == _DEFAULT_PATH
+    (Image(id='sha256:12', path='/opt/bin:/bin'), True)
+    """
+    name, _, variables = said.strip().partition(" ")
+    pairs = dict(each.partition("=")[::2] for each in json.loads(variables or "null") or ())
+    return Image(name, pairs.get("PATH") or _DEFAULT_PATH)
+
+
+def probe(python: str) -> tuple[str, ...]:
+    """What is run in an image to see whether this Python works there."""
+    return (python, "-I", "-c", _PROBE)
+
+
+def order(engine: Engine, image: str, fetch: bool, trial: Command | None) -> bytes:
+    """What `python -m trainmaster.environments.images`, started by this process, reads."""
+    return json.dumps(
+        {
+            "parent": os.getpid(),
+            "image": image,
+            "engine": engine.name,
+            "fetch": [engine.program, "pull", image] if fetch else None,
+            "trial": [list(trial.argv), dict(trial.env)] if trial else None,
+        }
+    ).encode()
+
+
+def main() -> int:
+    """Does what standard input says; on failure the last line of standard error is the error as JSON."""
+    ordered = json.load(sys.stdin)
+    die_with(ordered["parent"])
+    try:
+        if ordered["fetch"]:
+            _fetch(ordered["image"], ordered["engine"], ordered["fetch"])
+        if ordered["trial"]:
+            _try(ordered["image"], *ordered["trial"])
+    except EnvironmentException as error:
+        print(json.dumps(error.to_wire()), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _fetch(image: str, engine: str, command: Sequence[str]) -> None:
+    print(f"$ {engine} pull {image}", flush=True)
+    code, said = _run(command, os.environ)
+    if code:
+        raise EnvironmentException(
+            f"image {image!r} cannot be had",
+            cause=said,
+            hint=f"Is that its name? '{engine} pull {image}' has to work on this machine; for an image that is not "
+            f"public '{engine} login' comes first.",
+        )
+
+
+def _try(image: str, command: Sequence[str], variables: Mapping[str, str]) -> None:
+    print(f"trying the environment in image {image}", flush=True)
+    code, said = _run(command, variables)
+    if code:
+        raise EnvironmentException(
+            f"the Python of this environment does not run in image {image!r}",
+            cause=said,
+            hint="It needs an image with the C library of GNU, not much older than this machine's. A Python of uv "
+            "('uv python install') needs least. Without pip_packages and conda_packages the script has what is in "
+            "the image.",
+        )
+
+
+def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
+    """Prints what a command says while it says it; its code and last lines."""
+    last: list[str] = []
+    process = subprocess.Popen(
+        command, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        text = line.decode(errors="replace").rstrip()
+        print(text, flush=True)
+        last = [*last, text][-_LAST_LINES:]
+    return process.wait(), "\n".join(last)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
