@@ -17,6 +17,7 @@ import pytest
 from tests.cluster.hosts import REPOSITORY
 from tests.cluster.login import LoginNode, View
 from tests.cluster.slurm import MiniSlurm
+from tests.conda_channel import PLACEHOLDER, make_channel, running_python, tinytool
 from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
 
 from trainmaster import Environment, Estimator, Experiment, Workspace
@@ -27,6 +28,7 @@ from trainmaster.engines.ssh import cargo
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import Session
+from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import ComputeTargetException
 from trainmaster.estimators import Gloo, Mpi
@@ -402,6 +404,45 @@ def test_a_large_environment_holds_up_no_small_run(send, place, ws):
     for run in (large, same):
         assert ended(run)["status"] == "Completed", run.get_details().get("error")
     assert log_of(large).startswith(version)
+
+
+CONDA = """
+import pathlib, subprocess, sys, tinytool
+print("prefix", sys.prefix)
+for program in ("tinytool-say", "tinytool-script"):
+    print(subprocess.check_output([program]).decode().strip())
+share = pathlib.Path(sys.prefix, "share", "tinytool")
+print("text", share.joinpath("where.txt").read_text().strip())
+print("binary", share.joinpath("where.bin").read_bytes())
+"""
+
+
+@pytest.fixture
+def conda(tmp_path_factory, tmp_path, monkeypatch) -> None:
+    """Conda packages from a channel that is made on the spot."""
+    address = make_channel(tmp_path_factory.mktemp("channel"), running_python(), tinytool())
+    monkeypatch.setenv(CHANNELS, address)
+    monkeypatch.setenv("RATTLER_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_conda_packages(send, ws, place, conda):
+    """They hold the path at which they were built, and get that of the cluster; up to where they have room for it."""
+    settings = {"conda_packages": ["tinytool"], "user_managed": False}
+    far = place.there / "far away" / ("a" * 20)
+    ComputeTarget.create(ws, "far", place.configuration(shared_folder=str(far)))
+    ComputeTarget.create(ws, "too-far", place.configuration(shared_folder=str(far / ("a" * 200))))
+    for name, folder in {"cluster": place.there / "shared", "far": far}.items():
+        run = send(CONDA, compute_target=name, **settings)
+        assert ended(run)["status"] == "Completed", run.get_details().get("error")
+        told = log_of(run).splitlines()
+        prefix = told[0].removeprefix("prefix ")
+        assert prefix.startswith(f"{folder}/hosts/")
+        assert told[1:4] == ["said 1.0", f"script {prefix}", f"text prefix={prefix}"]
+        binary = b"\x7fBIN\0" + f"{prefix}/lib".encode().ljust(len(PLACEHOLDER) + len("/lib"), b"\0") + b"\0end"
+        assert told[4] == f"binary {binary}"
+    details = ended(send(CONDA, compute_target="too-far", **settings))
+    assert details["status"] == "Failed"
+    assert f"room for a path of {len(PLACEHOLDER)} letters" in details["error"]["message"]
 
 
 def test_what_two_runs_need_is_sent_once(place, tmp_path, monkeypatch):

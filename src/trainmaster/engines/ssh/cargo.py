@@ -7,19 +7,22 @@ import hashlib
 import json
 import os
 import re
+import shlex
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from trainmaster.engines.ssh import conda
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.environments.prefix import CONDA_LOCK
 from trainmaster.errors import EnvironmentException
 
 _PIECE = 1024 * 1024
 _BATCH = 16 * 1024 * 1024
 _LONGEST_SCRIPT = 1024 * 1024
+_LONGEST_FIRST_LINE = 127
 # Of a Python: what no program needs.
 _LEFT_OUT = re.compile(r"(^|/)(__pycache__|test|tests|idle_test|idlelib|turtledemo|ensurepip)$")
 _LEFT_OUT_FILES = (".a", ".pyc")
@@ -216,33 +219,47 @@ async def bring_environment(
     session: Session, facts: HostFacts, folder: Path, say: Callable[[int, int], None]
 ) -> Settled:
     """A built environment, on a Python that the host has or that comes with it."""
-    check_travels(folder, facts, session.host.shown)
+    check_travels(facts, session.host.shown)
     place = f"environments/{folder.name}"
-    base = Base.of(folder)
-    python = await _python_there(session, facts, base, say)
+    there = f"{facts.root}/{place}"
+    if conda.is_conda(folder):
+        conda.check_room(conda.holdings(folder), there, session.host.shown)
+        python = f"{there}/bin/python"
+    else:
+        python = await _python_there(session, facts, Base.of(folder), say)
     variables = {}
     if python.startswith(f"{facts.root}/pythons/"):
         variables["LD_LIBRARY_PATH"] = f"{Path(python).parents[1]}/lib"
     if await is_missing(session, place):
-        tree = await asyncio.to_thread(_scanned, str(folder))
-        moved = relocated(tree, str(folder), f"{facts.root}/{place}", python)
-        await bring_tree(session, place, moved, say, copy=False)
-    await _check_runs(session, f"{facts.root}/{place}/bin/python", variables)
+        with tempfile.TemporaryDirectory(prefix="trainmaster-") as scratch:
+            moved = await asyncio.to_thread(_moved, folder, there, python, Path(scratch))
+            await bring_tree(session, place, moved, say, copy=False)
+    await _check_runs(session, f"{there}/bin/python", variables)
     return Settled(place, variables)
 
 
-def check_travels(folder: Path, facts: HostFacts, host: str) -> None:
-    """Refuses what cannot be used on a host."""
+def _moved(folder: Path, there: str, python: str, scratch: Path) -> Tree:
+    """The environment as it is to be on a host; files that have to be others there are written to `scratch`."""
+    tree = relocated(_scanned(str(folder)), str(folder), there, python)
+    held = conda.holdings(folder) if conda.is_conda(folder) else {}
+    files = []
+    for number, (name, found) in enumerate(tree.files):
+        holding = held.get(name)
+        if holding is not None:
+            path = scratch / str(number)
+            path.write_bytes(conda.moved(found.path.read_bytes(), holding, str(folder), there))
+            path.chmod(found.path.stat().st_mode)
+            found = content(path)
+        files.append((name, found))
+    return replace(tree, files=tuple(files))
+
+
+def check_travels(facts: HostFacts, host: str) -> None:
+    """Refuses a host on which nothing of this machine runs."""
     if facts.machine != os.uname().machine:
         raise EnvironmentException(
             f"host {host} is a {facts.machine}, and the environment was built for {os.uname().machine}",
             hint="Use a Python that is there, with user_managed=True and its interpreter_path.",
-        )
-    if (folder / CONDA_LOCK).exists():
-        raise EnvironmentException(
-            f"an environment with conda packages cannot be brought to host {host}",
-            cause="Its files hold the path at which it was built.",
-            hint="Use pip packages, or make it there by hand and name its Python with user_managed=True.",
         )
 
 
@@ -333,9 +350,28 @@ def relocated(tree: Tree, here: str, there: str, python: str) -> Tree:
         elif name == "pyvenv.cfg":
             texts.append((name, _configuration(text, here, there, python), 0o644))
         else:
-            texts.append((name, text.replace(here, there), 0o755))
+            texts.append((name, runnable(text.replace(here, there), there), 0o755))
     links = tuple((name, _target(name, target, here, there, python)) for name, target in tree.links)
     return replace(tree, files=tuple(files), texts=tuple(texts), links=links)
+
+
+def runnable(text: str, there: str) -> str:
+    """A script of the environment at `there` with a first line that the kernel can use: short, and without spaces.
+
+    >>> runnable("#!/env/bin/python\\nprint(1)", "/env")
+    '#!/env/bin/python\\nprint(1)'
+    >>> print(runnable("#!/my env/bin/python -s\\nprint(1)", "/my env"))
+    #!/bin/sh
+    '''exec' '/my env/bin/python' -s "$0" "$@"
+    ' '''
+    print(1)
+    """
+    first, _, rest = text.partition("\n")
+    if not first.startswith(f"#!{there}/") or (len(first) <= _LONGEST_FIRST_LINE and " " not in there):
+        return text
+    program, *words = first[len(f"#!{there}") :].split()
+    # For a shell a command, for Python a text that nobody uses.
+    return f"#!/bin/sh\n'''exec' {shlex.join([there + program, *words])} \"$0\" \"$@\"\n' '''\n{rest}"
 
 
 def _text_with(found: Content, here: str) -> str | None:
