@@ -88,10 +88,11 @@ def _next_news(watch: Any, events: FileEvents, reader: LogReader, show: Print) -
 class GrowingText:
     """Reads on in a text file that others append to. A file that was put in its place is read from its beginning."""
 
-    def __init__(self, path: Path, mask: Callable[[], Mask] = Mask) -> None:
-        """`mask` gives what has to be hidden as of now."""
+    def __init__(self, path: Path, mask: Callable[[], Mask] = Mask, only: int | None = None) -> None:
+        """`mask` gives what has to be hidden as of now. Of the file with identity `only`, no other is read."""
         self.path = path
         self._mask = mask
+        self._only = only
         self._begin(None)
 
     def _begin(self, identity: int | None) -> None:
@@ -113,13 +114,16 @@ class GrowingText:
                 yield from self._read()
 
     def _is_new(self, found: os.stat_result) -> bool:
+        if self._only not in (None, found.st_ino):
+            return False
         if found.st_ino != self.identity or found.st_size < self._offset:
             self._begin(found.st_ino)
         return found.st_size > self._offset
 
     def _read(self) -> Iterator[str]:
         with open(self.path, "rb") as file:
-            self._is_new(os.fstat(file.fileno()))
+            if not self._is_new(os.fstat(file.fileno())):
+                return
             file.seek(self._offset)
             while block := file.read(_BLOCK):
                 # Asked after reading: whatever was printed before now had been given to the script before.
@@ -137,13 +141,24 @@ class RunTexts:
         self._mask = partial(mask_of, folder)
         self._found: dict[int, GrowingText] = {}
 
-    def at(self, path: Path) -> GrowingText | None:
+    def of(self, listed: Callable[[], list[tuple[int, Path]]]) -> list[tuple[int, Path, GrowingText]]:
+        """The texts of the logs that are `listed`, each with its rank and its path.
+
+        They are listed again if they moved meanwhile: else the next attempt would be shown before the end of this one.
+        """
+        while True:
+            logs = listed()
+            texts = [(rank, path, self._at(path)) for rank, path in logs]
+            if logs == listed():
+                return [(rank, path, text) for rank, path, text in texts if text is not None]
+
+    def _at(self, path: Path) -> GrowingText | None:
         """The text of the file that is at `path` now; none if it was just moved away."""
         try:
             identity = os.stat(path).st_ino
         except FileNotFoundError:
             return None
-        text = self._found.setdefault(identity, GrowingText(path, self._mask))
+        text = self._found.setdefault(identity, GrowingText(path, self._mask, identity))
         text.path = path
         return text
 
@@ -185,16 +200,16 @@ class LogReader:
 
     def show(self, show: Print) -> None:
         """Shows what is new."""
-        for path in self._followed():
-            for text in self._new_text(path):
-                show(text)
+        for _, path, text in self._texts.of(self._followed):
+            for part in self._new_text(path, text):
+                show(part)
 
     def finish(self, show: Print) -> None:
         """Shows what is new at the end."""
         self.show(show)
 
-    def _followed(self) -> list[Path]:
-        return [path for path in log_paths(self.folder) if self._wanted(path.name)]
+    def _followed(self) -> list[tuple[int, Path]]:
+        return [(self._rank, path) for path in log_paths(self.folder) if self._wanted(path.name)]
 
     def _wanted(self, name: str) -> bool:
         driver = _DRIVER_LOG.fullmatch(name)
@@ -202,10 +217,9 @@ class LogReader:
             return int(driver[1] or 0) == self._rank
         return self._headings and _SYSTEM_LOG.fullmatch(name) is not None
 
-    def _new_text(self, path: Path) -> Iterator[str]:
-        text = self._texts.at(path)
-        begun = text is not None and text.begun
-        for number, part in enumerate(text.new() if text else ()):
+    def _new_text(self, path: Path, text: GrowingText) -> Iterator[str]:
+        begun = text.begun
+        for number, part in enumerate(text.new()):
             if number == 0 and not begun and self._headings:
                 heading = f"Streaming azureml-logs/{path.relative_to(self.folder.logs)}"
                 yield f"\n{heading}\n{'=' * len(heading)}\n\n"

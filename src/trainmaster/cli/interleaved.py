@@ -35,10 +35,7 @@ class Interleaved:
         self._show(show, lambda rank: rank.rest())
 
     def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
-        for rank, path in rank_logs(self.folder):
-            found = self._texts.at(path)
-            if found is None:
-                continue
+        for rank, _, found in self._texts.of(lambda: rank_logs(self.folder)):
             of_log = self._lines.setdefault(id(found), RankLines(found))
             prefix = self._prefix(rank)
             # One call for each look at a rank: a terminal is not drawn anew for every line.

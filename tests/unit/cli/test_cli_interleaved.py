@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from trainmaster import waiting
 from trainmaster.cli.interleaved import Interleaved
 from trainmaster.dispatch.attempts import set_logs_apart
 from trainmaster.folders import RunFolder
-from trainmaster.waiting import GrowingText, LogReader, driver_logs
+from trainmaster.waiting import GrowingText, LogReader, RunTexts, driver_logs
 
 
 @pytest.fixture
@@ -177,3 +178,31 @@ def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
     write(folder, 1, " and more")
     reader.finish(parts.append)
     assert parts == ["one", " and more"]
+
+
+def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next attempt has begun before the list is gone through: its text comes behind that of the first."""
+    write(folder, 0, "the first\n")
+    list_logs = waiting.log_paths
+
+    def lists_and_moves(of: RunFolder) -> list[Path]:
+        monkeypatch.setattr(waiting, "log_paths", list_logs)
+        found = list_logs(of)
+        set_logs_apart(folder, "attempt 1 of 2 failed")
+        write(folder, 0, "the second\n")
+        return found
+
+    parts: list[str] = []
+    monkeypatch.setattr(waiting, "log_paths", lists_and_moves)
+    reader = LogReader(folder, 0, headings=False)
+    for _ in range(2):
+        reader.show(parts.append)
+    assert "".join(parts) == "the first\nattempt 1 of 2 failed\nthe second\n"
+
+
+def test_a_log_that_moves_just_before_it_is_read(folder: RunFolder) -> None:
+    write(folder, 0, "the first\n")
+    ((_, _, text),) = RunTexts(folder).of(lambda: waiting.rank_logs(folder))
+    set_logs_apart(folder, "attempt 1 of 2 failed")
+    write(folder, 0, "the second\n")
+    assert "".join(text.new()) == ""
