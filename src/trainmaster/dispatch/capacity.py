@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from trainmaster.dispatch.gpus import gpus_of, has_gpus_here, used_elsewhere
 from trainmaster.errors import ComputeTargetException
 from trainmaster.job import JobSpec
+from trainmaster.launch.plan import most_processes
 from trainmaster.launch.torch import per_node
 from trainmaster.launch.variables import GPUS
 from trainmaster.machine import node_gpus
 from trainmaster.records import TargetRecord
+
+MOST_PROCESSES = 1024
+"""Of one run on one node."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,18 @@ def check_fits(spec: JobSpec, target: TargetRecord) -> None:
             hint="Ask for fewer nodes, or create a larger target with "
             f"'trainmaster compute create NAME --nodes {spec.node_count}'.",
         )
+    _check_processes(spec)
     _check_gpus(spec, target)
+
+
+def _check_processes(spec: JobSpec) -> None:
+    """A slip of the pen must not bring a machine down, nor the dispatcher that plans every process."""
+    wanted = most_processes(spec)
+    if wanted > MOST_PROCESSES:
+        raise ComputeTargetException(
+            f"{wanted} processes on one node are too many: a run may have {MOST_PROCESSES}",
+            hint="Ask for fewer, or spread them over more nodes.",
+        )
 
 
 def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:

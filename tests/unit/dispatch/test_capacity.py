@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster import machine
-from trainmaster.dispatch.capacity import Request, check_fits, decide
+from trainmaster.dispatch.capacity import MOST_PROCESSES, Request, check_fits, decide
 from trainmaster.errors import ComputeTargetException
 from trainmaster.job import Distribution, JobSpec
 from trainmaster.records import TargetRecord
@@ -168,6 +168,13 @@ def test_what_never_fits():
     with pytest.raises(ComputeTargetException, match="node_count=3 can never fit: target 'box' has 2 nodes") as caught:
         check_fits(spec, target(nodes=2))
     assert "--nodes 3" in caught.value.hint
+
+
+@pytest.mark.parametrize("kind", ["mpi", "torch", "parameter_server"])
+def test_a_slip_of_the_pen_is_refused_before_it_is_planned(kind):
+    check_fits(gpu_job(MOST_PROCESSES - 5, kind=kind, use_gpu=False), target(nodes=1))
+    with pytest.raises(ComputeTargetException, match="processes on one node are too many"):
+        check_fits(gpu_job(10**9, kind=kind, use_gpu=False), target(nodes=1))
 
 
 def gpu_job(processes=1, node_count=1, kind="mpi", **changes):
