@@ -110,14 +110,23 @@ def container_engine(podman: Podman) -> Iterator[Podman]:
         yield podman
 
 
-def add_image(engine: Podman, name: str, files: Mapping[str, Path] | None = None, programs: Sequence[str] = ()) -> None:
-    """An image of this Python with a shell, `files` by their places in it, and `programs` of this machine."""
+def add_image(
+    engine: Podman,
+    name: str,
+    python: bool = True,
+    files: Mapping[str, Path] | None = None,
+    programs: Sequence[str] = (),
+) -> None:
+    """An image with a shell, this Python, `files` by their places in it, and `programs` of this machine.
+
+    Without Python it has no libc either, only what was linked with one.
+    """
     settings = [f"ENV PATH={PATH}", "ENV LD_LIBRARY_PATH=/usr/local/lib"]
     changes = [word for setting in settings for word in ("--change", setting)]
-    engine.run("import", *changes, "-", name, given=_archive(files or {}, programs))
+    engine.run("import", *changes, "-", name, given=_archive(python, files or {}, programs))
 
 
-def _archive(files: Mapping[str, Path], programs: Sequence[str]) -> bytes:
+def _archive(python: bool, files: Mapping[str, Path], programs: Sequence[str]) -> bytes:
     packed = io.BytesIO()
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(fileobj=packed, mode="w") as archive:
         for place in ("tmp", "etc", "proc", "sys", "dev", "root", "var/tmp", "run"):
@@ -127,10 +136,10 @@ def _archive(files: Mapping[str, Path], programs: Sequence[str]) -> bytes:
         _add_text(archive, "etc/passwd", "root:x:0:0:root:/root:/bin/sh\n")
         _add_text(archive, "etc/group", "root:x:0:\n")
         _add_shell(archive)
-        binaries = [*_add_python(archive, Path(scratch)), *map(_program, programs)]
+        binaries = [*(_add_python(archive, Path(scratch)) if python else ()), *map(_program, programs)]
         for program in programs:
             archive.add(os.path.realpath(_program(program)), _program(program).lstrip("/"))
-        for library in _libraries(binaries):
+        for library in _libraries(binaries) if binaries else ():
             archive.add(os.path.realpath(library), library.lstrip("/"))
         for place, source in files.items():
             archive.add(source, place.lstrip("/"), filter=_without_caches)

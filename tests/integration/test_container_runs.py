@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import ended, until
-from tests.container_engine import IMAGE, PATH
+from tests.container_engine import IMAGE, PATH, add_image
 
-from trainmaster import ComputeTarget, Experiment, Gloo, LocalCompute, PyTorch
+from trainmaster import ComputeTarget, Dataset, Datastore, Experiment, Gloo, LocalCompute, Model, PyTorch
 from trainmaster.engines.plans import read_claim
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.tree import processes_of
@@ -72,6 +72,23 @@ else:
             break
         except ConnectionRefusedError:
             pass
+"""
+
+
+ASKS = """
+from azureml.core import Dataset, Model, Run
+run = Run.get_context()
+ws = run.experiment.workspace
+print(len(run.get_secret("token")))
+print(open(Model.get_model_path("known")).read())
+for name in ("inner", "outer"):
+    print(open(Dataset.get_by_name(ws, name).download("/tmp/" + name)[0]).read())
+with open("outputs/model.txt", "w") as file:
+    file.write("trained")
+print(run.register_model("mine", model_path="outputs/model.txt").id)
+with open("/tmp/model.txt", "w") as file:
+    file.write("seen only inside")
+print(Model.register(ws, "/tmp/model.txt", "other").id)
 """
 
 
@@ -179,3 +196,67 @@ def test_four_processes_on_two_nodes_meet(shared, project, podman):
         (0, 0, 0), (1, 0, 1), (2, 1, 0), (3, 1, 1),
     ]  # fmt: skip
     nothing_is_left(run, podman)
+
+
+def test_it_asks_for_secrets_datasets_and_models_and_registers_models(shared, launch, podman, tmp_path):
+    shared.get_default_keyvault().set_secret("token", "hunter22")
+    made = tmp_path / "made"
+    made.mkdir()
+    (made / "known.txt").write_text("known before")
+    (made / "data.txt").write_text("data of a folder")
+    Model.register(shared, str(made / "known.txt"), "known")
+    shared.get_default_datastore().upload(str(made), target_path="set")
+    Dataset.File.from_files((shared.get_default_datastore(), "set/data.txt")).register(shared, "inner")
+    store = Datastore.register(shared, "outer_store", str(made))
+    Dataset.File.from_files((store, "data.txt")).register(shared, "outer")
+    run = launch(ASKS, custom_docker_image=IMAGE)
+    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+    said = ["8", "known before", "data of a folder", "data of a folder", "mine:1", "other:1"]
+    assert text(run).splitlines() == said
+    assert Path(Model(shared, "mine").download(str(tmp_path / "1"))).read_text() == "trained"
+    assert Path(Model(shared, "other").download(str(tmp_path / "2"))).read_text() == "seen only inside"
+    assert Model(shared, "mine").run_id == run.id
+
+
+def test_an_image_that_does_not_exist(launch, podman):
+    run = launch("", custom_docker_image="localhost/trainmaster-none:1")
+    details = ended(run)
+    assert details["status"] == "Failed"
+    assert details["error"]["code"] == "EnvironmentError"
+    message = details["error"]["message"]
+    assert "image 'localhost/trainmaster-none:1' cannot be had" in message
+    assert "docker://localhost/trainmaster-none:1" in message, "the words of podman"
+    assert "podman pull localhost/trainmaster-none:1" in text(run, "azureml-logs/20_image_build_log.txt")
+
+
+BESIDE = {"user_managed": False, "pip_packages": ["six"]}
+
+
+class TestPackagesAndAnImage:
+    """The environment is built outside; the image gives all the rest."""
+
+    def test_they_are_seen_in_it(self, launch, podman):
+        script = (
+            "import os, shutil, six, sys\n"
+            "print(os.path.exists('/bin/busybox'), six.__file__.startswith(sys.prefix), sys.prefix)\n"
+            "print(shutil.which('python') == sys.prefix + '/bin/python', os.environ['PATH'].partition(':')[2])\n"
+        )
+        run = launch(script, custom_docker_image=IMAGE, **BESIDE)
+        assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+        place = run.experiment.workspace.path / "environments"
+        first, second = text(run).splitlines()
+        assert first.startswith(f"True True {place}/")
+        assert second == f"True {PATH}"
+        assert "six==" in (folder_of(run).environment_lock).read_text()
+        nothing_is_left(run, podman)
+
+    def test_an_image_that_cannot_run_them_is_refused(self, launch, podman):
+        add_image(podman, "localhost/trainmaster-bare:1", python=False)
+        run = launch("", custom_docker_image="localhost/trainmaster-bare:1", **BESIDE)
+        details = ended(run)
+        assert details["status"] == "Failed"
+        message = details["error"]["message"]
+        assert "the Python of this environment does not run in image 'localhost/trainmaster-bare:1'" in message
+        assert "no such file or directory" in message.lower()
+        assert "C library of GNU" in message
+        nothing_is_left(run, podman)

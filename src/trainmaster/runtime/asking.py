@@ -1,6 +1,7 @@
 """Asking the dispatcher from inside a job, for what lies in no file and in no variable of the job.
 
-On the dispatcher's own machine it is asked over its socket; elsewhere by a letter, which the engine passes on.
+On the dispatcher's own machine it is asked over its socket, from a container too, whose files it does not see but for
+those of the run; elsewhere by a letter, which the engine passes on.
 """
 
 import errno
@@ -26,6 +27,11 @@ def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
 
         with Letter(os.environ["TRAINMASTER_LETTERS"], what, hint) as letter:
             reply = letter.exchange(letter.with_files(request), seconds)
+    elif os.environ.get("TRAINMASTER_CONTAINER"):
+        from trainmaster.runtime.letters import Letter
+
+        with Letter(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "letters"), what, hint) as letter:
+            reply = _over_socket(letter.with_files_at_hand(request), what, hint, seconds)
     else:
         reply = _over_socket(request, what, hint, seconds)
     if "error" in reply:

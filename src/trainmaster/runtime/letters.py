@@ -91,6 +91,14 @@ class Letter:
             args = dict(args, path=self._sent(args["path"], args["child_paths"]), child_paths=None)
         return dict(request, args=args, files=True)
 
+    def with_files_at_hand(self, request):
+        """The same for a dispatcher that sees the run's folder under the path that it has here, and no other file."""
+        request = self.with_files(request)
+        args = request["args"]
+        if request.get("files") and not args["of_run"]:
+            args = dict(args, path=os.path.join(self._run, args["path"]))
+        return {"id": request["id"], "op": request["op"], "args": args}
+
     def _sent(self, path, children):
         if not os.path.exists(path):
             raise ModelPathNotFoundException(

@@ -358,10 +358,7 @@ def kept(workspace, said, path, of_run=False, child_paths=None):
     return Model(workspace, _record=record)
 
 
-_HINT = (
-    "'trainmaster up' starts the dispatcher. In a container a job cannot ask for models: give it their files as data, "
-    "and register its own with register_model() of the run that submit() returned."
-)
+_HINT = "'trainmaster up' starts the dispatcher."
 
 
 def _ask(op, **args):

@@ -30,7 +30,7 @@ def get_secrets(run_id, names):
     """Name to value; None, with a warning, for a name that the workspace does not have."""
     if not isinstance(names, (list, tuple, set)) or not all(isinstance(name, str) for name in names):
         raise UserErrorException("names of secrets must be a list of texts")
-    hint = "'trainmaster up' starts the dispatcher. In a container secrets cannot be had."
+    hint = "'trainmaster up' starts the dispatcher."
     found = ask("secrets.fetch", {"run_id": run_id, "names": list(names)}, "secrets", hint)
     for name in sorted(name for name, value in found.items() if value is None):
         import warnings
