@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from tests.conftest import ended, until
 from tests.container_engine import IMAGE, PATH, add_image
 
 from trainmaster import ComputeTarget, Dataset, Datastore, Experiment, Gloo, LocalCompute, Model, PyTorch
+from trainmaster.cli import findings
 from trainmaster.engines.plans import read_claim
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.tree import processes_of
@@ -260,3 +262,9 @@ class TestPackagesAndAnImage:
         assert "no such file or directory" in message.lower()
         assert "C library of GNU" in message
         nothing_is_left(run, podman)
+
+
+def test_doctor_says_that_it_answers():
+    found = findings.container_engine(os.environ)
+    assert found.state == "found"
+    assert re.fullmatch(r"podman \d+\.[\d.]+ \(/.+/podman\), because of TRAINMASTER_CONTAINER_ENGINE", found.found)

@@ -52,6 +52,7 @@ def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Find
         program("git", ("git",), "Notes with each run which commit it came from.",
                 "Debian, Ubuntu: apt install git."),
         gpus(),
+        container_engine(environ),
         cgroup(),
     ]  # fmt: skip
 
@@ -185,6 +186,23 @@ def _driver() -> str:
         return said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
     version = next((word for word in words if word[0].isdigit() and "." in word), "")
     return f"driver {version}".strip()
+
+
+def container_engine(environ: Mapping[str, str]) -> Finding:
+    """The container engine that answers: asked, not guessed."""
+    from trainmaster.environments.containers import SETTING, find_engine
+
+    name = "containers"
+    purpose = "Runs scripts in an image (custom_docker_image). Nothing else needs one."
+    engine, told = find_engine(environ)
+    if engine is not None:
+        chosen = f", because of {SETTING}" if environ.get(SETTING) else ""
+        return Finding(name, "found", f"{engine.name} {engine.version} ({engine.program}){chosen}")
+    hint = "Debian, Ubuntu: apt install podman. Or docker, or apptainer."
+    installed = [part for part in told.split("; ") if not part.endswith(": not installed")]
+    if installed:
+        return Finding(name, "wrong", "\n".join(installed), purpose, "Mend what it says, or use another one.")
+    return Finding(name, "missing", "no docker, podman or apptainer", purpose, hint)
 
 
 def cgroup() -> Finding:

@@ -39,6 +39,7 @@ class Engine:
 
     name: EngineName
     program: str
+    version: str = ""
 
 
 @dataclass(frozen=True)
@@ -115,14 +116,15 @@ def find_engine(environ: Mapping[str, str]) -> tuple[Engine | None, str]:
         if program is None:
             told.append(f"{name}: not installed")
             continue
-        problem = _problem((program, *question), environ)
-        if not problem:
-            return Engine(name, program), ""
-        told.append(f"{name}: {problem}")
+        answers, said = _ask((program, *question), environ)
+        if answers:
+            return Engine(name, program, said), ""
+        told.append(f"{name}: {said}")
     return None, "; ".join(told) or f"{SETTING} names no engine: {chosen!r}"
 
 
-def _problem(command: Sequence[str], environ: Mapping[str, str]) -> str:
+def _ask(command: Sequence[str], environ: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether an engine answers, and what: its version, or what is wrong."""
     try:
         asked = subprocess.run(
             command,
@@ -134,13 +136,13 @@ def _problem(command: Sequence[str], environ: Mapping[str, str]) -> str:
             timeout=_ANSWER_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"did not answer within {_ANSWER_SECONDS:g} s"
+        return False, f"did not answer within {_ANSWER_SECONDS:g} s"
     except OSError as error:
-        return str(error.strerror)
+        return False, str(error.strerror)
     if asked.returncode == 0:
-        return ""
+        return True, asked.stdout.strip().partition("\n")[0]
     lines = (asked.stderr.strip() or asked.stdout.strip()).splitlines()
-    return lines[-1] if lines else f"ended with {asked.returncode}"
+    return False, lines[-1] if lines else f"ended with {asked.returncode}"
 
 
 def mounts(read: Iterable[str], written: Iterable[str]) -> tuple[Mount, ...]:

@@ -39,3 +39,32 @@ def test_a_workspace_that_cannot_be_written_is_essential(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     found = findings.folder(WorkspaceFolder(tmp_path / "file" / "workspace"))
     assert (found.state, found.essential) == ("wrong", True)
+
+
+class TestContainers:
+    """Programs that say what engines say."""
+
+    @staticmethod
+    def path(folder: Path, **programs: str) -> dict[str, str]:
+        for name, text in programs.items():
+            (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+            (folder / name).chmod(0o700)
+        return {"PATH": str(folder)}
+
+    def test_one_that_answers(self, tmp_path: Path) -> None:
+        environ = self.path(tmp_path, docker="echo 26.1.0")
+        assert findings.container_engine(environ) == findings.Finding(
+            "containers", "found", f"docker 26.1.0 ({tmp_path}/docker)"
+        )
+        chosen = findings.container_engine({**environ, "TRAINMASTER_CONTAINER_ENGINE": "docker"})
+        assert chosen.found.endswith(", because of TRAINMASTER_CONTAINER_ENGINE")
+
+    def test_one_that_does_not(self, tmp_path: Path) -> None:
+        found = findings.container_engine(self.path(tmp_path, docker="echo 'Cannot connect to the daemon' >&2; exit 1"))
+        assert (found.state, found.found) == ("wrong", "docker: Cannot connect to the daemon")
+        assert not found.essential
+
+    def test_none(self, tmp_path: Path) -> None:
+        found = findings.container_engine(self.path(tmp_path))
+        assert (found.state, found.essential) == ("missing", False)
+        assert "podman" in found.hint
