@@ -125,7 +125,7 @@ def storm(tmp_path: Path, project: Callable[..., Path]) -> Iterator[Storm]:
     end_workspace(workspace.path)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.filterwarnings("ignore:process_count_per_node is deprecated")
 def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
     seed = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(2**32))
@@ -143,6 +143,9 @@ def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
         print(f"  {backend:6s}{status:18s}{count:4d}")
     assert {backend for backend, _ in storm.seen} == {"mpi", "gloo"}
     # Not by the variables that processes of a run have, which a launcher's daemon might drop: whoever is in the folder.
+    # Agents that have said how their runs ended, and are about to end themselves, are not what stays.
+    with contextlib.suppress(AssertionError):
+        until(lambda: not _processes_in(storm.workspace.path))
     assert _processes_in(storm.workspace.path) == []
 
 

@@ -85,7 +85,7 @@ def test_killed_by_the_kernel_for_memory(submit: Submit) -> None:
         "import os\n"
         "v1 = '/sys/fs/cgroup/memory'\n"
         "base = v1 if os.path.isdir(v1) else '/sys/fs/cgroup'\n"
-        "place = os.path.join(base, 'trainmaster-test-%d' % os.getpid())\n"
+        "place = os.path.join(base, 'trainmaster-test-' + os.environ['TRAINMASTER_RUN_ID'])\n"
         "os.mkdir(place)\n"
         "limit = 'memory.limit_in_bytes' if base == v1 else 'memory.max'\n"
         "with open(os.path.join(place, limit), 'w') as file: file.write('67108864')\n"
@@ -102,6 +102,8 @@ def test_killed_by_the_kernel_for_memory(submit: Submit) -> None:
     assert details["status"] == "Failed"
     assert details["error"]["code"] == "OutOfMemory", details["error"]
     assert "out of memory" in details["error"]["message"]
+    for place in Path("/sys/fs/cgroup").glob(f"**/trainmaster-test-{run.id}"):
+        place.rmdir()
 
 
 def test_a_script_killed_from_outside_says_the_signal(submit: Submit) -> None:

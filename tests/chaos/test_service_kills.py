@@ -63,6 +63,8 @@ def test_a_replica_that_dies_at_once_again_and_again_leaves_the_others_alone(ser
     with Load(service.port, CLIENTS) as load:
         os.kill(first, signal.SIGKILL)
         wait_until(lambda: "edited" in service.state.error.get("headline", ""))
+        # Who was being answered by it has noticed by now.
+        load.wait_for(100)
         failed = len(load.failed)
         load.wait_for(100)
         assert len(load.failed) == failed
@@ -76,7 +78,7 @@ def test_a_replica_that_dies_at_once_again_and_again_leaves_the_others_alone(ser
 
 def test_a_replica_that_does_nothing_any_more_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stopped as by a script that hangs without ever letting the event loop have its turn."""
-    monkeypatch.setenv("TRAINMASTER_STUCK_SECONDS", "1")
+    monkeypatch.setenv("TRAINMASTER_STUCK_SECONDS", "4")
     made = Service(tmp_path, ECHO, limits=Limits(seconds=1.0)).start()
     try:
         stuck = made.state.replicas[0].pid

@@ -29,7 +29,7 @@ def slurm(tmp_path: Path):
         yield cluster
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_two_hundred_runs_at_once(slurm, workspace: Workspace, project, tmp_path: Path) -> None:
     ComputeTarget.create(workspace, "cluster", SlurmCompute.configuration(max_nodes=4, cpus_per_node=1))
     source, proof = project(train=SCRIPT), tmp_path / "proof"

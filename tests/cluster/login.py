@@ -87,6 +87,8 @@ class LoginNode:
         self._variables = variables
         self._open: list[subprocess.Popen[bytes]] = []
         self._is_cut = False
+        # None is let in while all are thrown out.
+        self._door = threading.Lock()
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.connections = 0
         """How many there have been."""
@@ -130,16 +132,18 @@ class LoginNode:
 
     def cut(self) -> None:
         """Its connections break, and no new one is to be had."""
-        self._is_cut = True
-        self._signal(signal.SIGKILL)
-        for process in self._open:
-            process.wait()
-        self._open.clear()
+        with self._door:
+            self._is_cut = True
+            self._signal(signal.SIGKILL)
+            for process in self._open:
+                process.wait()
+            self._open.clear()
 
     def fall_silent(self) -> None:
         """As if a cable were pulled: connections stall, nobody is told, and no new one is to be had."""
-        self._is_cut = True
-        self._signal(signal.SIGSTOP)
+        with self._door:
+            self._is_cut = True
+            self._signal(signal.SIGSTOP)
 
     def mend(self) -> None:
         """New connections are to be had; those that were there do not come back."""
@@ -154,7 +158,7 @@ class LoginNode:
         with contextlib.suppress(OSError):
             while True:
                 line, _ = self._socket.accept()
-                with line:
+                with line, self._door:
                     if not self._is_cut:
                         self.connections += 1
                         self._open.append(self._serve(line))

@@ -65,7 +65,8 @@ signal.signal(signal.SIGTERM, stop)
 def test_script_that_ignores_sigterm(launch, gate):
     """It is asked once, goes on, and is killed."""
     here = gate("here")
-    ignore = "import os, signal\nsignal.signal(signal.SIGTERM, lambda *_: run.log('asked', 1))\nrun.log('pid', os.getpid())\n"
+    asked = "signal.signal(signal.SIGTERM, lambda *_: run.log('asked', 1))\n"
+    ignore = f"import os, signal\n{asked}run.log('pid', os.getpid())\n"
     run = launch(HEAD + ignore + here.wait)
     here.await_arrival()
     pid = run.get_metrics()["pid"]

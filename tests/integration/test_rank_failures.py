@@ -90,22 +90,26 @@ def test_the_rank_that_failed_first_is_the_cause(
     details = ended(run)
     error = details["error"]
     assert details["status"] == "Failed"
-    assert (error["rank"], error["node"], error["exit_code"], error["signal"]) == (2, 1, code, name), error
+    assert (error["rank"], error["node"]) == (2, 1), error
     assert error["tail"].splitlines()[-1] == last
-    way = f"was killed by {name}" if name else f"ended with exit code {code}"
     lines = error["message"].splitlines()
-    assert lines[0].startswith(f"rank 2 on node 1 {way}")
+    # After its exception it lets its peers down before it has ended: on a busy machine they may be so much quicker
+    # that it is told to stop. The exception was before that.
+    told = last == RAISED and lines[0] == "rank 2 on node 1 failed with an exception"
+    way = f"was killed by {name}" if name else f"ended with exit code {code}"
+    assert told or lines[0].startswith(f"rank 2 on node 1 {way}"), error
+    assert told or (error["exit_code"], error["signal"]) == (code, name), error
     assert lines[1:3] == ["The last lines it wrote:", "rank 2 is here"]
     assert processes_of(run.id) == []
     _only_the_scripts_words(run)
     table = {row["rank"]: row for row in json.loads((run._folder.logs / "process_info.json").read_text())}
     assert [table[rank]["node"] for rank in range(4)] == [0, 0, 1, 1]
-    assert (table[2]["exit_code"], table[2]["signal"]) == (code, name and getattr(signal, name))
+    assert told or (table[2]["exit_code"], table[2]["signal"]) == (code, name and getattr(signal, name))
     assert all({"host", "pid", "started_at", "ended_at"} <= set(row) for row in table.values())
 
 
 def test_who_lets_its_peers_down_before_it_ends_is_the_cause_still(submit: Submit) -> None:
-    run = submit(PEERS.format(how="[each.close() for each in peers]; time.sleep(0.4); sys.exit('too late')"), "gloo")
+    run = submit(PEERS.format(how="[each.close() for each in peers]; time.sleep(0.2); sys.exit('too late')"), "gloo")
     error = ended(run)["error"]
     assert (error["rank"], error["exit_code"], error["tail"].splitlines()[-1]) == (2, 1, "too late"), error
 
@@ -114,9 +118,10 @@ def _only_the_scripts_words(run: Run) -> None:
     for name, text in logs(run).items():
         first, *rest = text.splitlines()
         assert first.endswith("is here"), (name, text)
-        # Nothing else, or a traceback or a message of the script itself.
+        # Nothing else, or a traceback or a message of the script itself, whose writing may have been cut short.
         ends = ("", RAISED, "the real mistake", "ConnectionError: the peer is gone")
-        assert (rest or [""])[-1] in ends, (name, text)
+        of_traceback = ("Traceback (most recent call last):", "  File ", "    ")
+        assert all(line in ends or line.startswith(of_traceback) for line in rest), (name, text)
         for word in ("mpirun", "prterun", "Open MPI", "PMIX", "UCX", "***"):
             assert word not in text, (name, text)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
+from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_awake, wait_gone
 
 from trainmaster import (
     ComputeTarget,
@@ -190,18 +190,20 @@ def test_what_never_started_and_what_took_too_long_is_not_tried_again(shared: Re
 
 
 def test_the_attempts_share_the_time_limit(shared: Retried) -> None:
-    run = shared.submit("time.sleep(2 if attempt == 1 else 600)\nsys.exit(1)", max_run_duration_seconds=5)
+    run = shared.submit("time.sleep(2 if attempt == 1 else 600)\nsys.exit(1)", max_run_duration_seconds=12)
     details = ended(run)
     assert (details["status"], details["error"]["code"]) == ("Canceled", "MaxRunDurationExceeded")
     assert details["error"]["message"].endswith("It was attempt 2.")
     plan = read_json(current(run._folder).node(0) / "plan.json")
     assert plan is not None
-    assert plan["time_limit_seconds"] <= 3
+    assert plan["time_limit_seconds"] <= 10
 
 
 def test_a_lost_agent_is_replaced(shared: Retried) -> None:
     run = shared.submit("if attempt == 1: time.sleep(600)")
-    until(lambda: (run._folder.files / "outputs" / "checkpoint").exists(), what="the first attempt")
+    checkpoint = run._folder.files / "outputs" / "checkpoint"
+    # Written, and not only begun to be: the next attempt reads it.
+    until(lambda: checkpoint.exists() and checkpoint.read_text() == "1", what="the first attempt")
     claim = until(lambda: read_json(run._folder.node(0) / "agent.json"))
     os.kill(claim["pid"], signal.SIGKILL)
     details = ended(run)
@@ -211,6 +213,9 @@ def test_a_lost_agent_is_replaced(shared: Retried) -> None:
 
 def test_a_hang_is_tried_again(shared: Retried) -> None:
     run = shared.submit("if attempt == 1: time.sleep(600)", hang_seconds=2)
+    wait_awake(run, (run._folder.files / "outputs" / "checkpoint").exists, "the first attempt")
+    until(run._folder.attempt_logs.exists, what="the next attempt")
+    wait_awake(run, lambda: run.get_status() == "Completed", "its end")
     details = ended(run)
     assert (details["status"], begun(run)) == ("Completed", [1, 2])
     assert attempts(details) == [(1, "Failed", "HangDetected"), (2, "Completed", None)]
@@ -223,11 +228,15 @@ def test_children_of_a_failed_attempt_have_failed(shared: Retried) -> None:
 
 
 RANKS = """
-with open(sys.argv[1] + "-" + os.environ["RANK"], "a") as proof:
-    proof.write("%d\\n" % attempt)
+proof = os.open(sys.argv[1] + "-" + os.environ["RANK"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+os.write(proof, b"%d\\n" % attempt)
 assert os.environ.get("TORCHELASTIC_RESTART_COUNT", str(attempt - 1)) == str(attempt - 1)
 if attempt == 1:
     if os.environ["RANK"] == "1":
+        # The other one would be ended for this before it had begun.
+        other = sys.argv[1] + "-0"
+        while not os.path.exists(other) or not os.path.getsize(other):
+            time.sleep(0.01)
         print("the real mistake", flush=True)
         sys.exit(9)
     time.sleep(600)
@@ -260,10 +269,11 @@ def test_all_ranks_of_two_nodes_begin_again(shared: Retried, backend: Any) -> No
 
 def test_between_two_attempts_it_starts_and_says_so(slow: Retried) -> None:
     run = slow.submit("sys.exit(3)")
-    until(lambda: run.get_status() == "Starting" and run._folder.attempt_logs.exists(), what="the failure")
+    failed = "attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 3; attempt 2"
+    until(lambda: run.get_details().get("waitingFor", "").startswith(failed), what="the failure")
     details = run.get_details()
     assert attempts(details) == [(1, "Failed", "ScriptFailed"), (2, "Starting", None)]
-    assert details["waitingFor"].startswith("attempt 1 of 3 failed: rank 0 on node 0 ended with exit code 3; attempt 2")
+    assert run.get_status() == "Starting"
     run.cancel()
     details = ended(run)
     assert (details["status"], begun(run)) == ("Canceled", [1])

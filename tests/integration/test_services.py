@@ -58,7 +58,7 @@ def test_the_whole_way(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None
     assert service.scoring_uri == f"http://localhost:{service.port}/score"
     assert service.run(ASKED)["result"] == [2, 4] == service.run(ASKED.encode())["result"]
     assert ask(service)[1]["result"] == [2, 4]
-    assert "loaded 2 from" in service.get_logs()
+    until(lambda: "loaded 2 from" in service.get_logs(), what="what its init printed")
     assert "whole-way" in bench.workspace.webservices and "whole-way" in bench.workspace.webservices()
     again = Webservice(bench.workspace, "whole-way")
     assert type(again) is LocalWebservice and again.run(ASKED)["result"] == [2, 4]
@@ -98,6 +98,7 @@ def test_an_update_drops_no_request_and_keeps_the_address(bench: Bench) -> None:
     for thread in threads:
         thread.start()
     try:
+        until(lambda: all(1 in each for each in seen), what="answers of model 1")
         for factor in (2, 3):
             service.update(models=[bench.model(factor)], wait=True)
             until(lambda factor=factor: all(factor in each for each in seen), what=f"answers of model {factor}")

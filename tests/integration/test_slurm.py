@@ -131,7 +131,7 @@ class TestKinds:
             "address = (os.environ['MASTER_ADDR'], int(os.environ['MASTER_PORT']))\n"
             "if rank == 0:\n    server = socket.create_server(address)\n"
             "    met = sorted(server.accept()[0].recv(9).decode() for _ in range(world - 1))\n    print('met', met)\n"
-            "else:\n    import time\n    for _ in range(600):\n        try:\n"
+            "else:\n    import time\n    for _ in range(1200):\n        try:\n"
             "            peer = socket.create_connection(address)\n            break\n"
             "        except OSError:\n            time.sleep(0.1)\n    peer.sendall(str(rank).encode())\n"
         )
@@ -331,7 +331,7 @@ class TestKills:
         os.kill(int(folder.lock.read_text()), signal.SIGKILL)
         wait_gone(handle)
         noted.write_text(json.dumps({"version": 1, "job_id": "", "at": 0, "submissions": 1}))
-        assert run.get_status() == "Running"
+        until(lambda: run.get_status() == "Running", what="that it is known to run")
         assert job_of(run) == job
         run.cancel()
         assert ended(run)["status"] == "Canceled"

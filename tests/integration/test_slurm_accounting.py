@@ -51,7 +51,7 @@ def accounted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
 
 
 def test_what_accounting_knows_is_with_the_run(accounted: Workspace, tmp_path: Path) -> None:
-    details = submit(accounted, tmp_path, USES.format(megabytes=60, seconds=0.5, sleeps=1.5))
+    details = submit(accounted, tmp_path, USES.format(megabytes=60, seconds=1, sleeps=4))
     assert details["status"] == "Completed", details
     known = details["properties"]
     assert 60 * MEGABYTE < int(known["slurm.memory_peak_bytes"]) <= 100 * MEGABYTE

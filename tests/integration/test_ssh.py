@@ -22,11 +22,12 @@ from trainmaster import (
     SshCompute,
     Workspace,
 )
+from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import ComputeTargetException
 
 # Long enough for a connection to be taken up again on a busy machine, and for hosts that are to be given up soon.
-LOST_AFTER, SOON_LOST = 12, 6
+LOST_AFTER, SOON_LOST = 24, 10
 HEAD = "import os, signal, socket, sys, time\nfrom trainmaster import Run\nrun = Run.get_context()\n"
 LOG = "azureml-logs/70_driver_log.txt"
 
@@ -328,9 +329,10 @@ def test_remote_compute(ws, send, hosts):
         ({"hosts": ["nonesuch.invalid"]}, "the name of host nonesuch.invalid is not known", "HostName"),
         ({"username": "nobody"}, "refuses the login", "without a question"),
         ({"python": "python9"}, "has no 'python9'", "Install Python 3.6"),
+        ({"folder": "/proc/none"}, "folder /proc/none cannot be written to", "folder="),
         ({"config_file": "empty"}, "the key of host .* is not known", "compare the fingerprint"),
     ],
-    ids=["unreachable", "unknown-name", "refused", "no-python", "unknown-key"],
+    ids=["unreachable", "unknown-name", "refused", "no-python", "read-only", "unknown-key"],
 )
 def test_refused(hosts, tmp_path, change, message, hint):
     """A host that cannot be used says why when the target is made, and what to do."""
@@ -343,6 +345,50 @@ def test_refused(hosts, tmp_path, change, message, hint):
     with pytest.raises(ComputeTargetException, match=message) as caught:
         SshCompute.configuration(**given).look()
     assert hint in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "error"),
+    [
+        ("echo hello; printf 'no end of line'", ""),
+        ("echo This account is not available.; exit 1", "ended without starting 'python3'\nThis account is not"),
+        ("exit 0", "ended without starting 'python3'\nIt ended with 0"),
+        ("read name", "reads from its input"),
+    ],
+)
+def test_what_comes_before(hosts, before, error):
+    """A login that says something before it comes to our program, asks something, or does not come to it."""
+    authorized = hosts[0].home / ".ssh" / "authorized_keys"
+    known = authorized.read_text()
+    words = f'{before}; exec sh -c \\"$SSH_ORIGINAL_COMMAND\\"'
+    authorized.write_text(f'command="{words}" {known}')
+    try:
+        configuration = SshCompute.configuration([hosts[0].name], config_file=hosts.ssh_config)
+        if not error:
+            assert configuration.look()[0].name == hosts[0].name
+            return
+        with pytest.raises(ComputeTargetException) as caught:
+            configuration.look()
+    finally:
+        authorized.write_text(known)
+    assert error in caught.value.message
+    assert not isinstance(caught.value, Unreachable), "it would be tried again and again"
+
+
+def test_what_is_wrong_on_this_side(hosts, tmp_path):
+    """A key that others can read, and a configuration that ssh does not understand."""
+    known = Path(hosts.ssh_config).read_text()
+    (tmp_path / "key").write_text(Path(hosts.user_key).read_text())
+    (tmp_path / "key").chmod(0o644)
+    cases = {
+        known.replace(hosts.user_key, str(tmp_path / "key")): "ssh does not use the key for host host1",
+        f"Nonsense yes\n{known}": "ssh does not accept its configuration for host host1",
+    }
+    for text, headline in cases.items():
+        (tmp_path / "config").write_text(text)
+        with pytest.raises(ComputeTargetException) as caught:
+            SshCompute.configuration([hosts[0].name], config_file=str(tmp_path / "config")).look()
+        assert caught.value.headline == headline
 
 
 def test_changed_key(hosts, tmp_path):

@@ -20,7 +20,7 @@ def hosts(tmp_path_factory):
 def place(tmp_path_factory, hosts):
     workspace = Workspace.create("over-ssh", path=tmp_path_factory.mktemp("ssh") / "ws", show_output=False)
     configuration = SshCompute.configuration(
-        [host.name for host in hosts], config_file=hosts.ssh_config, lost_after_seconds=6
+        [host.name for host in hosts], config_file=hosts.ssh_config, lost_after_seconds=15
     )
     ComputeTarget.create(workspace, "pair", configuration)
     lost = []

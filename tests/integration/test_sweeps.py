@@ -258,7 +258,7 @@ time.sleep(600)
 
 def test_cancelling_a_sweep_ends_its_trials_and_starts_no_more(sweep: Sweep) -> None:
     run = sweep(WAITING, random_x(), 20, max_concurrent_runs=2)
-    until(lambda: [each for each in run.get_view().trials if each.reports], what="a trial that runs")
+    until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 2, what="two trials that run")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     states = {each["status"] for each in run.get_children_sorted_by_primary_metric()}

@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +49,8 @@ def get(url: str) -> Any:
 def shown(url: str, run: str, tag: str) -> list[float]:
     try:
         return [value for _, _, value in get(f"{url}data/plugin/scalars/scalars?run={run}&tag={tag}")]
-    except urllib.error.HTTPError:
+    except OSError:
+        # Not there yet, or too busy to answer.
         return []
 
 
@@ -171,7 +171,7 @@ def test_metrics_can_be_read_by_tensorboard(quiet: Run, tmp_path: Path) -> None:
     loss = found.Scalars(quiet.id, "loss")
     assert [event.step for event in loss] == [0, 1, 2]
     assert [event.value for event in loss][:2] == [0.5, 0.25]
-    assert loss[0].wall_time == pytest.approx(quiet._record.created_at, abs=60)
+    assert loss[0].wall_time == pytest.approx(quiet._record.created_at, abs=600)
     assert [(event.step, event.value) for event in found.Scalars(quiet.id, "accuracy")] == [(500, 1.0)]
     assert [event.value for event in found.Scalars(quiet.id, "both/x")] == [1.0]
     assert found.Tensors(quiet.id, "both/y")[0].tensor_proto.string_val == [b"z"]

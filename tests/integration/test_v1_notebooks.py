@@ -69,7 +69,13 @@ def shown(notebook: nbformat.NotebookNode) -> str:
 def test_a_notebook_of(folder: Path, name: str) -> None:
     notebook = as_notebook(folder / f"{name}.py")
     assert len(notebook.cells) > 5
-    client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+    client = NotebookClient(
+        notebook,
+        timeout=600,
+        startup_timeout=240,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+    )
     client.execute(env={**os.environ})
     if name == "september_2020":
         assert "<th>Details Page</th>" in shown(notebook)

@@ -59,7 +59,7 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def played(kernel: str, *cells: str) -> Any:
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(book, kernel_name=kernel, timeout=120).execute()
+    nbclient.NotebookClient(book, kernel_name=kernel, timeout=240, startup_timeout=240).execute()
     return book
 
 
@@ -107,7 +107,7 @@ def test_the_view_follows_without_any_cell_that_runs(
     )
     release = (
         f"import os; os.close(os.open({str(middle.path)!r}, os.O_WRONLY))\n"
-        "assert seen.wait(120)\n"
+        "assert seen.wait(200)\n"
         "get_ipython().events.callbacks['post_execute'].clear()"
     )
     book = played(kernel, busy + finding(run) + SHOW, release)
