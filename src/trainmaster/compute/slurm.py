@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
             value = getattr(self, name)
             if isinstance(value, str) or not all(isinstance(each, str) for each in value or ()):
                 raise ComputeTargetException(f"{name} must be a list of texts, not {value!r}")
-        _check_extra(self.extra_sbatch or ())
+        _check_extra(self)
         _check_login(self)
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
@@ -233,21 +233,65 @@ def _check_numbers(given: SlurmConfiguration) -> None:
 # What the engine sets itself: said otherwise, runs would not be found, or would be started beside themselves.
 _OURS = frozenset(
     {"--job-name", "-J", "--requeue", "--no-requeue", "--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--array"}
-    | {"-a", "--wrap", "--output", "-o", "--open-mode", "--chdir", "-D", "--parsable", "--wait", "-W"}
+    | {
+        "-a",
+        "--wrap",
+        "--output",
+        "-o",
+        "--open-mode",
+        "--chdir",
+        "-D",
+        "--parsable",
+        "--wait",
+        "-W",
+        "--clusters",
+        "-M",
+    }
+    | {"--test-only", "--help", "-h", "--usage", "--version", "-V"}
 )
+# What has a parameter of its own.
+_SAID = {
+    "partition": ("--partition", "-p"),
+    "account": ("--account", "-A"),
+    "qos": ("--qos", "-q"),
+    "constraint": ("--constraint", "-C"),
+    "time_limit": ("--time", "-t"),
+    "cpus_per_node": ("--cpus-per-task", "-c"),
+}
 
 
-def _check_extra(extra: Sequence[str]) -> None:
-    for option in extra:
+def _check_extra(given: SlurmConfiguration) -> None:
+    for option in given.extra_sbatch or ():
         if not option.startswith("-") or "\n" in option:
             raise ComputeTargetException(
-                f"extra_sbatch has {option!r}, which is no option", hint='Such as extra_sbatch=["--mem=16G"].'
+                f"extra_sbatch has {option!r}, which is no option",
+                hint='Write an option and its value as one text: extra_sbatch=["--mem=16G"].',
             )
-        if option.partition("=")[0] in _OURS:
+        if _is_one_of(option, _OURS):
             raise ComputeTargetException(
-                f"extra_sbatch must not have {option.partition('=')[0]}: Trainmaster sets it for every run",
+                f"extra_sbatch must not have {option!r}: Trainmaster sets this for every run",
                 hint="Use node_count, max_nodes and the other parameters instead.",
             )
+        twice = next((name for name, names in _SAID.items() if _is_one_of(option, names)), None)
+        if twice is not None and getattr(given, twice) is not None:
+            raise ComputeTargetException(
+                f"extra_sbatch has {option!r}, and {twice} says {getattr(given, twice)!r}",
+                hint="Leave one of them out.",
+            )
+
+
+def _is_one_of(option: str, names: Collection[str]) -> bool:
+    """Whether sbatch takes `option` for one of `names`: it may be shortened, or have its value right behind it.
+
+    >>> _is_one_of("--nodes=2", _OURS), _is_one_of("-N2", _OURS), _is_one_of("--outp=x", _OURS)
+    (True, True, True)
+    >>> _is_one_of("--nodelist=a", _OURS), _is_one_of("--wait-all-nodes=1", _OURS), _is_one_of("--nice", _OURS)
+    (False, False, False)
+    """
+    if not option.startswith("--"):
+        return option[:2] in names
+    name = option.partition("=")[0]
+    return any(each.startswith(name) for each in names if each.startswith("--"))
 
 
 def _check_login(given: SlurmConfiguration) -> None:

@@ -87,7 +87,10 @@ class TestStates:
         [
             ("9|PENDING|5|main||Resources|n", "waiting for Slurm: Resources, about 2 jobs ahead (job 9)"),
             ("9|PENDING|50|main||Resources|n", "waiting for Slurm: Resources (job 9)"),
-            ("9|PENDING|5|other||QOSMaxNodePerUserLimit|n", "waiting for Slurm: QOSMaxNodePerUserLimit (job 9)"),
+            (
+                "9|PENDING|5|other||QOSMaxNodePerUserLimit|n",
+                "waiting for Slurm: QOSMaxNodePerUserLimit (you have as many nodes as the QOS allows you) (job 9)",
+            ),
             ("9|PENDING|5|other||None|n", "waiting for Slurm: a place in the queue (job 9)"),
             ("9|CONFIGURING|5|main|node[1-2]|None|n", "Slurm makes node[1-2] ready (job 9)"),
             ("9|RUNNING|5|main|node1|None|n", "Slurm has given it node1; its agent starts (job 9)"),

@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.engines.slurm.desk import Desk
+from trainmaster.engines.ssh.asking import check_folder
 from trainmaster.engines.ssh.host import SshHost, check_ssh, login_of, lost_after
 from trainmaster.engines.ssh.session import Session
 from trainmaster.errors import ComputeTargetException
 from trainmaster.records import TargetRecord
+
+_ON_FOLDER = "Name a folder of yours there that all nodes see under the same path."
 
 
 async def ask(target: TargetRecord, command: Sequence[str]) -> str:
@@ -18,7 +21,7 @@ async def ask(target: TargetRecord, command: Sequence[str]) -> str:
     host, patience = login_of(target), lost_after(target)
     session, facts = await Session.open(host, host.folder, patience, make=False)
     try:
-        await _check_folder(session)
+        await check_folder(session, "shared_folder", _ON_FOLDER)
         desk = await Desk.at(session, facts, patience, lambda name, header, payload: None)
         try:
             return await _said(host, Commands(desk.carry_out), command)
@@ -26,18 +29,6 @@ async def ask(target: TargetRecord, command: Sequence[str]) -> str:
             await desk.close()
     finally:
         await session.close()
-
-
-async def _check_folder(session: Session) -> None:
-    host = session.host
-    try:
-        await session.call({"op": "writable", "path": host.folder})
-    except ComputeTargetException as error:
-        raise ComputeTargetException(
-            f"shared_folder {host.folder} cannot be written to at host {host.shown}",
-            cause=error.cause,
-            hint="Name a folder of yours there that all nodes see under the same path.",
-        ) from error
 
 
 async def _said(host: SshHost, commands: Commands, command: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.engines.engine import Ending
+from trainmaster.engines.slurm import reasons
 from trainmaster.records import RunError, Status
 
 FORMAT = "%i|%T|%Q|%P|%N|%r|%j"
@@ -74,7 +75,8 @@ def waiting_sentence(job: Listed, others: Sequence[Listed]) -> str:
     ahead = sum(_is_ahead(other, job) for other in others)
     line = f", about {ahead} {'job' if ahead == 1 else 'jobs'} ahead" if ahead else ""
     reason = "a place in the queue" if job.reason in ("None", "") else job.reason
-    return f"waiting for Slurm: {reason}{line} (job {job.id})"
+    words = reasons.in_words(job.reason)
+    return f"waiting for Slurm: {reason}{f' ({words})' if words else ''}{line} (job {job.id})"
 
 
 def _is_ahead(other: Listed, job: Listed) -> bool:

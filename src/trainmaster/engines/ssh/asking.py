@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from trainmaster.engines.ssh import passwords
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, lost_after
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.errors import ComputeTargetException
 from trainmaster.records import TargetRecord
 
 T = TypeVar("T")
@@ -28,8 +29,22 @@ async def ask(target: TargetRecord, secret: str = "") -> list[HostFacts]:
 
 async def _ask(host: SshHost, silence: float, variables: Mapping[str, str]) -> HostFacts:
     session, facts = await Session.open(host, host.folder, silence, variables, make=False)
-    await session.close()
+    try:
+        await check_folder(session, "folder", "Say where everything is to be kept there: folder='/a/folder/of/yours'.")
+    finally:
+        await session.close()
     return facts
+
+
+async def check_folder(session: Session, parameter: str, hint: str) -> None:
+    """Refuses a host whose folder cannot be written to; nothing is made."""
+    host = session.host
+    try:
+        await session.call({"op": "writable", "path": host.folder})
+    except ComputeTargetException as error:
+        raise ComputeTargetException(
+            f"{parameter} {host.folder} cannot be written to at host {host.shown}", cause=error.cause, hint=hint
+        ) from error
 
 
 def in_a_thread(work: Coroutine[Any, Any, T]) -> T:

@@ -14,6 +14,8 @@ _NO_ROUTE = re.compile(
 )
 _UNKNOWN_NAME = re.compile(r"Could not resolve hostname|Name or service not known")
 _LAST = 600
+# How ssh itself ends; any other number is that of the program on the host.
+_NOT_CONNECTED = 255
 
 
 class Unreachable(ComputeTargetException):
@@ -37,15 +39,21 @@ def explained(host: SshHost, code: int | None, said: str) -> ComputeTargetExcept
             cause=_last_lines(said),
             hint=f"Log in once by hand with '{by_hand(host)}' and compare the fingerprint that is shown.",
         )
+    if re.search(r"[Bb]ad configuration option|Bad owner or permissions on", said):
+        return ComputeTargetException(
+            f"ssh does not accept its configuration for {where}",
+            cause=_last_lines(said),
+            hint=f"Mend the file that it names; '{by_hand(host)}' has to work.",
+        )
+    if re.search(r"UNPROTECTED PRIVATE KEY|bad permissions", said):
+        return ComputeTargetException(
+            f"ssh does not use the key for {where}", cause=_last_lines(said), hint="chmod 600 the key file."
+        )
     if "Permission denied" in said or "Too many authentication failures" in said:
         return ComputeTargetException(
             f"{where} refuses the login",
             cause=_last_lines(said),
             hint=_on_refusal(host),
-        )
-    if re.search(r"Bad owner or permissions|UNPROTECTED PRIVATE KEY|bad permissions", said):
-        return ComputeTargetException(
-            f"ssh does not use the key for {where}", cause=_last_lines(said), hint="chmod 600 the key file."
         )
     if _UNKNOWN_NAME.search(said):
         return Unreachable(
@@ -74,6 +82,24 @@ def explained(host: SshHost, code: int | None, said: str) -> ComputeTargetExcept
     if said:
         return Unreachable(f"the connection to {where} broke off", cause=_last_lines(said))
     return Unreachable(f"the connection to {where} broke off", cause=f"ssh ended with {code} and said nothing.")
+
+
+def never_began(host: SshHost, code: int | None, said: str, heard: str) -> ComputeTargetException:
+    """Why our program was not started, though somebody was reached; `heard` is what came in its place."""
+    where = f"host {host.shown}"
+    if "invalid literal for int()" in said:
+        return ComputeTargetException(
+            f"a start-up file of the login shell on {where} reads from its input",
+            cause="What it took was meant for the program that it is to start.",
+            hint="Let it ask only where somebody sits at a terminal (in .bashrc: '[[ $- == *i* ]] || return').",
+        )
+    if code in (None, _NOT_CONNECTED) or said.strip():
+        return explained(host, code, said)
+    return ComputeTargetException(
+        f"the login shell of {where} ended without starting '{host.python}'",
+        cause=_last_lines(heard) or f"It ended with {code} and said nothing.",
+        hint=f"May this user run programs there? Try '{by_hand(host)} {host.python} -V'.",
+    )
 
 
 def by_hand(host: SshHost) -> str:
@@ -105,9 +131,9 @@ def _on_refusal(host: SshHost) -> str:
             "A key with a passphrase has to be in an agent (ssh-add) that was there when the dispatcher started."
         )
     return (
-        f"'{by_hand(host)}' has to work without a question: give private_key_file=, or add the key to an agent "
-        "(ssh-add), or name it in ~/.ssh/config. A dispatcher that was started before the agent does not know it: "
-        "'trainmaster down' ends it."
+        f"'{by_hand(host)}' has to work without a question: give private_key_file=, or name the key in ~/.ssh/config, "
+        "or add it to an agent (ssh-add), as one with a passphrase has to be. A dispatcher that was started before the "
+        "agent does not know it: 'trainmaster down' ends it."
     )
 
 

@@ -126,6 +126,8 @@ def command(host: SshHost, silence: float = DEFAULT_LOST_AFTER) -> list[str]:
         "ServerAliveInterval": str(interval),
         "ServerAliveCountMax": "3",
         "ClearAllForwardings": "yes",
+        # A connection that the user keeps is used, but nobody else may come to depend on one of ours.
+        "ControlMaster": "no",
         "LogLevel": "ERROR",
     }
     words = ["ssh", "-T"]

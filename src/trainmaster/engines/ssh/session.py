@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.ssh.complaints import explained
+from trainmaster.engines.ssh.complaints import explained, never_began
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
 from trainmaster.engines.ssh.program import program
 from trainmaster.engines.ssh.under_way import UnderWay
@@ -96,7 +96,8 @@ class Session:
             line = await self._output.readline()
             heard = (heard + line)[-4096:]
             if not line:
-                await self._fail()
+                await self._ended()
+                raise never_began(self.host, self._process.returncode, self._complaint, heard.decode(errors="replace"))
 
     async def call(self, header: Mapping[str, Any], payload: bytes = b"") -> dict[str, Any]:
         """The answer to a request."""
@@ -169,11 +170,19 @@ class Session:
 
     async def _fail(self) -> None:
         """Raises why the connection is not there any more."""
+        await self._ended()
+        raise explained(self.host, self._process.returncode, self._complaint)
+
+    async def _ended(self) -> None:
+        """Waits until ssh has said its last word."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(5):
                 await self._process.wait()
                 await self._listener
-        raise explained(self.host, self._process.returncode, self._said.decode(errors="replace"))
+
+    @property
+    def _complaint(self) -> str:
+        return self._said.decode(errors="replace")
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None
