@@ -40,6 +40,8 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "Manage",
         (
+            Command("runs delete", "runs_removal", "delete", "remove runs that have ended, with all their files"),
+            Command("runs prune", "runs_removal", "prune", "remove old runs"),
             Command("compute list", "compute", "targets", "the compute targets"),
             Command("compute create", "compute", "create", "make a target, or give it another size"),
             Command("compute delete", "compute", "delete", "remove a target"),

@@ -10,6 +10,9 @@ from trainmaster.errors import UserErrorException
 # Colours and cursor movements of programs that take a log for a terminal.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
 
 def duration(seconds: float) -> str:
     """
@@ -25,6 +28,21 @@ def duration(seconds: float) -> str:
     if hours < 24:
         return f"{hours}h {minutes:02d}m"
     return f"{hours // 24}d {hours % 24:02d}h"
+
+
+def seconds_of(option: str, given: str) -> float:
+    """A span of time as people write it; a number alone means days.
+
+    >>> seconds_of("--older-than", "30d"), seconds_of("--older-than", "1.5h"), seconds_of("--older-than", "2")
+    (2592000.0, 5400.0, 172800.0)
+    """
+    found = _SPAN.fullmatch(given.strip())
+    if found is None:
+        raise UserErrorException(
+            f"{option} {given!r} is no span of time",
+            hint=f"Write {option} 30d, or another number with s, m, h, d or w.",
+        )
+    return float(found[1]) * _UNITS[found[2] or "d"]
 
 
 def moment(seconds: float, now: float) -> str:

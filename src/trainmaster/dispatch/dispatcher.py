@@ -65,7 +65,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
                 yard.take(record)
             else:
                 yard.end_with_owner(record)
-        yard.services.resume()
+        yard.resume()
         ready()
         if stay or yard.busy:
             await _until_stop(server, yard)

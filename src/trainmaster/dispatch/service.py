@@ -79,6 +79,7 @@ class Service:
             **RegisteredEnvironments(yard.store).operations,
             **Datastores(yard).operations,
             **yard.services.operations,
+            **yard.removal.operations,
             **self._models.operations,
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,

@@ -16,6 +16,7 @@ from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.letters import Letters
 from trainmaster.dispatch.life import Life
 from trainmaster.dispatch.ports import Ports
+from trainmaster.dispatch.removal import Removal
 from trainmaster.dispatch.secrets import Secrets
 from trainmaster.dispatch.services import Services
 from trainmaster.dispatch.sweeps.life import SweepLife, is_sweep
@@ -46,6 +47,7 @@ class Yard:
         self.ports = Ports()
         self.letters = Letters(folder)
         self.services = Services(self)
+        self.removal = Removal(self)
         self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}
         self._sweeps: dict[str, SweepLife] = {}
@@ -152,6 +154,16 @@ class Yard:
             sweep.close()
             self._sweeps.pop(sweep.run_id, None)
             self._own_targets.pop(sweep.run_id, None)
+
+    def resume(self) -> None:
+        """Goes on with what an earlier dispatcher had begun besides runs."""
+        self.services.resume()
+        self._keep(self.removal.resume(), "removal")
+
+    async def until_left(self, run_id: str) -> None:
+        """Returns when nothing is done for a run that has ended any more."""
+        while run_id in self._lives or run_id in self._sweeps:
+            await asyncio.sleep(0.01)
 
     def sweep(self, run_id: str) -> SweepLife | None:
         """The sweep of this id, while it goes."""

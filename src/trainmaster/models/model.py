@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import WebserviceException
+from trainmaster.errors import RunNotFoundException, WebserviceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.models.contents import Contents, Manifest, copied
 from trainmaster.models.references import References
@@ -228,10 +228,15 @@ class Model:
 
     @property
     def run(self) -> Run | None:
-        """The run whose files it is."""
+        """The run whose files it is; None if it has none, or that was deleted."""
         from trainmaster.run import Run
 
-        return Run.get(self.workspace, self._record.run_id) if self._record.run_id else None
+        if not self._record.run_id:
+            return None
+        try:
+            return Run.get(self.workspace, self._record.run_id)
+        except RunNotFoundException:
+            return None
 
     @property
     def lineage(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from trainmaster.snapshots.blobs import (
     write_atomically,
 )
 from trainmaster.snapshots.cache import Cached, boot_id, cache_path, read_cache, write_cache
+from trainmaster.snapshots.collect import taking
 from trainmaster.snapshots.limits import Amount, Limits, effective_limits, is_within, measure, size_warnings, too_large
 from trainmaster.snapshots.manifest import dump_manifest, manifest_id, manifest_path
 from trainmaster.snapshots.parallel import find_unchanged
@@ -48,9 +49,10 @@ def take_snapshot(
     """
     limits = effective_limits(max_bytes, max_files, os.environ)
     place = _place(source, workspace)
-    for _ in range(_ATTEMPTS):
-        with contextlib.suppress(SourceChangedError):
-            return _take(place, limits)
+    with taking(place.workspace):
+        for _ in range(_ATTEMPTS):
+            with contextlib.suppress(SourceChangedError):
+                return _take(place, limits)
     raise SnapshotException(
         f"The source folder {source} keeps changing while it is taken",
         cause="Files went away between being seen and being read.",
@@ -110,7 +112,19 @@ def _take(place: _Place, limits: Limits) -> Snapshot:
 
 
 def _blobs_are_sure(place: _Place, cached: Cached) -> bool:
-    return cached.boot_id == boot_id() and os.path.exists(manifest_path(place.workspace, cached.snapshot_id))
+    return cached.boot_id == boot_id() and _touched(manifest_path(place.workspace, cached.snapshot_id))
+
+
+def _touched(manifest: str) -> bool:
+    """Whether it is there; then it is young again, so that it stays until a run names it."""
+    try:
+        os.utime(manifest)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        # Somebody else's, in a workspace that is shared.
+        return os.path.exists(manifest)
+    return True
 
 
 def _forget_missing(blobs: str, folders: list[Folder]) -> None:
@@ -142,7 +156,7 @@ def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapsho
     path = manifest_path(place.workspace, snapshot_id)
     try:
         # A power cut may leave an empty file under the right name.
-        if not os.path.exists(path) or os.path.getsize(path) != len(text):
+        if not _touched(path) or os.path.getsize(path) != len(text):
             write_atomically(place.blobs, path, text)
     except OSError as error:
         raise SnapshotException(

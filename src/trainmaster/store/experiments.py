@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from trainmaster.errors import UserErrorException
 from trainmaster.records import ExperimentRecord
 from trainmaster.runtime.labels import matches
-from trainmaster.store.schema import experiments
+from trainmaster.store.schema import experiments, runs
 from trainmaster.store.statements import PreparedSelect
 from trainmaster.store.values import dump_collection
 
@@ -63,13 +63,14 @@ def change(connection: Connection, name: str, changes: Mapping[str, Any]) -> Exp
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Delete an experiment that never had a run."""
+    """Delete an experiment that has no runs."""
     _existing(connection, name)
-    unused = (experiments.c.name == name) & (experiments.c.run_count == 0)
+    has_runs = select(runs.c.seq).where(runs.c.experiment_seq == experiments.c.seq).exists()
+    unused = (experiments.c.name == name) & ~has_runs
     if connection.execute(delete(experiments).where(unused)).rowcount == 0:
         raise UserErrorException(
             f"The experiment {name!r} has runs and cannot be deleted",
-            hint="Archive it to hide it from lists.",
+            hint="Archive it to hide it from lists, or remove its runs with 'trainmaster runs delete' first.",
         )
 
 

@@ -34,6 +34,7 @@ from trainmaster.store import (
     models,
     opening,
     places,
+    removal,
     runs,
     schema,
     series,
@@ -204,6 +205,38 @@ class Store:
                     cause="Properties are written once.",
                     hint="Choose another name, or use tags, which can change.",
                 )
+
+    # Removing runs
+
+    def run_family(self, run_id: str) -> list[tuple[str, Status]]:
+        """A run with all its descendants and their states, parents first; empty if there is no such run."""
+        with self._database.reading() as connection:
+            return removal.family(connection, run_id)
+
+    def remove_points(self, run_ids: Sequence[str], most: int = 50_000) -> bool:
+        """Remove about `most` points of what these runs logged; whether there may be more."""
+        with self._database.writing() as connection:
+            return removal.remove_points(connection, run_ids, most)
+
+    def remove_runs(self, run_ids: Sequence[str]) -> None:
+        """Remove runs whose points and children are removed, all or none."""
+        with self._database.writing() as connection:
+            removal.remove(connection, run_ids)
+
+    def needed_snapshots(self) -> set[str]:
+        """The ids of all snapshots that something in the workspace was made of."""
+        with self._database.reading() as connection:
+            return removal.needed_snapshots(connection)
+
+    def runs_with_models(self) -> set[str]:
+        """The runs from which models were registered that are still there."""
+        with self._database.reading() as connection:
+            return removal.runs_with_models(connection)
+
+    def continued_runs(self) -> set[str]:
+        """The runs whose files sweeps that have not ended go on with."""
+        with self._database.reading() as connection:
+            return removal.continued_runs(connection)
 
     # Metrics
 

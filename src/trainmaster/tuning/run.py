@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import HyperDriveNotImplementedException
+from trainmaster.errors import HyperDriveNotImplementedException, RunNotFoundException
 from trainmaster.metrics import metric_value
 from trainmaster.plain import from_plain
 from trainmaster.records import MetricSeries
@@ -73,8 +74,12 @@ class HyperDriveRun(Run):
 
     def _earlier(self) -> list[SweepView]:
         spec = self._call("sweeps.describe")
-        found = (self._workspace_call("sweeps.view", run_id=run_id) for run_id in spec["resume_from"])
-        return [from_plain(SweepView, each) for each in found]
+        found = []
+        for run_id in spec["resume_from"]:
+            # One that was deleted since has no trials any more.
+            with suppress(RunNotFoundException):
+                found.append(from_plain(SweepView, self._workspace_call("sweeps.view", run_id=run_id)))
+        return found
 
     def get_children_sorted_by_primary_metric(
         self, top: int = 0, reverse: bool = False, discard_no_metric: bool = False

@@ -1,0 +1,104 @@
+"""`trainmaster runs delete` and `runs prune`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from trainmaster.cli import exits
+from trainmaster.cli.opening import find_run, open_workspace
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.runs import statuses
+from trainmaster.cli.screen import note, say, say_json
+from trainmaster.cli.text import counted, seconds_of, size
+from trainmaster.errors import UserErrorException
+from trainmaster.records import TERMINAL
+from trainmaster.workspace import Workspace
+
+
+def delete_arguments(parser: Parser) -> None:
+    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id, the beginning of one, 'last', or @N")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+
+
+def delete(options: Options) -> int:
+    """Remove runs that have ended: their children, files, logs and metrics, and snapshots that no other run has. Models
+    that were registered from them stay. JSON: {"removed": [ids], "children", "bytes", "left", "dry_run"}.
+    """
+    workspace = open_workspace(options.workspace)
+    chosen = [find_run(workspace, given).id for given in options.run]
+    return _remove(workspace, chosen, options, {})
+
+
+def prune_arguments(parser: Parser) -> None:
+    parser.add_argument("--older-than", metavar="TIME", help="those that ended so long ago: 30d, 12h, 2w")
+    parser.add_argument("--keep", metavar="N", type=int, help="the newest N of each experiment stay")
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="only of this experiment")
+    parser.add_argument("--status", action="append", metavar="STATE", help="only in this state (repeatable)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+
+
+def prune(options: Options) -> int:
+    """Remove old runs as 'runs delete' does. Never one that goes on, one from which a model was registered, or one that
+    a sweep goes on with. JSON: as 'runs delete', and "kept": {"models": [ids], "used": [ids]}.
+
+      trainmaster runs prune --older-than 30d --keep 10 --dry-run
+    """
+    if options.older_than is None and options.keep is None:
+        raise UserErrorException(
+            "'runs prune' needs --older-than, --keep or both", hint="Write --older-than 30d, or --keep 100."
+        )
+    if options.keep is not None and options.keep < 0:
+        raise UserErrorException(f"--keep must not be negative, not {options.keep}")
+    age = None if options.older_than is None else seconds_of("--older-than", options.older_than)
+    wanted = statuses(options.status)
+    if set(wanted) - set(TERMINAL):
+        raise UserErrorException(
+            "only runs that have ended can be removed", hint=f"States: {', '.join(sorted(TERMINAL))}."
+        )
+    workspace = open_workspace(options.workspace)
+    found = workspace._call(
+        "runs.old",
+        ended_before=None if age is None else time.time() - age,
+        keep=options.keep or 0,
+        experiment=options.experiment,
+        statuses=wanted,
+    )
+    kept = {"models": found["models"], "used": found["used"]}
+    return _remove(workspace, found["old"], options, kept)
+
+
+def _remove(workspace: Workspace, run_ids: list[str], options: Options, kept: dict[str, list[str]]) -> int:
+    done = workspace._call("runs.delete", run_ids=run_ids, dry_run=options.dry_run)
+    if options.json:
+        say_json(
+            {
+                "removed": done["run_ids"],
+                "children": done["children"],
+                "bytes": done["bytes"],
+                "left": done["left"],
+                "dry_run": options.dry_run,
+                **({"kept": kept} if kept else {}),
+            }
+        )
+        return exits.OK
+    for run_id in done["run_ids"]:
+        say(run_id)
+    _tell(done, options.dry_run, kept)
+    return exits.OK
+
+
+def _tell(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> None:
+    if kept.get("models"):
+        note(f"Not removed, because models were registered from them: {counted(len(kept['models']), 'run')}.")
+    if kept.get("used"):
+        note(f"Not removed, because a sweep goes on with them: {counted(len(kept['used']), 'run')}.")
+    if not done["run_ids"]:
+        note("There is nothing to remove.")
+        return
+    children = f" with {counted(done['children'], 'child run')}" if done["children"] else ""
+    verb = "would be removed" if dry_run else "removed"
+    freed = f"{size(done['bytes'])} {'or more would be' if dry_run else 'are'} free"
+    note(f"{counted(len(done['run_ids']), 'run')}{children} {verb}; {freed}.")
+    for line in done["left"][:5]:
+        note(f"could not be removed: {line}", "yellow")

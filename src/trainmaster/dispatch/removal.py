@@ -1,0 +1,229 @@
+"""Removing runs: their rows, their files, and the snapshots that nobody needs after them.
+
+What is to go is written down first. From then on each step may be repeated: folders are set aside by a rename, rows go
+in parts, files last. A dispatcher that begins finishes what another one had begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.errors import UserErrorException, WorkspaceException
+from trainmaster.records import TERMINAL, RunQuery, RunRecord
+from trainmaster.snapshots.collect import collect
+
+if TYPE_CHECKING:
+    from trainmaster.dispatch.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_NOTE = "runs.removing"
+_BATCH = 200
+_PAGE = 1000
+_ASIDE = ".removed"
+
+
+def old_runs(newest_first: Iterable[RunRecord], ended_before: float | None, keep: int) -> Iterator[RunRecord]:
+    """Of runs that have ended: all but the `keep` newest of each experiment, if they ended before that time."""
+    seen: dict[str, int] = {}
+    for record in newest_first:
+        seen[record.experiment] = seen.get(record.experiment, 0) + 1
+        ended_at = record.ended_at or 0.0
+        if seen[record.experiment] > keep and (ended_before is None or ended_at < ended_before):
+            yield record
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What a removal did, or would do."""
+
+    run_ids: tuple[str, ...]
+    """Without their children."""
+    children: int
+    bytes: int
+    """On disk; without what the database had of them, which is used again."""
+    left: tuple[str, ...] = ()
+    """Folders that could not be removed, each with the reason."""
+
+
+class Removal:
+    """The operations, and what they do."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._turn = asyncio.Lock()
+        self.operations: Mapping[str, Callable[..., Any]] = {"runs.delete": self.delete, "runs.old": self.old}
+
+    @property
+    def _aside(self) -> Path:
+        return self._yard.folder.runs / _ASIDE
+
+    async def old(
+        self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
+    ) -> dict[str, list[str]]:
+        """`old`: runs without a parent that ended before a time, but for the newest of each experiment. `models`: those
+        that would be, but for models that were registered from them or their children; `used`: but for a sweep that
+        goes on with them.
+        """
+        return await asyncio.to_thread(self._old, ended_before, keep, experiment, statuses)
+
+    def _old(
+        self, ended_before: float | None, keep: int, experiment: str | None, statuses: Sequence[str]
+    ) -> dict[str, list[str]]:
+        wanted = tuple(str(status) for status in TERMINAL if not statuses or status in statuses)
+        found: dict[str, list[str]] = {"old": [], "models": [], "used": []}
+        with_models, used = self._store.runs_with_models(), self._store.continued_runs()
+        for record in old_runs(self._ended(experiment, wanted), ended_before, keep):
+            family = {run_id for run_id, _ in self._store.run_family(record.id)}
+            kind = "models" if family & with_models else "used" if family & used else "old"
+            found[kind].append(record.id)
+        return found
+
+    def _ended(self, experiment: str | None, statuses: tuple[str, ...]) -> Iterator[RunRecord]:
+        before: int | None = None
+        while True:
+            query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before)
+            page = self._store.list_runs(query)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            before = page[-1].seq
+
+    async def delete(self, run_ids: list[str], dry_run: bool = False) -> Removed:
+        """Removes runs that have ended, with their children; all are looked at before the first one goes."""
+        wanted = list(dict.fromkeys(run_ids))
+        async with self._turn:
+            with self._yard.working():
+                families = [await self._family(run_id) for run_id in wanted]
+                children = sum(len(family) - 1 for family in families if family)
+                if dry_run:
+                    paths = [self._yard.folder.run(run_id).path for family in families for run_id in family]
+                    return Removed(tuple(wanted), children, await asyncio.to_thread(_sizes, paths))
+                self._store.put_fact(_NOTE, [*self._noted(), *wanted])
+                freed, left = await self._finish()
+        return Removed(tuple(wanted), children, freed, left)
+
+    async def resume(self) -> None:
+        """Finishes what an earlier dispatcher had begun."""
+        if not self._noted() and not self._aside.exists():
+            return
+        try:
+            async with self._turn:
+                with self._yard.working():
+                    await self._finish()
+        except (WorkspaceException, OSError) as error:
+            # No room, mostly. It stays noted.
+            log.warning("runs that were being removed are not removed yet: %s", error)
+
+    def _noted(self) -> list[str]:
+        return list(self._store.get_fact(_NOTE) or ())
+
+    async def _family(self, run_id: str) -> list[str]:
+        """The run and all below it, if they may go; none if it is gone already, as when a client asks again."""
+        record = self._store.get_run(run_id)
+        if record is None:
+            return []
+        if record.parent_id is not None:
+            raise UserErrorException(
+                f"run {run_id} is a child of run {record.parent_id}, and goes with it",
+                hint=f"Delete {record.parent_id}, with all its children.",
+            )
+        family = await asyncio.to_thread(self._store.run_family, run_id)
+        going = next((each for each, status in family if status not in TERMINAL), None)
+        if going is not None:
+            raise UserErrorException(f"run {going} has not ended", hint=f"End it first: 'trainmaster cancel {going}'.")
+        used = {each for each, _ in family} & await asyncio.to_thread(self._store.continued_runs)
+        if used:
+            raise UserErrorException(
+                f"a sweep that has not ended goes on with the files of {', '.join(sorted(used)[:3])}",
+                hint="Wait for it, or cancel it.",
+            )
+        for each, _ in family:
+            await self._yard.until_left(each)
+        return [each for each, _ in family]
+
+    async def _finish(self) -> tuple[int, tuple[str, ...]]:
+        """Whatever is noted goes. The bytes that are free now, and what could not be removed."""
+        noted = self._noted()
+        while noted:
+            await asyncio.to_thread(self._remove, noted[0])
+            log.info("run %s is removed", noted[0])
+            noted = noted[1:]
+            self._store.put_fact(_NOTE, noted)
+        left: list[str] = []
+        freed = await asyncio.to_thread(_remove_tree, self._aside, left)
+        freed += await asyncio.to_thread(lambda: collect(self._yard.folder.path, self._store.needed_snapshots()))
+        return freed, tuple(left)
+
+    def _remove(self, run_id: str) -> None:
+        """A run and its children from the store, their folders set aside."""
+        family = [each for each, _ in self._store.run_family(run_id)]
+        # A child that was removed by itself before a kill may have left its folder, and so may the run.
+        for each in family or [run_id]:
+            self._set_aside(each)
+        family.reverse()
+        for start in range(0, len(family), _BATCH):
+            batch = family[start : start + _BATCH]
+            while self._store.remove_points(batch):
+                pass
+            self._store.remove_runs(batch)
+
+    def _set_aside(self, run_id: str) -> None:
+        self._aside.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._yard.folder.run(run_id).path, self._aside / f"{run_id}-{os.urandom(4).hex()}")
+
+
+def _sizes(paths: Iterable[Path]) -> int:
+    return sum(_size(Path(root) / name) for path in paths for root, _, names in os.walk(path) for name in names)
+
+
+def _size(path: Path) -> int:
+    """What becomes free with this name."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return 0
+    return found.st_blocks * 512 if found.st_nlink == 1 else 0
+
+
+def _remove_tree(folder: Path, left: list[str]) -> int:
+    """Removes a folder; the bytes that are free now. What stays, and why, is added to `left`."""
+    freed = 0
+    roots: list[Path] = []
+    for root, folders, names in os.walk(folder):
+        here = Path(root)
+        roots.append(here)
+        links = [name for name in folders if os.path.islink(here / name)]
+        for name in set(folders) - set(links):
+            # Scripts may have closed it, to themselves too; the walk goes in there next.
+            with contextlib.suppress(OSError):
+                os.chmod(here / name, stat.S_IRWXU)
+        freed += sum(_removed(here / name, left) for name in [*names, *links])
+    for here in reversed(roots):
+        try:
+            here.rmdir()
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                left.append(f"{here}: {error.strerror}")
+    return freed
+
+
+def _removed(path: Path, left: list[str]) -> int:
+    size = _size(path)
+    try:
+        path.unlink()
+    except OSError as error:
+        left.append(f"{path}: {error.strerror}")
+        return 0
+    return size
