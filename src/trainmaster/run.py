@@ -19,9 +19,10 @@ from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.html_table import html_table
 from trainmaster.job import JobSpec
 from trainmaster.metrics import metric_value
+from trainmaster.notices import warn
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
+from trainmaster.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
 from trainmaster.runtime.journal import Journal
 from trainmaster.runtime.recorder import Recorder
 
@@ -216,17 +217,22 @@ class Run(Recorder):
         """Marks a run without a job as Completed. A submitted run ends with its script."""
         self._close_journal()
         if self._refresh().spec:
-            self._call("runs.ingest")
+            self._leave_to_its_script("complete")
             return
         self._finish(Status.COMPLETED)
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
-        """Marks a run without a job as Failed."""
+        """Marks a run without a job as Failed. A submitted run ends with its script."""
         self._close_journal()
         if self._refresh().spec:
-            self._call("runs.ingest")
+            self._leave_to_its_script("fail")
             return
         self._finish(Status.FAILED, RunError(error_code or "UserError", str(error_details or "the run was failed")))
+
+    def _leave_to_its_script(self, method: str) -> None:
+        self._call("runs.ingest")
+        if self._record.status not in TERMINAL:
+            warn(f"{method}() has no effect on run {self.id}: its script decides how it ends; cancel() ends it now")
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:
         answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
@@ -234,8 +240,6 @@ class Run(Recorder):
 
     def clean(self) -> None:
         """Removes the working folder of an ended run; its files, logs and metrics stay."""
-        from trainmaster.records import TERMINAL
-
         if self._refresh().status not in TERMINAL:
             raise UserErrorException(f"run {self.id} has not ended", hint="Wait for it, or cancel() it first.")
         shutil.rmtree(self._folder.code, ignore_errors=True)

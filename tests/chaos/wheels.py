@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -25,3 +27,22 @@ def make_wheel(
         for path, text in contents.items():
             archive.writestr(path, text)
     return wheel
+
+
+def make_source(folder: Path, name: str, program: str, version: str = "1.0") -> Path:
+    """A release that has to be compiled, which is what `program` does."""
+    folder.mkdir(parents=True, exist_ok=True)
+    build = '[build-system]\nrequires = []\nbuild-backend = "own"\nbackend-path = ["."]\n'
+    described = f'[project]\nname = "{name}"\nversion = "{version}"\n'
+    contents = {
+        "PKG-INFO": f"Metadata-Version: 2.2\nName: {name}\nVersion: {version}\n",
+        "pyproject.toml": build + described,
+        "own.py": program + "\n",
+    }
+    source = folder / f"{name}-{version}.tar.gz"
+    with tarfile.open(source, "w:gz") as archive:
+        for path, text in contents.items():
+            entry = tarfile.TarInfo(f"{name}-{version}/{path}")
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return source

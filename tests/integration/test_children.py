@@ -127,6 +127,27 @@ def test_child_with_a_job(launch, shared, project):
     assert child.id not in [each.id for each in parent.experiment.get_runs()]
 
 
+def test_child_that_a_job_submits(launch):
+    """As v1's documents have it: a parent script starts others and waits for them."""
+    parent = launch(
+        """
+from azureml.core import Run, ScriptRunConfig, RunConfiguration
+run = Run.get_context()
+open('child.py', 'w').write("print('I am a child')")
+config = RunConfiguration()
+config.environment.python.user_managed_dependencies = True
+run.submit_child(ScriptRunConfig('.', 'child.py', run_config=config), tags={'a': 'b'})
+for child in run.get_children():
+    child.wait_for_completion()
+    print(child.get_status(), child.parent.id == run.id)
+"""
+    )
+    assert ended(parent)["status"] == "Completed"
+    [child] = parent.get_children(tags="a")
+    assert (child.get_status(), child.parent.id) == ("Completed", parent.id)
+    assert "Completed True" in parent.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
+
+
 def test_id_of_another_run(shared):
     parent = Experiment(shared, "wrong").start_logging(snapshot_directory=None)
     for taken in (parent.id, parent.child_run().child_run().id):

@@ -16,12 +16,14 @@ from typing import Any
 
 import pytest
 from tests.builder_process import start_builder
-from tests.chaos.wheels import make_wheel
+from tests.chaos.wheels import make_source, make_wheel
 from tests.conftest import ended
 
 from trainmaster.environments import facts, lock, prefix, tidy
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
+from trainmaster.environments.older_python import older_than
+from trainmaster.environments.pythons import all_pythons, running_version
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import to_plain
@@ -37,7 +39,7 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
         make_wheel(folder, name)
     make_wheel(folder, "needsother", requires=["otherpackage==1.0"])
     make_wheel(folder, "hatesother", requires=["otherpackage>=2"])
-    make_wheel(folder, "foreign", tag="cp38-cp38-manylinux_2_17_x86_64")
+    make_wheel(folder, "foreign", tag="cp31-cp31m-manylinux_2_17_x86_64")
     make_wheel(folder, "torch", "2.13.0", requires=["nvidia-fake"])
     make_wheel(folder, "torch", "1.4.0")
     make_wheel(folder, "nvidia-fake")
@@ -333,7 +335,7 @@ def test_an_index_that_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.Mon
     [
         (("no-such-package",), "no-such-package was not found", "spelling"),
         (("needsother", "hatesother"), "needsother", "relax"),
-        (("foreign",), "cp38", "python_version"),
+        (("foreign",), "cp31", "python_version"),
         (("tinypackage==7",), "tinypackage==7", "no such release"),
         (("tiny package!",), "tiny package!", "names and versions"),
     ],
@@ -344,6 +346,50 @@ def test_the_resolvers_own_words(tmp_path: Path, packages: tuple[str, ...], caus
     assert cause in failed.value.cause
     assert hint in failed.value.hint
     assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir()]
+
+
+# An older Python than ours
+
+OLDER = older_than(running_version(), list(all_pythons()))
+
+
+@pytest.fixture
+def aged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where packages come from that have builds for a Python of v1's time, and sources that ours cannot compile."""
+    folder = tmp_path / "aged"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+def aged(folder: Path, name: str, python: str, has_sources: bool) -> None:
+    tag = "cp" + python.replace(".", "")
+    make_wheel(folder, name, tag=f"{tag}-none-any")
+    if has_sources:
+        make_source(folder, name, "raise SystemExit('cannot be compiled')")
+
+
+@pytest.mark.skipif(not OLDER, reason="there is no older Python on this machine")
+@pytest.mark.parametrize("has_sources", [False, True])
+def test_packages_of_another_time_get_a_python_of_that_time(
+    tmp_path: Path, aged_wheels: Path, has_sources: bool
+) -> None:
+    aged(aged_wheels, "agedpackage", OLDER[-1], has_sources)
+    made = build(tmp_path, spec("agedpackage"))
+    assert answer(made, "import sys, agedpackage; print('%d.%d' % sys.version_info[:2])") == OLDER[-1]
+    known = facts.read(made)
+    assert known is not None and (known.python, known.specification.python_version) == (OLDER[-1], "")
+    assert f"Python {OLDER[-1]} is used" in (made / prefix.WARNINGS).read_text()
+    assert build(tmp_path, spec("agedpackage")) == made
+
+
+def test_a_python_that_was_asked_for_stays(tmp_path: Path, aged_wheels: Path) -> None:
+    aged(aged_wheels, "agedpackage", "3.5", has_sources=True)
+    for wanted, told in ((running_version(), "from source"), ("", "'uv python install 3.8'")):
+        with pytest.raises(EnvironmentException, match=r"Failed to build `agedpackage==1\.0`") as failed:
+            build(tmp_path, spec("agedpackage", python_version=wanted))
+        assert told in failed.value.hint
+    assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir() and name != "aged"]
 
 
 # Many at once
@@ -362,13 +408,24 @@ def test_ten_builders_build_once(tmp_path: Path) -> None:
 
 
 def test_ten_builders_of_what_cannot_be_built_ask_once(tmp_path: Path) -> None:
-    first = start(tmp_path / "e", spec("no-such-package"))
-    others = [start(tmp_path / "e", spec("no-such-package")) for _ in range(9)]
-    said = [builder.communicate(timeout=120) for builder in (first, *others)]
-    assert all(builder.returncode == 1 for builder in (first, *others))
+    # pip's settings from a pipe, so that the first one stays where it is until all others wait for it.
+    settings = tmp_path / "pip.conf"
+    os.mkfifo(settings)
+    variables = {**os.environ, "PIP_CONFIG_FILE": str(settings)}
+    wanted, streams = spec("no-such-package"), {"stderr": subprocess.PIPE, "text": True}
+    builders = [start_builder(tmp_path / "e", wanted, variables=variables, **streams)]
+    assert "building environment" in builders[0].stdout.readline()
+    builders += [start_builder(tmp_path / "e", wanted, variables=variables, **streams) for _ in range(9)]
+    for builder in builders[1:]:
+        assert "waiting for another run" in builder.stdout.readline()
+    with open(settings, "w"):
+        # The others read the same settings, from a file.
+        (tmp_path / "empty").touch()
+        (tmp_path / "empty").replace(settings)
+    said = [builder.communicate(timeout=120) for builder in builders]
+    assert all(builder.returncode == 1 for builder in builders)
     assert all("no-such-package was not found" in errors for _, errors in said)
-    # Those that waited learned it from the one that asked; those that came when it was over asked again.
-    assert all(("waiting for" in log) == ("the other run could not build it" in log) for log, _ in said)
+    assert ["the other run could not build it" in log for log, _ in said] == [False] + [True] * 9
 
 
 # Shared folders

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -117,11 +118,17 @@ def test_complete_and_fail_do_not_touch_a_submitted_run(launch, gate):
     here.await_arrival()
     listed = next(each for each in run.experiment.get_runs() if each.id == run.id)
     for one in (run, listed):
-        one.complete()
-        one.fail("no")
+        with pytest.warns(UserWarning, match=r"complete\(\) has no effect"):
+            one.complete()
+        with pytest.warns(UserWarning, match=r"fail\(\) has no effect.*cancel\(\)"):
+            one.fail("no")
         assert one.get_status() in ("Starting", "Running")
     here.open()
     assert ended(run)["status"] == "Completed"
+    # What many notebooks do at their end says nothing.
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.complete()
 
 
 def test_labels(launch):

@@ -16,13 +16,14 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from trainmaster.environments import base, facts, lock, manifest, packages
 from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
-from trainmaster.environments.prefix import check_buildable, digest, is_ready, ready, target
-from trainmaster.environments.pythons import python_for
+from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
+from trainmaster.environments.pythons import python_for, running_version
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
@@ -135,18 +136,37 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
     """The stages: a Python, the packages, what has to be compiled against them."""
     begun = time.monotonic()
     try:
-        _base_and_packages(temporary, final, spec, tools, ahead)
+        used = _for_a_python_that_fits(temporary, final, spec, tools, ahead)
         if spec.horovod:
             from trainmaster.environments import compiled
 
-            compiled.install(spec, temporary, tools)
-        facts.write(temporary, spec, final.name, seconds=time.monotonic() - begun)
+            compiled.install(used, temporary, tools)
+        facts.write(temporary, spec, python_version(used), final.name, seconds=time.monotonic() - begun)
         manifest.record(temporary)
         temporary.rename(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
+
+
+def _for_a_python_that_fits(
+    temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None
+) -> EnvironmentSpec:
+    """The first two stages; `spec` with an older Python, where nobody asked for one and the packages need it."""
+    try:
+        _base_and_packages(temporary, final, spec, tools, ahead)
+        return spec
+    except EnvironmentException as error:
+        from trainmaster.environments import older_python
+
+        older = older_python.that_fits(spec, error, tools)
+    print(f"Python {running_version()} has no builds of these packages, Python {older} has", flush=True)
+    shutil.rmtree(temporary, ignore_errors=True)
+    used = replace(spec, python_version=older)
+    _base_and_packages(temporary, final, used, tools, None)
+    facts.warn(temporary, f"Python {older} is used: the packages have no builds for Python {running_version()}")
+    return used
 
 
 def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from trainmaster.environments.prefix import WARNINGS, python_version
+from trainmaster.environments.prefix import WARNINGS
 from trainmaster.environments.sources import masked
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import PlainDataError, from_plain, to_plain
@@ -31,10 +31,10 @@ class Facts:
     version: int = 1
 
 
-def write(folder: Path, spec: EnvironmentSpec, name: str, seconds: float) -> None:
+def write(folder: Path, spec: EnvironmentSpec, python: str, name: str, seconds: float) -> None:
     """Written before the folder gets its name; the file's time is that of the last use from then on."""
     shown = replace(spec, pip_packages=tuple(map(masked, spec.pip_packages)))
-    facts = Facts(name, python_version(spec), time.time(), round(seconds, 3), shown)
+    facts = Facts(name, python, time.time(), round(seconds, 3), shown)
     (folder / _FACTS).write_text(json.dumps(to_plain(facts), indent=1))
 
 

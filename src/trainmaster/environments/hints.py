@@ -23,6 +23,15 @@ _OTHER_PYTHON = (
 _OTHER_PLATFORM = ("platform tag", "matching platform")
 
 
+def is_about_python(said: str) -> bool:
+    """Whether packages have no release or build for the Python that is used.
+
+    >>> is_about_python("tensorflow==1.15.0 has no wheels with a matching Python version tag")
+    True
+    """
+    return any(words in said.lower() for words in _OTHER_PYTHON)
+
+
 def hint_for(said: str) -> str:
     """The most likely way on.
 
@@ -49,7 +58,7 @@ def hint_for(said: str) -> str:
         )
     if "exclude-newer" in text or "exclude_newer" in text:
         return "The release is newer than exclude_newer allows: take an older one, or a later date."
-    if any(words in text for words in _OTHER_PYTHON):
+    if is_about_python(said):
         return "The package has no release for this Python: ask for another python_version, or another release of it."
     if any(words in text for words in _OTHER_PLATFORM):
         return "The package has no build for this machine: ask for another release of it."

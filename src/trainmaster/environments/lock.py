@@ -23,6 +23,7 @@ ALLOWED_NAME = "constraints.txt"
 Question = tuple[tuple[str, ...], str, dict[str, str]]
 """One call of uv: its command, its standard input, its variables."""
 
+_SHOWN_LINES = 20
 _GIVEN = "/dev/stdin"
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(?:==(?P<version>[^\s;\\]+)|\s+@\s+(?P<place>\S+))")
@@ -133,9 +134,14 @@ def failure(what: str, said: str) -> EnvironmentException:
     """The error of a build, in the tool's own words."""
     return EnvironmentException(
         f"the environment could not be built: its packages cannot be {what}",
-        cause="\n".join(said.strip().splitlines()[-20:]),
+        cause="\n".join(_shortened(said.strip().splitlines())),
         hint=hint_for(said),
     )
+
+
+def _shortened(lines: list[str]) -> list[str]:
+    """The beginning says what failed, the end why."""
+    return lines if len(lines) <= _SHOWN_LINES else [*lines[:3], "...", *lines[4 - _SHOWN_LINES :]]
 
 
 def pins(text: str) -> list[Pin]:

@@ -85,10 +85,14 @@ class ScriptRunConfig:
             self.run_config = _given_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
-        """The job as it stands now. There is nothing to override: set attributes instead."""
-        if overrides:
+        """The job as it stands now. There is nothing to override: set attributes instead.
+
+        `show_output`, which v1's notebooks give, has no effect, as in v1: a submit does not wait.
+        """
+        unknown = sorted(set(overrides) - {"show_output"})
+        if unknown:
             raise TrainingException(
-                f"a ScriptRunConfig takes no overrides at submit: {', '.join(sorted(overrides))}",
+                f"a ScriptRunConfig takes no overrides at submit: {', '.join(unknown)}",
                 hint="Set them in the ScriptRunConfig.",
             )
         return job_spec(self.run_config, self._program(), (), self._resume_from)

@@ -150,10 +150,17 @@ class JobRun(Run):
             "target": os.environ.get("AZUREML_TARGET_TYPE", ""),
             "status": self.status,
             "properties": self.properties,
+            "runDefinition": self._definition(),
             "inputDatasets": [],
             "outputDatasets": [],
             "logFiles": {},
         }
+
+    def _definition(self):
+        import sys
+
+        arguments = list(sys.argv[1:])
+        return {"script": sys.argv[0], "arguments": arguments, "Arguments": arguments}
 
     def get_portal_url(self):
         """The web page of the run, where there is one."""
@@ -287,6 +294,15 @@ class JobRun(Run):
                 child.tag(tag_key, label)
         return children
 
+    def submit_child(self, config, tags=None, **kwargs):
+        """Submits a configuration as a child of this run; it has a job of its own (full Trainmaster)."""
+        from trainmaster.runtime.surroundings import full_workspace
+
+        own = full_run_class("run.submit_child").get(full_workspace(), self.id)
+        child = own.submit_child(config, tags, **kwargs)
+        self._children.append(child)
+        return child
+
     def get_children(self, recursive=False, tags=None, properties=None, type=None, status=None):
         """The child runs that this process began."""
         from trainmaster.runtime.labels import matches
@@ -397,6 +413,5 @@ for _method, _instead in (
     ("clean", _OUTSIDE),
     ("restore_snapshot", "The snapshot is the working folder of the job. " + _OUTSIDE),
     ("take_snapshot", "Use run.upload_folder() to keep a folder with the run."),
-    ("submit_child", "Submit it outside of the job, or use run.child_run() to log in groups."),
 ):
     setattr(JobRun, _method, _refusal(_method, _instead))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
-from trainmaster.environments import lock
+from trainmaster.environments import facts, lock
 from trainmaster.environments.containers import find_engine
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import python_version
@@ -58,6 +58,7 @@ def package(
         "image": f"{image_name or _IMAGE}:{image_label or 'latest'}",
         "dockerfile": bool(generate_dockerfile),
         "environment": folder.name.partition(".")[0],
+        "python": built.python if (built := facts.read(folder)) else python_version(spec.environment),
         "environment_name": spec.environment_name,
         "models": list(spec.models),
     }
@@ -262,7 +263,7 @@ def _write(
         name=spec.models[0].partition(":")[0].lower() if spec.models else "service",
         entry_script=spec.code.entry_script,
         models=spec.models,
-        python=python_version(spec.environment),
+        python=about["python"],
         variables=spec.environment_variables,
         local=requirements.local,
     )

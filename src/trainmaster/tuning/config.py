@@ -86,7 +86,11 @@ class HyperDriveConfig:
         return self._program.source_directory
 
     def compile(self, overrides: Mapping[str, Any]) -> SweepSpec:
-        """The sweep as it stands now; `overrides` are those of the estimator, for this submit only."""
+        """The sweep as it stands now; `overrides` are those of the estimator, for this submit only.
+
+        `show_output`, which v1's notebooks give, has no effect, as in v1: a submit does not wait.
+        """
+        overrides = {name: value for name, value in overrides.items() if name != "show_output"}
         sampling = self._sampling.compile()
         if sampling.kind == "bayesian":
             from trainmaster.tuning.samplers.bayesian import check_installed

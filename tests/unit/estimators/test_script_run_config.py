@@ -162,6 +162,11 @@ def test_what_is_refused(project, settings, error, message):
         ScriptRunConfig(project, **settings).compile({})
 
 
+def test_show_output_is_taken_and_changes_nothing(project):
+    config = ScriptRunConfig(str(project), "train.py")
+    assert config.compile({"show_output": True}) == config.compile({})
+
+
 def test_overrides_are_refused(project):
     with pytest.raises(TrainingException, match="takes no overrides at submit: script_params"):
         ScriptRunConfig(project, "train.py").compile({"script_params": {}})

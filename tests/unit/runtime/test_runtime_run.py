@@ -145,7 +145,7 @@ def test_the_exit_code_decides_not_the_calls(run, records):
     assert records() == [] and run.status == "Running"
 
 
-@pytest.mark.parametrize("method", ["wait_for_completion", "submit_child", "clean"])
+@pytest.mark.parametrize("method", ["wait_for_completion", "get_all_logs", "clean"])
 def test_what_cannot_be_done_in_a_job(run, method):
     with pytest.raises(RunEnvironmentException, match=method) as caught:
         getattr(run, method)("x", y=1)
