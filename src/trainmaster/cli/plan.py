@@ -15,6 +15,7 @@ from trainmaster.cli.source import source_as_json
 from trainmaster.cli.text import counted, size, tags
 from trainmaster.dispatch.accepting import as_on
 from trainmaster.dispatch.capacity import Request, check_fits, decide
+from trainmaster.dispatch.containers import known_engine, plan_container
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.dispatch.start import agent_plans
 from trainmaster.dispatch.throw_away import target_for
@@ -133,7 +134,11 @@ def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: 
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     ready = prefix.find(spec.environment, folder, path, _shared())
     place = folder.environments / prefix.digest(spec.environment)
-    prepared = Preparation(ready or prefix.built(place, path), str(folder.path / "kits" / "KIT"), None)
+    found = ready or prefix.built(place, path)
+    container = None
+    if spec.environment.container is not None:
+        container = plan_container(known_engine(), found, folder.run(_RUN_ID), folder)
+    prepared = Preparation(found, str(folder.path / "kits" / "KIT"), None, container)
     if folder.identity.exists():
         record = RunRecord(
             id=_RUN_ID,

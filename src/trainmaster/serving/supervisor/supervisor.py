@@ -28,6 +28,8 @@ from trainmaster.serving.supervisor.turned_away import turn_away
 
 _TICK_SECONDS = 1.0
 _MODELS_EVERY_SECONDS = 2.0
+# How often it is looked whether the replicas of the generation before have closed their doors.
+_DOORS_SECONDS = 0.01
 # Beyond the time limit of a request: then the replica is stuck, not slow.
 _STUCK_SECONDS = float(os.environ.get("TRAINMASTER_STUCK_SECONDS", 30.0))
 # What a replica may need beyond its own time for draining.
@@ -80,6 +82,9 @@ class Supervisor:
         self._numbers = numbers.Numbers(str(self._files.numbers))
         self._current: Generation | None = None
         self._coming: Generation | None = None
+        self._before: Generation | None = None
+        """The generation that was replaced, as long as a replica of it may let somebody in."""
+        self._replaced_at = 0.0
         self._leaving: list[ReplicaProcess] = []
         self._wanted = plan.generation
         self._failed = 0
@@ -114,7 +119,7 @@ class Supervisor:
         now = time.monotonic()
         current = self._current.places if self._current else []
         times = [place.start_at for place in current if place.replica is None]
-        due = min([now + _TICK_SECONDS, *times])
+        due = min([now + (_TICK_SECONDS if self._before is None else _DOORS_SECONDS), *times])
         for key, _ in self._selector.select(max(0.0, due - now)):
             if key.fileobj == self._signals.reading:
                 self._signals.clear()
@@ -258,6 +263,7 @@ class Supervisor:
         for replica in generation.replicas:
             replica.say(b"o")
         before, self._current, self._coming = self._current, generation, None
+        self._before, self._replaced_at = before, time.monotonic()
         self._failed, self._error, self._warnings = 0, {}, ()
         if before is not None:
             self._dismiss(before, b"d")
@@ -393,12 +399,11 @@ class Supervisor:
         self._written = state
 
     def _state(self) -> State:
-        current = self._current
         return State(
             state=self._name(),
             host=self._host,
             port=self._port,
-            serving=current.plan.generation if current else 0,
+            serving=self._serving(),
             wanted=self._wanted,
             failed=self._failed,
             error=dict(self._error),
@@ -406,6 +411,17 @@ class Supervisor:
             warnings=self._warnings,
             changed_at=time.time(),
         )
+
+    def _serving(self) -> int:
+        """The generation that answers whoever comes now: replicas of the one before let others in until they hear it.
+
+        One that its script keeps from hearing is not waited for.
+        """
+        late = time.monotonic() - self._replaced_at > _LATE_SECONDS
+        if late or not any(self._numbers.slot(each.slot)[numbers.READY] for each in self._leaving):
+            self._before = None
+        generation = self._before or self._current
+        return generation.plan.generation if generation else 0
 
     def _name(self) -> StateName:
         if self._ended is not None:
