@@ -29,8 +29,7 @@ PATH = "/usr/local/bin:/usr/sbin:/bin"
 """In it."""
 
 _PROGRAMS = {"podman": "podman", "runc": "runc", "conmon": "conmon", "busybox": "busybox-static"}
-# The kernel's own limits may be lower than those that podman asks for; crun refuses mixed versions of cgroups, and
-# overlays cannot lie upon each other.
+# The kernel's own limits may be lower than those that podman asks for, and crun refuses mixed versions of cgroups.
 _CONTAINERS = """
 [containers]
 default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
@@ -41,7 +40,7 @@ runtime = "runc"
 """
 _STORAGE = """
 [storage]
-driver = "vfs"
+driver = "{driver}"
 graphroot = "{folder}/store"
 runroot = "{folder}/run"
 """
@@ -67,19 +66,23 @@ class Podman:
 
     def run(self, *words: str, given: bytes | None = None) -> str:
         """What a command of podman prints."""
+        return self._done(words, given).stdout.decode()
+
+    def logs(self, name: str) -> str:
+        """What a container has printed."""
+        done = self._done(["logs", name])
+        return (done.stdout + done.stderr).decode(errors="replace")
+
+    def _done(self, words: Sequence[str], given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
         done = subprocess.run(
             ["podman", *words], input=given, capture_output=True, env={**os.environ, **self.variables}, check=False
         )
         assert done.returncode == 0, f"podman {' '.join(words)}: {done.stderr.decode(errors='replace')}"
-        return done.stdout.decode()
+        return done
 
     def containers(self, part: str) -> list[str]:
         """The names of all containers, running or not, that have `part` in them."""
         return [name for name in self.run("ps", "--all", "--format", "{{.Names}}").split() if part in name]
-
-    def has_image(self, name: str) -> bool:
-        """Whether an image is in its store."""
-        return name in self.run("images", "--format", "{{.Repository}}:{{.Tag}}").split()
 
 
 @pytest.fixture(scope="session")
@@ -95,8 +98,8 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Podman:
     engine = Podman(folder)
     with _alone(folder):
         (folder / "containers.conf").write_text(_CONTAINERS)
-        (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
-        if not engine.has_image(IMAGE):
+        if not (folder / "storage.conf").exists():
+            _choose_storage(engine)
             add_image(engine, IMAGE)
     return engine
 
@@ -108,6 +111,19 @@ def container_engine(podman: Podman) -> Iterator[Podman]:
         for name, value in podman.variables.items():
             patch.setenv(name, value)
         yield podman
+
+
+def _choose_storage(engine: Podman) -> None:
+    """Copies of files work everywhere; overlays are quicker, but cannot lie upon each other."""
+    for driver in ("overlay", "vfs"):
+        folder = engine.folder / driver
+        (engine.folder / "storage.conf").write_text(_STORAGE.format(folder=folder, driver=driver))
+        answer = subprocess.run(
+            ["podman", "info"], capture_output=True, text=True, env={**os.environ, **engine.variables}, check=False
+        )
+        if answer.returncode == 0:
+            return
+    raise AssertionError(f"podman cannot be used on this machine: {answer.stderr}")
 
 
 def add_image(

@@ -9,6 +9,8 @@ from typing import Any
 
 PORT = 5001
 """Inside an image; that of v1's."""
+PIP, CERTIFICATES = "pip", "pip-cert"
+"""Secrets of a build: a pip.conf, and the certificates that it is to trust. Neither becomes a part of the image."""
 MODELS = "code/azureml-models"
 """Where `Model.get_model_path` looks from the folder of the script."""
 
@@ -83,13 +85,14 @@ def dockerfile(contents: Contents) -> str:
     return f"""FROM python:{contents.python}-slim
 WORKDIR /service
 COPY requirements.lock .
-RUN pip install --no-cache-dir --no-deps --require-hashes -r requirements.lock
+RUN --mount=type=secret,id={PIP},target=/etc/pip.conf --mount=type=secret,id={CERTIFICATES} \\
+    pip install --no-cache-dir --no-deps --require-hashes -r requirements.lock
 COPY . .
 RUN useradd --system scoring
 USER scoring
 ENV PYTHONUNBUFFERED=1 HOST=0.0.0.0 PORT={PORT}
 EXPOSE {PORT}
-HEALTHCHECK CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:{PORT}/readyz', timeout=3)"
+HEALTHCHECK CMD python -c "import urllib.request as u; u.urlopen('http://127.0.0.1:$PORT/readyz', timeout=3)"
 CMD ["sh", "start.sh"]
 """
 
@@ -106,7 +109,8 @@ it was made on.
     .venv/bin/pip install --no-deps --require-hashes -r requirements.lock
     PATH=$PWD/.venv/bin:$PATH sh start.sh
 
-or as an image: `docker build -t {contents.name} .` and `docker run -p {PORT}:{PORT} {contents.name}`.
+or as an image: `docker build -t {contents.name} .` and `docker run -p {PORT}:{PORT} {contents.name}`. If pip has an
+index of its own: `docker build --secret id={PIP},src=$HOME/.config/pip/pip.conf -t {contents.name} .`
 
 It answers on `HOST:PORT` (127.0.0.1:{PORT} unless these variables say otherwise): `POST /score` is a request,
 `GET /swagger.json` describes it, `/healthz` and `/readyz` tell whether it lives and is ready, `/metrics` is for

@@ -8,18 +8,19 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
 from trainmaster.environments import facts, lock
-from trainmaster.environments.containers import find_engine
+from trainmaster.environments.containers import EngineName, find_engine
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import python_version
-from trainmaster.environments.sources import masked, source_variables
+from trainmaster.environments.sources import masked, pip_settings, source_variables
 from trainmaster.environments.tidy import log_of
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import WebserviceException
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _ABOUT = "package.json"
 _IMAGE = "package"
+# Those of pip's settings that say where packages come from.
+_OF_BUILD = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "timeout", "proxy")
 
 
 def package(
@@ -130,13 +133,23 @@ class ModelPackage:
                 cause=told,
                 hint="save(folder) gives the same service with a Dockerfile; it also runs with plain uvicorn.",
             )
-        command = [engine.program, "build", "--tag", self._about["image"], str(self._place / "files")]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        with tempfile.TemporaryDirectory() as secrets:
+            options = build_options(engine.name, pip_settings(os.environ), Path(secrets))
+            done = subprocess.run(
+                [engine.program, "build", *options, "--tag", self._about["image"], str(self._place / "files")],
+                env={**os.environ, "DOCKER_BUILDKIT": "1"},
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+            )
         with open(self._place / "log.txt", "a") as log:
-            log.write(done.stdout + done.stderr)
+            log.write(masked(done.stdout + done.stderr))
         if done.returncode:
             raise WebserviceException(
-                f"{engine.name} cannot build the image", cause="\n".join(done.stderr.splitlines()[-20:])
+                f"{engine.name} cannot build the image",
+                cause=masked("\n".join((done.stdout + done.stderr).splitlines()[-20:])),
+                hint="save(folder) gives the folder with the Dockerfile, to be built elsewhere or changed.",
             )
         self._about = {**self._about, "built": True}
         (self._place / _ABOUT).write_text(json.dumps(self._about))
@@ -150,6 +163,40 @@ class ModelPackage:
 
     def __repr__(self) -> str:
         return f"ModelPackage(workspace={self.workspace.name}, location={self.location}, models={self.models})"
+
+
+def build_options(engine: EngineName, settings: Mapping[str, str], secrets: Path) -> list[str]:
+    """What lets pip find packages in a build where it finds them here; `secrets` is a folder for that time.
+
+    Folders of this machine can be seen in a build of podman only.
+    """
+    kept = {name: settings[name] for name in _OF_BUILD if settings.get(name)}
+    options = ["--network", "host"]
+    if engine == "podman":
+        # The other one knows no HEALTHCHECK.
+        options += ["--format", "docker"]
+        for place in local_sources(kept):
+            options += ["--volume", f"{place}:{place}:ro"]
+    if settings.get("cert") and os.path.isfile(settings["cert"]):
+        kept["cert"] = f"/run/secrets/{texts.CERTIFICATES}"
+        options += ["--secret", f"id={texts.CERTIFICATES},src={settings['cert']}"]
+    if kept:
+        file = secrets / "pip.conf"
+        file.touch(0o600)
+        file.write_text("[global]\n" + "".join(f"{name} = {' '.join(kept[name].split())}\n" for name in kept))
+        options += ["--secret", f"id={texts.PIP},src={file}"]
+    return options
+
+
+def local_sources(settings: Mapping[str, str]) -> list[str]:
+    """The folders of this machine that pip is told to look at. The files of an index lie beside it as a rule."""
+    found = set()
+    for name in ("index-url", "extra-index-url", "find-links"):
+        for word in settings.get(name, "").split():
+            place = os.path.normpath(unquote(word.removeprefix("file://")))
+            if os.path.isabs(place) and os.path.isdir(place):
+                found.add(place if name == "find-links" or os.path.dirname(place) == "/" else os.path.dirname(place))
+    return sorted(found)
 
 
 @dataclass(frozen=True)
