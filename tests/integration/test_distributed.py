@@ -153,7 +153,8 @@ def test_cancel_at_any_moment_leaves_nothing(experiment: Experiment, source: Any
         # The moment of the cancel is the point of the test, not a wait for something.
         time.sleep(chance.random() * 0.6)
         run.cancel()
-        assert ended(run)["status"] == "Canceled"
+        details = ended(run)
+        assert details["status"] == "Canceled", details
         assert processes_of(run.id) == []
 
 
