@@ -28,11 +28,11 @@ def plan_container(
     read: Iterable[str] = (),
     written: Iterable[str] = (),
 ) -> Container:
-    """A container that sees the workspace, so that scripts can ask it and find there what it names.
+    """A container that sees the workspace, so that scripts find there what it names; `read` and `written` are more.
 
     It may write to the run's folder and to the run's data.
     """
-    seen = [str(workspace.path), str(workspace.socket.parent), *_of_environment(prefix), *read]
+    seen = [str(workspace.path), *_of_environment(prefix), *read]
     return Container(
         engine=engine,
         mounts=mounts(seen, [str(folder.path), *written]),

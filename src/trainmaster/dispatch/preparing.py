@@ -77,11 +77,13 @@ async def _container(
     # Where datasets lie that the script may ask for.
     places = [local_folder(store.url) for store in yard.store.list_datastores()]
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
+    written = data.outside if data else ()
     engine = await asyncio.to_thread(containers.known_engine)
-    container = containers.plan_container(engine, found, folder, yard.folder, read, data.outside if data else ())
     if yard.engine(record.target).queues:
         # It runs on other machines, each with images of its own.
-        return container
+        return containers.plan_container(engine, found, folder, yard.folder, read, written)
+    read.append(str(yard.folder.socket.parent))
+    container = containers.plan_container(engine, found, folder, yard.folder, read, written)
     return await containers.ready(container, image, found, folder, say)
 
 

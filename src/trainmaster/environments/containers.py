@@ -28,7 +28,7 @@ _QUESTIONS: dict[EngineName, tuple[str, ...]] = {
     "podman": ("info", "--format", "{{.Version.Version}}"),
     "apptainer": ("version",),
 }
-_ANSWER_SECONDS = 5.0
+_ANSWER_SECONDS = 20.0
 # How the engines' own programs find their service and their settings.
 _OF_ENGINES = re.compile(r"(DOCKER|CONTAINER|CONTAINERS|APPTAINER|SINGULARITY)_\w+|XDG_RUNTIME_DIR|REGISTRY_AUTH_FILE")
 
@@ -64,14 +64,14 @@ class Container:
     """What a built environment sets for the processes inside."""
     programs: str = ""
     """The folder of the programs of that environment."""
-    path: str = ""
-    """The image's own PATH."""
+    path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    """The image's own PATH; until it is known, the one that most have."""
 
     @property
     def own(self) -> dict[str, str]:
         """Variables of the processes inside that nobody has to keep secret."""
         # The user of this machine has no home in the image.
-        path = {"PATH": ":".join(filter(None, (self.programs, self.path)))} if self.programs else {}
+        path = {"PATH": f"{self.programs}:{self.path}"} if self.programs else {}
         return {"HOME": "/tmp", **self.environment, **path}
 
 

@@ -9,13 +9,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.environments.containers import Command, Engine
+from trainmaster.environments.containers import Command, Container, Engine
 from trainmaster.errors import EnvironmentException
 from trainmaster.orphans import die_with
 
 _ANSWER_SECONDS = 30.0
 _LAST_LINES = 10
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # What a Python has that needs libraries of the system, if it was not built to bring them along.
 _PROBE = """
 import importlib, sys
@@ -34,14 +33,14 @@ class Image:
     """An image that an engine has."""
 
     id: str
-    path: str
+    path: str = Container.path
     """The variable PATH of its processes."""
 
 
 def find(engine: Engine, name: str, environ: Mapping[str, str]) -> Image | None:
     """The image of this name, if the engine has it. Apptainer fetches images by itself, and keeps them."""
     if engine.name == "apptainer":
-        return Image(name, _DEFAULT_PATH)
+        return Image(name)
     words = [engine.program, "image", "inspect", "--format", "{{.Id}} {{json .Config.Env}}", name]
     try:
         asked = subprocess.run(
@@ -61,12 +60,12 @@ def find(engine: Engine, name: str, environ: Mapping[str, str]) -> Image | None:
 
 def _image(said: str) -> Image:
     """
-    >>> _image('sha256:12 ["PATH=/opt/bin:/bin","LANG=C"]'), _image("12 null").path == _DEFAULT_PATH
+    >>> _image('sha256:12 ["PATH=/opt/bin:/bin","LANG=C"]'), _image("12 null") == Image("12")
     (Image(id='sha256:12', path='/opt/bin:/bin'), True)
     """
     name, _, variables = said.strip().partition(" ")
     pairs = dict(each.partition("=")[::2] for each in json.loads(variables or "null") or ())
-    return Image(name, pairs.get("PATH") or _DEFAULT_PATH)
+    return Image(name, pairs.get("PATH") or Container.path)
 
 
 def probe(python: str) -> tuple[str, ...]:
