@@ -46,6 +46,7 @@ runroot = "{folder}/run"
 """
 _UNWANTED = ("test", "tests", "site-packages", "dist-packages", "__pycache__", "idlelib", "tkinter", "lib2to3")
 _UNWANTED += ("ensurepip", "turtledemo", "pydoc_data", "distutils", "config-*", "_test*", "_tkinter*", "_curses*")
+_OF_LIBC = ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libnss_files.so.2", "libnss_dns.so.2")
 _SHELL = ("sh", "env", "cat", "sleep", "id", "ls", "mkdir")
 
 
@@ -207,6 +208,9 @@ def _libraries(binaries: Sequence[str]) -> list[str]:
     said = subprocess.run(["ldd", *binaries], capture_output=True, text=True, check=False).stdout
     words = {word for line in said.splitlines() if line.startswith("\t") for word in line.split()}
     own = os.path.realpath(sys.base_prefix)
+    # What belongs to libc, for programs that were linked with an older one, where these were not parts of it yet.
+    beside = {os.path.dirname(word) for word in words if os.path.basename(word) == "libc.so.6" and word.startswith("/")}
+    words.update(path for place in beside for name in _OF_LIBC if os.path.exists(path := f"{place}/{name}"))
     return sorted(
         word for word in words if word.startswith("/") and (own == "/usr" or not os.path.realpath(word).startswith(own))
     )

@@ -172,12 +172,12 @@ def inside(
     env: Mapping[str, str],
     cwd: str,
     passed: Sequence[str],
+    gpus: bool = False,
 ) -> Command:
     """`argv` as a command that runs it in the image; `passed` are the variables of `env` that are seen inside.
 
     Their values travel in the environment and never on the command line, which everybody can read.
     """
-    gpus = bool(env.get("CUDA_VISIBLE_DEVICES"))
     outside = {**env, **container.variables}
     own = {each: value for each, value in container.own.items() if each not in passed}
     if container.engine.name == "apptainer":

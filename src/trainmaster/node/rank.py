@@ -25,7 +25,8 @@ def main(path):
 
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
     plan = Process(fill.filled(jsonfile.read(path))["ranks"][number], "ranks[{}]".format(number))
-    environment = dict(plan.env)
+    environment = {name: value for name, value in os.environ.items() if name.startswith(plan.inherits)}
+    environment.update(plan.env)
     environment.update(_launcher_variables())
     group = cgroup.own()
     before = ranks.memory_kills(group)

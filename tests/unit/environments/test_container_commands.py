@@ -29,10 +29,10 @@ ENV = {"PATH": "/bin", "TRAINMASTER_RANK": "0", "TOKEN": "secret", "CUDA_VISIBLE
 PASSED = ["CUDA_VISIBLE_DEVICES", "TOKEN", "TRAINMASTER_RANK"]
 
 
-def command(name, spec=None, env=None, user="1000:100", passed=PASSED):
+def command(name, spec=None, user="1000:100", passed=PASSED, gpus=False):
     container = Container(Engine(name, f"/usr/bin/{name}"), MOUNTS, user, {"DOCKER_HOST": "unix:///s"})
     given = ContainerSpec("org/image:1", shm_size="4g") if spec is None else spec
-    return inside(container, given, "trainmaster-r1-0", ARGV, {**ENV, **(env or {})}, "/ws/runs/r1/code", passed)
+    return inside(container, given, "trainmaster-r1-0", ARGV, ENV, "/ws/runs/r1/code", passed, gpus)
 
 
 BIND = ["--mount", "type=bind,source=/ws/runs/r1,target=/ws/runs/r1"]
@@ -85,7 +85,7 @@ def test_values_are_not_on_the_command_line(name):
     ("name", "option"), [("docker", "--gpus all"), ("podman", "--device nvidia.com/gpu=all"), ("apptainer", "--nv")]
 )
 def test_gpus_only_where_the_process_has_some(name, option):
-    assert option in " ".join(command(name, env={"CUDA_VISIBLE_DEVICES": "0,1"}).argv)
+    assert option in " ".join(command(name, gpus=True).argv)
     assert option not in " ".join(command(name).argv)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from trainmaster.environments.containers import Container, Engine, Mount
-from trainmaster.job import ContainerSpec, EnvironmentSpec, JobSpec
+from trainmaster.job import ContainerSpec, Distribution, EnvironmentSpec, JobSpec
 from trainmaster.launch import Launch, plan_launch
 
 SPEC = JobSpec(
@@ -53,6 +55,25 @@ def test_it_sees_what_is_said_about_the_run_and_not_the_machine():
         "https_proxy",
     } <= names
     assert names.isdisjoint({"PATH", "HOME"})
+
+
+@pytest.mark.parametrize(("gpus", "has_some"), [(((),), False), ((("0", "1"),), True)])
+@pytest.mark.parametrize("kind", ["single", "mpi", "torch"])
+def test_gpus_only_where_the_run_has_some(kind, gpus, has_some):
+    spec = replace(SPEC, distribution=Distribution(kind))
+    (plan,) = plan_launch(spec, replace(LAUNCH, gpus=gpus, ports=(1,)))
+    assert ("--gpus" in plan.processes[0].argv) == has_some
+
+
+def test_ranks_of_mpirun_have_the_variables_of_its_container_and_their_own():
+    spec = replace(SPEC, distribution=Distribution("mpi", process_count_per_node=2))
+    (plan,) = plan_launch(spec, replace(LAUNCH, ports=(1,)))
+    assert "mpirun" in plan.processes[0].argv
+    for rank in plan.ranks:
+        assert rank.inherits == ("",)
+        assert rank.argv == ("python", "train.py")
+        assert {"MINE", "RANK", "PYTHONPATH"} <= set(rank.env)
+        assert set(rank.env).isdisjoint({"PATH", "HOME"})
 
 
 def test_without_an_image_nothing_changes():
