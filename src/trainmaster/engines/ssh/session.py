@@ -43,9 +43,10 @@ class HostFacts:
 class Session:
     """An open connection. Everything that goes wrong with it is a ComputeTargetException."""
 
-    def __init__(self, host: SshHost, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, host: SshHost, process: asyncio.subprocess.Process, pipes: asyncio.SubprocessTransport) -> None:
         self.host = host
         self._process = process
+        self._pipes = pipes
         assert process.stdin is not None and process.stdout is not None
         self._input = process.stdin
         self._output = process.stdout
@@ -65,7 +66,10 @@ class Session:
         make: bool = True,
     ) -> tuple[Session, HostFacts]:
         """Connects, and hears what the host is. `root` is the folder of the workspace there; `make` it if need be."""
-        process = await asyncio.create_subprocess_exec(
+        loop = asyncio.get_running_loop()
+        # What asyncio.create_subprocess_exec does; but that keeps to itself what closes the pipes.
+        pipes, streams = await loop.subprocess_exec(
+            lambda: asyncio.subprocess.SubprocessStreamProtocol(16 * PIECE, loop),
             *command(host, silence),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -73,9 +77,8 @@ class Session:
             # A key of the terminal that ends the program in the foreground must not end this.
             start_new_session=True,
             env={**os.environ, **(variables or {})},
-            limit=16 * PIECE,
         )
-        session = cls(host, process)
+        session = cls(host, asyncio.subprocess.Process(pipes, streams, loop), pipes)
         try:
             async with asyncio.timeout(min(max(silence, 5.0), 2 * CONNECT_SECONDS)):
                 await session._greet()
@@ -194,11 +197,12 @@ class Session:
         """Ends the connection; agents go on."""
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
-        with contextlib.suppress(Exception):
-            self._input.close()
+        # What ssh started may outlive it and hold them open: then nobody would ever hear that it has ended.
+        for number in range(3):
+            if (pipe := self._pipes.get_pipe_transport(number)) is not None:
+                pipe.close()
         await self._process.wait()
-        # Its pipes would otherwise stay until they are collected, perhaps after the end of the loop.
-        self._process._transport.close()  # type: ignore[attr-defined]
+        self._pipes.close()
         self._listener.cancel()
         await asyncio.gather(self._listener, return_exceptions=True)
 

@@ -1,0 +1,60 @@
+"""A connection through a stand-in for ssh that carries the command out on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainmaster.engines.ssh.host import SshHost
+from trainmaster.engines.ssh.session import Session
+
+# As one with a ProxyCommand or a kept connection: what it started outlives it, and holds its pipes.
+SSH = """\
+#!/bin/sh
+sleep 600 &
+echo $! > "$SLEEPER"
+for command; do :; done
+exec sh -c "$command"
+"""
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    note = tmp_path / "sleeper"
+    monkeypatch.setenv("SLEEPER", str(note))
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    yield note
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int(note.read_text()), signal.SIGKILL)
+
+
+def open_files() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_a_closed_connection_leaves_nothing_open(sleeper: Path, tmp_path: Path) -> None:
+    async def open_and_close() -> tuple[int, int, int]:
+        # The first process of a loop opens what the loop keeps.
+        await (await asyncio.create_subprocess_exec("true")).wait()
+        before = open_files()
+        session, facts = await Session.open(SshHost("here"), str(tmp_path / "there"), silence=120)
+        assert facts.cpus > 0
+        during = open_files()
+        await session.close()
+        # One turn of the loop, in which pipes are let go.
+        await asyncio.sleep(0)
+        return before, during, open_files()
+
+    before, during, after = asyncio.run(asyncio.wait_for(open_and_close(), 120))
+    os.kill(int(sleeper.read_text()), 0)
+    assert during > before == after
