@@ -261,6 +261,18 @@ def test_other_nodes_do_not_wait_for_a_first_that_failed(make: Make) -> None:
     assert second.end()["error"]["headline"] == "there is no code to run"
 
 
+def test_a_first_that_was_told_to_stop_is_no_failure_of_the_others(make: Make) -> None:
+    """A cancel reaches one agent after the other: the run must not fail because the first was quick to obey."""
+    first, second = make(node=0), make(node=1).shell("echo never")
+    second.start()
+    _until((second.node / "agent.json").exists)
+    (first.node / "result.json.part").write_text(json.dumps({"version": 1, "reason": "cancelled", "processes": []}))
+    (first.node / "result.json.part").rename(first.node / "result.json")
+    result = second.end()
+    assert (result["reason"], result["error"], result["processes"]) == ("cancelled", None, [])
+    assert not second.log.exists()
+
+
 def test_cancel_before_anything_was_started(make: Make) -> None:
     run = make(node=1).shell("echo never")
     agent = run.start()

@@ -4,11 +4,13 @@ import errno
 import os
 import time
 
+from trainmaster.node import jsonfile
+from trainmaster.node.interrupts import Interrupted
 from trainmaster.node.spawn import StartError, encode
 
 
 def prepare(plan):
-    """Lays out what the plan says. Raises StartError, or AzureMLException from the layout."""
+    """Lays out what the plan says. Raises StartError, AzureMLException from the layout, or Interrupted."""
     folder = encode(plan.folder)
     code, files = os.path.join(folder, b"code"), os.path.join(folder, b"files")
     if plan.layout is not None:
@@ -41,9 +43,19 @@ def _wait_for_first_node(folder, code):
     result = os.path.join(folder, b"nodes", b"0", b"result.json")
     while not os.path.isdir(code):
         if os.path.exists(result) and not os.path.isdir(code):
+            if _was_cancelled(result):
+                # Whoever told node 0 to stop means all of them, and may not have come to this one yet.
+                raise Interrupted
             cause = "Node 0 ended without laying out the code."
             raise StartError("there is no code to run", cause, "See the error of node 0.")
         time.sleep(0.01)
+
+
+def _was_cancelled(result):
+    try:
+        return jsonfile.read(result).get("reason") == "cancelled"
+    except (OSError, ValueError):
+        return False
 
 
 def make(path):
