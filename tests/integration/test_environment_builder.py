@@ -364,7 +364,9 @@ def aged_wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def aged(folder: Path, name: str, python: str, has_sources: bool) -> None:
     tag = "cp" + python.replace(".", "")
-    make_wheel(folder, name, tag=f"{tag}-none-any")
+    make_wheel(folder, name, tag=f"{tag}-none-any", requires=["scipy"])
+    for version in ("1.8.1", "1.11.0"):
+        make_wheel(folder, "scipy", version)
     if has_sources:
         make_source(folder, name, "raise SystemExit('cannot be compiled')")
 
@@ -380,6 +382,8 @@ def test_packages_of_another_time_get_a_python_of_that_time(
     known = facts.read(made)
     assert known is not None and (known.python, known.specification.python_version) == (OLDER[-1], "")
     assert f"Python {OLDER[-1]} is used" in (made / prefix.WARNINGS).read_text()
+    # What comes along is of that time too, for the Pythons that v1 had.
+    assert locked(made)["scipy"] == ("1.8.1" if OLDER[-1] in ("3.6", "3.7", "3.8", "3.9") else "1.11.0")
     assert build(tmp_path, spec("agedpackage")) == made
 
 

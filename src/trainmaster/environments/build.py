@@ -160,35 +160,48 @@ def _for_a_python_that_fits(
     except EnvironmentException as error:
         from trainmaster.environments import older_python
 
-        older = older_python.that_fits(spec, error, tools)
-    print(f"Python {running_version()} has no builds of these packages, Python {older} has", flush=True)
+        fit = older_python.that_fits(spec, error, tools)
+    print(f"Python {running_version()} has no builds of these packages, Python {fit.python} has", flush=True)
     shutil.rmtree(temporary, ignore_errors=True)
-    used = replace(spec, python_version=older)
-    _base_and_packages(temporary, final, used, tools, None)
-    facts.warn(temporary, f"Python {older} is used: the packages have no builds for Python {running_version()}")
+    used = replace(spec, python_version=fit.python)
+    _base_and_packages(temporary, final, used, tools, None, fit.constraints)
+    facts.warn(temporary, f"Python {fit.python} is used: the packages have no builds for Python {running_version()}")
     return used
 
 
-def _base_and_packages(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
+def _base_and_packages(
+    temporary: Path,
+    final: Path,
+    spec: EnvironmentSpec,
+    tools: Tools,
+    ahead: Ahead | None,
+    constraints: tuple[str, ...] = (),
+) -> None:
     work = temporary.with_name(f"{temporary.name}.resolving")
     try:
         if spec.conda_packages:
             # What conda brings decides what pip may take.
             asked = _completed(base.make(spec, temporary, final, tools), tools)
-            wanted = packages.wanted(asked, f"{temporary}/bin/python", tools, lock.installed(temporary))
+            present = (*lock.installed(temporary), *constraints)
+            wanted = packages.wanted(asked, f"{temporary}/bin/python", tools, present)
             found = packages.resolve(wanted, asked, work, tools)
         else:
-            found = _beside_one_another(temporary, _completed(spec, tools), work, tools, ahead)
+            found = _beside_one_another(temporary, _completed(spec, tools), work, tools, ahead, constraints)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     packages.install(found, temporary, tools)
 
 
 def _beside_one_another(
-    temporary: Path, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None
+    temporary: Path,
+    spec: EnvironmentSpec,
+    work: Path,
+    tools: Tools,
+    ahead: Ahead | None,
+    constraints: tuple[str, ...],
 ) -> packages.Resolved:
     """The lock, while the virtual environment is made."""
-    wanted = packages.wanted(spec, python_for(spec), tools)
+    wanted = packages.wanted(spec, python_for(spec), tools, constraints)
     question = packages.first_question(wanted)
     asking = ahead if ahead is not None and ahead.question == question else None
     if asking is None and question is not None:

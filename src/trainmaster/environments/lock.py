@@ -140,8 +140,14 @@ def failure(what: str, said: str) -> EnvironmentException:
 
 
 def _shortened(lines: list[str]) -> list[str]:
-    """The beginning says what failed, the end why."""
-    return lines if len(lines) <= _SHOWN_LINES else [*lines[:3], "...", *lines[4 - _SHOWN_LINES :]]
+    """From the first error on; its beginning says what failed, its end why.
+
+    >>> _shortened(["Resolved 5 packages", "error: Failed to build `a==1`", "cause"])
+    ['error: Failed to build `a==1`', 'cause']
+    """
+    begin = next((number for number, line in enumerate(lines) if line.startswith("error:")), 0)
+    told = lines[begin:]
+    return told if len(told) <= _SHOWN_LINES else [*told[:3], "...", *told[4 - _SHOWN_LINES :]]
 
 
 def pins(text: str) -> list[Pin]:
