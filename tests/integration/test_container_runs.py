@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -268,3 +269,20 @@ def test_doctor_says_that_it_answers():
     found = findings.container_engine(os.environ)
     assert found.state == "found"
     assert re.fullmatch(r"podman \d+\.[\d.]+ \(/.+/podman\), because of TRAINMASTER_CONTAINER_ENGINE", found.found)
+
+
+def test_a_hang_says_where_the_script_stood(launch, podman):
+    script = "import time\ndef stuck():\n    time.sleep(3600)\nprint('waits', flush=True)\nstuck()\n"
+    run = launch(script, custom_docker_image=IMAGE, hang_seconds=5)
+    # However long the container takes to start: a word of the run that is always new.
+    word = folder_of(run).logs / "word"
+    word.parent.mkdir(parents=True, exist_ok=True)
+    word.touch()
+    os.utime(word, (time.time() + 3600,) * 2)
+    await_line(run, "waits")
+    os.utime(word)
+    details = ended(run)
+    assert (details["status"], details["error"]["code"]) == ("Failed", "HangDetected")
+    assert 'File "train.py", line 3 in stuck' in details["error"]["message"]
+    assert "goroutine" not in text(run)
+    nothing_is_left(run, podman)

@@ -35,16 +35,18 @@ def dump(places, whole_tree, seconds):
 
     Python processes end by this. Returns {rank: what was written}.
     """
-    found = _by_rank(whole_tree.find())
+    found, relays = map(_by_rank, whole_tree.find_apart())
     begins = {place.rank: _append(place.log, _headline(place.rank, seconds)) for place in places}
     words = {place.rank: [_kernel_words(one) for one in found.get(place.rank, ())] for place in places}
-    asked = []
+    asked, passing_on = [], []  # type: ignore[var-annotated]
     for place in places:
         armed = _outermost([one for one in found.get(place.rank, ()) if _is_armed(one)])
         asked.extend(armed)
+        passing_on.extend(relays.get(place.rank, ()) if armed else ())
         if not armed:
             _spy(place, found.get(place.rank, ()))
     _abort(asked)
+    _await_end(passing_on)
     return {place.rank: _written(place, begins[place.rank], words[place.rank]) for place in places}
 
 
@@ -94,6 +96,10 @@ def _abort(processes):
     for one in processes:
         process.send(one, _signal.SIGABRT)
         process.send(one, _signal.SIGCONT)
+    _await_end(processes)
+
+
+def _await_end(processes):
     until = time.monotonic() + _PATIENCE_SECONDS
     while any(process.is_alive(one.pid, one.start_time, "") for one in processes) and time.monotonic() < until:
         # As the parent of some of them this process could wait, but not for the others.

@@ -65,6 +65,11 @@ class Tree(object):
         own = _with_descendants(table, [pid for pid in inside if pid in table] + marked, self._root)
         return [table[pid] for pid in sorted(own) if not table[pid].gone]
 
+    def find_apart(self):
+        """The same in two lists: those of the script, and programs of a container engine, through which it prints."""
+        found, engine = self.find(), self._hearing or ()
+        return [one for one in found if one.pid not in engine], [one for one in found if one.pid in engine]
+
     def _candidates(self):
         """All processes among which those of the tree are.
 
