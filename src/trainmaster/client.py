@@ -7,6 +7,7 @@ simply asked again.
 
 from __future__ import annotations
 
+import _socket
 import json
 import os
 import socket
@@ -136,6 +137,17 @@ class Watch:
         self.close()
 
 
+class _Connection(socket.socket):
+    """Nobody closes a Workspace: its connection goes with it, silently.
+
+    Where they go together with a circle of objects, the socket may be the first of them, and would complain.
+    """
+
+    def __del__(self) -> None:
+        # Whoever still reads from it goes too.
+        _socket.socket.close(self)
+
+
 class _Line:
     """One connection that speaks JSON lines."""
 
@@ -160,7 +172,6 @@ class _Line:
         self._reader.close()
         self._socket.close()
 
-    # Nobody closes a Workspace; its connection goes with it, silently.
     __del__ = close
 
 
@@ -183,7 +194,7 @@ def open_line(folder: WorkspaceFolder) -> _Line:
 
 def try_line(folder: WorkspaceFolder) -> _Line | None:
     """A connection to the dispatcher if one listens."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = _Connection(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.connect(str(folder.socket))
     except OSError:
