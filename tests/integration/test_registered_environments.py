@@ -10,6 +10,7 @@ from tests.chaos.wheels import make_wheel
 from tests.conftest import ended, stop_dispatcher
 
 from trainmaster import CondaDependencies, Environment, Estimator, Experiment, ScriptRunConfig, Workspace
+from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import WorkspaceFolder
 
@@ -121,7 +122,7 @@ def test_a_run_in_a_registered_environment(shared, project):
         assert run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"] == "tinypackage hello\n"
         used = run.get_environment()
         assert (used.name, used.version) == ("for-runs", "1")
-        assert used.to_spec() == environment.to_spec()
+        assert used.to_spec() == on_this_machine(environment.to_spec())
         assert used.environment_variables == {"WORD": "hello"}
         assert "tinypackage" in used.lock
 
