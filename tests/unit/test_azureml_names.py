@@ -104,6 +104,13 @@ def test_a_name_that_is_not_here_is_told(name):
         exec(f"from {module} import {last}")
 
 
+@pytest.mark.parametrize("line", ["from azureml import dataprep", "from azureml.train import automl"])
+def test_a_module_that_is_not_here_is_told_however_it_is_imported(line):
+    _, package, _, module = line.split()
+    with pytest.raises(ImportError, match=re.escape(sentence_of(f"{package}.{module}"))):
+        exec(line)
+
+
 def test_unknown_names():
     with pytest.raises(ModuleNotFoundError, match=r"azureml\.nonsense"):
         import_module("azureml.nonsense")

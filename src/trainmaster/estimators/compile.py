@@ -21,6 +21,9 @@ from trainmaster.job import Binding, DataBinding, DatasetInput, DatasetOutput, J
 from trainmaster.notices import warn
 
 
+_CONTAINER_INSTANCE = "containerinstance"
+
+
 class Submittable(Protocol):
     """What `Experiment.submit` takes: estimators and ScriptRunConfig."""
 
@@ -57,7 +60,7 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
     )
     return JobSpec(
         source_directory=program.source_directory,
-        target=config.target,
+        target=_target(config),
         script=program.script,
         command=program.command,
         arguments=arguments.words,
@@ -84,6 +87,14 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
         vm_size=values.optional_text("amlcompute.vm_size", config.amlcompute.vm_size) or "",
         vm_priority=values.optional_text("amlcompute.vm_priority", config.amlcompute.vm_priority) or "",
     )
+
+
+def _target(config: RunConfiguration) -> str:
+    """Its name. What v1 made for one run in Azure's container instances is this machine here."""
+    if config.target != _CONTAINER_INSTANCE:
+        return config.target
+    warn(f"target '{_CONTAINER_INSTANCE}': there are none here, the run is on 'local'")
+    return "local"
 
 
 def _with_resume(arguments: Arguments, resume_from: Any) -> Arguments:

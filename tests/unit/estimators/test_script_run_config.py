@@ -199,6 +199,13 @@ class TestRunConfiguration:
         spec = ScriptRunConfig(project, run_config=config).compile({})
         assert (config.auto_prepare_environment, spec.node_count, spec.use_gpu) == (True, 2, True)
 
+    def test_a_container_instance_is_this_machine(self, project):
+        config = RunConfiguration(script="train.py")
+        config.target = "containerinstance"
+        config.container_instance.region = "eastus2"
+        with pytest.warns(UserWarning, match="the run is on 'local'"):
+            assert ScriptRunConfig(project, run_config=config).compile({}).target == "local"
+
     def test_conda_dependencies(self, project):
         packages = CondaDependencies.create(pip_packages=["numpy"])
         config = RunConfiguration("train.py", conda_dependencies=packages)

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 import trainmaster
-from azureml._others import tell_what_to_use_instead
+from azureml._others import NotHere, tell_what_to_use_instead
 
 
 def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -26,6 +26,8 @@ def names(module: str, homes: dict[str, str]) -> tuple[Callable[[str], Any], Cal
         if not name.startswith("_") and hasattr(sys.modules[module], "__path__"):
             try:
                 return import_module(f"{module}.{name}")
+            except NotHere:
+                pass
             except ModuleNotFoundError as error:
                 if error.name != f"{module}.{name}":
                     raise

@@ -32,6 +32,12 @@ def refuse_microsofts_sdk() -> None:
             )
 
 
+class NotHere(ModuleNotFoundError):
+    """A module of v1 that does not exist here. It has no `name`: `from azureml import dataprep` would pass over an
+    error with the name of what it looks for, and say less.
+    """
+
+
 class _NotHere:
     """Asked last of all: says what a module of v1 that does not exist here was for, and what to do instead."""
 
@@ -44,7 +50,7 @@ class _NotHere:
         # Where `trainmaster migrate` has it from; read only when such an import fails.
         from trainmaster.migration.table import table
 
-        raise ModuleNotFoundError(f"No module named {name!r}: {table().missing(name).sentence}", name=name)
+        raise NotHere(f"No module named {name!r}: {table().missing(name).sentence}")
 
 
 def tell_what_to_use_instead(module: str, name: str) -> None:
