@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -389,8 +391,21 @@ class TestTarget:
         elsewhere = SlurmCompute.configuration(shared_folder=str(tmp_path))
         with pytest.raises(ComputeTargetException, match="is not in the shared folder"):
             ComputeTarget.create(shared_workspace, "elsewhere", elsewhere)
-        with pytest.raises(ComputeTargetException, match="must not have --requeue"):
-            SlurmCompute.configuration(extra_sbatch=["--requeue"])
+        for option in (
+            "--requeue",
+            "--output=/tmp/log",
+            "--outp=/tmp/log",
+            "--nodes=3",
+            "-N3",
+            "-Jmine",
+            "--clusters=b",
+        ):
+            with pytest.raises(ComputeTargetException, match=f"must not have {option}: Trainmaster sets this"):
+                SlurmCompute.configuration(extra_sbatch=[option])
+        for parameter, option in {"partition": "-pmain", "qos": "--qos=low", "time_limit": "--time=3"}.items():
+            with pytest.raises(ComputeTargetException, match=f"has {option}, and {parameter} says '9'"):
+                SlurmCompute.configuration(extra_sbatch=[option], **{parameter: "9"})
+        SlurmCompute.configuration(extra_sbatch=["--nodelist=node1", "--time=3", "--gres=gpu:a100:1"])
         with pytest.raises(ComputeTargetException, match="time_limit"):
             SlurmCompute.configuration(time_limit="soon")
 
@@ -402,6 +417,53 @@ class TestTarget:
         target = ComputeTarget(shared_workspace, "cluster")
         assert isinstance(target, SlurmCompute)
         assert target.serialize()["options"]["partition"] == "main"
+
+
+def test_why_a_job_waits_is_said_in_words(send, slurm, shared_workspace):
+    first = job_of(send(WAITS))
+    folder = str(shared_workspace.path.parent)
+    # The nodes of other tests and of the run that takes a minute are left alone.
+    slurm.run("scontrol", "update", "partitionname=urgent", "state=down")
+    cases = {
+        "held": ({"extra_sbatch": ["--hold"]}, "JobHeldUser (it is held back; 'scontrol release'"),
+        "later": ({"extra_sbatch": ["--begin=now+1hour"]}, "BeginTime (the time it is to begin at has not come)"),
+        "after": ({"extra_sbatch": [f"--dependency=afterany:{first}"]}, "Dependency (another job has to end first)"),
+        "down": ({"partition": "urgent"}, "PartitionDown (the partition is down)"),
+    }
+    runs = {}
+    try:
+        for name, (settings, _) in cases.items():
+            configuration = SlurmCompute.configuration(shared_folder=folder, cpus_per_node=1, **settings)
+            ComputeTarget.create(shared_workspace, name, configuration)
+            runs[name] = send("print(1)", compute_target=name)
+        for name, (_, words) in cases.items():
+            until(lambda name=name, words=words: words in _waiting(runs[name]), what=f"{words} of '{name}'")
+    finally:
+        slurm.run("scontrol", "update", "partitionname=urgent", "state=up")
+
+
+def test_compute_show_tells_the_machines_and_their_states(shared_workspace, slurm, capfd):
+    place = ["--workspace", str(shared_workspace.path)]
+    last = slurm.nodes[2]
+    slurm.run("scontrol", "update", f"nodename={last}", "state=drain", "reason=new memory")
+    try:
+        assert command(["compute", "show", "cluster", *place]) == 0
+        said = capfd.readouterr().out
+        assert command(["compute", "show", "cluster", "--json", *place]) == 0
+        known = json.loads(capfd.readouterr().out)
+    finally:
+        slurm.run("scontrol", "update", f"nodename={last}", "state=resume")
+    assert "Target 'cluster' (slurm) has 3 nodes with 1 CPU and 0 GPUs each." in said
+    assert known["settings"]["partition"] == "main"
+    assert [each["name"] for each in known["machines"]] == slurm.nodes[:3]
+    (drained,) = [each for each in known["machines"] if each["name"] == last]
+    assert (drained["state"], drained["reason"]) in [("drained", "new memory"), ("draining", "new memory")]
+    (line,) = [line for line in said.splitlines() if line.startswith(last)]
+    assert line.split()[2:] == ["main", "4", "2", "3.9", "GB", "new", "memory"]
+    words = [sys.executable, "-m", "trainmaster.cli", "compute", "show", "cluster", *place]
+    done = subprocess.run(words, env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "there is no sbatch on the PATH of this machine" in done.stderr
 
 
 def test_compute_create_asks_sinfo(shared_workspace, slurm, capfd):

@@ -43,6 +43,7 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("runs delete", "runs_removal", "delete", "remove runs that have ended, with all their files"),
             Command("runs prune", "runs_removal", "prune", "remove old runs"),
             Command("compute list", "compute", "targets", "the compute targets"),
+            Command("compute show", "compute_show", "show", "one target: its settings, its machines and their states"),
             Command("compute create", "compute", "create", "make a target, or give it another size"),
             Command("compute delete", "compute", "delete", "remove a target"),
             Command("compute sizes", "compute", "sizes", "what a vm_size means here"),

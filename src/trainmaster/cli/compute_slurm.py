@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,10 +11,10 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, say, say_json
 from trainmaster.cli.text import counted
 from trainmaster.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
-from trainmaster.errors import ComputeTargetException, UserErrorException
+from trainmaster.compute.slurm_machines import gpus_of
+from trainmaster.errors import UserErrorException
 
 _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
-_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -107,8 +105,7 @@ def configuration(options: Options) -> SlurmConfiguration:
         config_file=options.ssh_config,
         lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
-    said = sinfo_here() if found.login is None else found.look("sinfo", *_QUESTION)
-    chosen = choose(parse(said), options.partition)
+    chosen = choose(parse(found.look("sinfo", *_QUESTION)), options.partition)
     found.partition, found.machine_cpus = chosen.name, chosen.cpus
     found.max_nodes = chosen.nodes if options.nodes is None else options.nodes
     found.gpus_per_node = chosen.gpus if options.gpus is None else options.gpus
@@ -140,27 +137,6 @@ def described(partitions: Iterable[Partition]) -> str:
     )
 
 
-def sinfo_here() -> str:
-    """What sinfo says on this machine."""
-    program = shutil.which("sinfo")
-    if program is None:
-        raise ComputeTargetException(
-            "there is no sinfo on the PATH of this machine",
-            hint="Use Trainmaster on a machine from which jobs are submitted (a login node), or name one with --login.",
-        )
-    try:
-        done = subprocess.run([program, *_QUESTION], capture_output=True, text=True, timeout=_SECONDS)
-    except subprocess.TimeoutExpired:
-        raise ComputeTargetException("Slurm does not answer", cause=f"sinfo took more than {_SECONDS} s") from None
-    if done.returncode != 0:
-        raise ComputeTargetException(
-            "Slurm cannot be asked for its partitions",
-            cause=done.stderr.strip(),
-            hint="Use Trainmaster where 'sinfo' shows the partitions (a login node).",
-        )
-    return done.stdout
-
-
 def parse(text: str) -> list[Partition]:
     """The lines of sinfo; a partition of several kinds of nodes has one for each kind.
 
@@ -174,23 +150,10 @@ def parse(text: str) -> list[Partition]:
             continue
         name, _, nodes, cpus, gres, limit = words
         plain = name.rstrip("*")
-        new = Partition(plain, name.endswith("*"), int(nodes), int(cpus.rstrip("+")), _gpus(gres), limit)
+        new = Partition(plain, name.endswith("*"), int(nodes), int(cpus.rstrip("+")), gpus_of(gres), limit)
         known = found.get(plain, new)
         total = new.nodes + (known.nodes if plain in found else 0)
         found[plain] = Partition(
             plain, new.is_default, total, min(known.cpus, new.cpus), min(known.gpus, new.gpus), limit
         )
     return list(found.values())
-
-
-def _gpus(gres: str) -> int:
-    """
-    >>> _gpus("gpu:a100:4(S:0-1),shard:8"), _gpus("(null)"), _gpus("gpu:2")
-    (4, 0, 2)
-    """
-    total = 0
-    for part in gres.split(","):
-        kind, *rest = part.partition("(")[0].split(":")
-        if kind == "gpu":
-            total += int(rest[-1]) if rest and rest[-1].isdigit() else 1
-    return total

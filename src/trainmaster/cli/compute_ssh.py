@@ -15,7 +15,7 @@ from trainmaster.compute import ComputeTarget, SshCompute
 from trainmaster.compute.ssh import SshHostReport
 from trainmaster.errors import UserErrorException
 
-_COLUMNS = (
+COLUMNS = (
     Column("HOST", style=lambda text: "bold"),
     Column("ADDRESS"),
     Column("PYTHON"),
@@ -85,7 +85,7 @@ def create(words: Sequence[str], options: Options) -> int:
 
         say_json({**target_as_json(target), "hosts": [asdict(each) for each in found]})
         return exits.OK
-    for line in render(_COLUMNS, [_row(each) for each in found], width_of_terminal(), paint):
+    for line in render(COLUMNS, [row(each) for each in found], width_of_terminal(), paint):
         say(line)
     if len({(each.cpus, each.gpus) for each in found}) > 1:
         note("the hosts differ: every node counts as one of the smallest", "yellow")
@@ -94,6 +94,7 @@ def create(words: Sequence[str], options: Options) -> int:
     return exits.OK
 
 
-def _row(host: SshHostReport) -> tuple[str, ...]:
+def row(host: SshHostReport) -> tuple[str, ...]:
+    """A host as the columns have it."""
     sizes = (str(host.cpus), str(host.gpus), f"{host.memory_gb:g} GB", f"{host.free_gb:g} GB")
     return (host.host, host.address, f"{host.version} ({host.python})", *sizes)

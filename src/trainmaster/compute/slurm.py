@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.compute.configurations import ComputeTargetProvisioningConfiguration
+from trainmaster.compute.slurm_machines import QUESTION, SlurmMachine, parse
 from trainmaster.compute.ssh import absolute, check_way, check_words
 from trainmaster.compute.status import Occupancy
 from trainmaster.compute.target import ComputeTarget
@@ -79,11 +80,8 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         return self._record(name)
 
     def look(self, *command: str) -> str:
-        """What a command of Slurm says at the login node; an error says why the cluster cannot be used from here."""
-        from trainmaster.engines.slurm.asking import ask
-        from trainmaster.engines.ssh.asking import in_a_thread
-
-        said = in_a_thread(ask(self._record(""), command or ("sinfo", "--noheader", "--format=%P")))
+        """What a command of Slurm says here or at the login node; an error says why the cluster cannot be used."""
+        said = _asked(self._record(""), command or ("sinfo", "--noheader", "--format=%P"))
         self._is_seen = True
         return said
 
@@ -193,6 +191,18 @@ class SlurmCompute(ComputeTarget):
         """How many nodes its runs have or wait for."""
         return self.occupancy()
 
+    def machines(self) -> list[SlurmMachine]:
+        """The machines of its partition (or of all) and their states, as sinfo has them now."""
+        partition = self._option("partition")
+        return parse(_asked(self._record, (*QUESTION, *([f"--partition={partition}"] if partition else []))))
+
+
+def _asked(target: TargetRecord, command: Sequence[str]) -> str:
+    from trainmaster.engines.slurm.asking import ask
+    from trainmaster.engines.ssh.asking import in_a_thread
+
+    return in_a_thread(ask(target, command))
+
 
 def seconds_of(limit: Any) -> int | None:
     """A time limit, in any form that sbatch knows, in seconds.
@@ -269,13 +279,13 @@ def _check_extra(given: SlurmConfiguration) -> None:
             )
         if _is_one_of(option, _OURS):
             raise ComputeTargetException(
-                f"extra_sbatch must not have {option!r}: Trainmaster sets this for every run",
+                f"extra_sbatch must not have {option}: Trainmaster sets this for every run",
                 hint="Use node_count, max_nodes and the other parameters instead.",
             )
         twice = next((name for name, names in _SAID.items() if _is_one_of(option, names)), None)
         if twice is not None and getattr(given, twice) is not None:
             raise ComputeTargetException(
-                f"extra_sbatch has {option!r}, and {twice} says {getattr(given, twice)!r}",
+                f"extra_sbatch has {option}, and {twice} says {getattr(given, twice)!r}",
                 hint="Leave one of them out.",
             )
 

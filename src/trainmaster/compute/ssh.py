@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.compute.configurations import ComputeTargetProvisioningConfiguration
@@ -143,6 +143,16 @@ class SshCompute(ComputeTarget):
     def get_status(self) -> Occupancy:
         """How many nodes there are and which are busy."""
         return self.occupancy()
+
+    def machines(self) -> tuple[list[SshHostReport], list[str]]:
+        """What its hosts are and have now, and what is wrong with those that cannot be asked."""
+        found, troubles = [], []
+        for name in self.hosts:
+            try:
+                found += look(replace(self._record, options={**self._record.options, "hosts": [name]}))
+            except ComputeTargetException as error:
+                troubles.append(error.message)
+        return found, troubles
 
     def _properties(self) -> dict[str, Any]:
         names = ("hosts", "username", "port", "private_key_file", "shared_folder", "lost_after_seconds")

@@ -33,7 +33,7 @@ class Desk(object):
         self._later = []
         self._carried_out = []
         self._woken, self._wakes = os.pipe()
-        self._heard = self._told = time.time()
+        self._heard = self._told = time.monotonic()
 
     def serve(self):
         while True:
@@ -44,12 +44,12 @@ class Desk(object):
             self._look()
 
     def _pause(self):
-        due = min([each.due for each in self._watched.values()] + [time.time() + _LONGEST_PAUSE_SECONDS])
-        return 0 if self._later else max(0.0, due - time.time())
+        due = min([each.due for each in self._watched.values()] + [time.monotonic() + _LONGEST_PAUSE_SECONDS])
+        return 0 if self._later else max(0.0, due - time.monotonic())
 
     def _look(self):
         for name, each in list(self._watched.items()):
-            if each.due <= time.time():
+            if each.due <= time.monotonic():
                 each.look(False)
             if each.is_over:
                 del self._watched[name]
@@ -57,13 +57,13 @@ class Desk(object):
     def _listen(self, seconds=0):
         """Takes what the other side says, for so long at most, and tells what commands said meanwhile."""
         while self._line.waits(seconds, self._woken):
-            self._heard = time.time()
+            self._heard = time.monotonic()
             self._take(self._line.header(), self._line.payload())
             seconds = 0
         while self._carried_out:
             os.read(self._woken, 1)
             self._line.send(*self._carried_out.pop(0))
-        now = time.time()
+        now = time.monotonic()
         if now - self._heard > self._patience:
             raise Gone()
         if now - self._told > self._patience / 4:
@@ -145,7 +145,7 @@ class JobWatch(object):
             self._results.add(path)
             self._teller.tell_whole(path)
         self._pause = _PAUSE_SECONDS if some else min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
-        self.due = time.time() + self._pause
+        self.due = time.monotonic() + self._pause
 
     def _result_files(self):
         return [os.path.join(self._nodes, str(number), "result.json") for number in range(self._count)]

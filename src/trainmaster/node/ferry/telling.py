@@ -41,10 +41,10 @@ class Teller(object):
         some = self._tell_small(small)
         some = self._tell_grown(folders, last) or some
         some = self._tell_letters(folders) or some
-        if last or time.time() >= self._work_at:
-            began = time.time()
+        if last or time.monotonic() >= self._work_at:
+            began = time.monotonic()
             some = self._tell_work(last) or some
-            self._work_at = time.time() + max(1.0, 10 * (time.time() - began))
+            self._work_at = time.monotonic() + max(1.0, 10 * (time.monotonic() - began))
         return some
 
     # Small files that are written whole: claims, results, notes of ranks

@@ -24,8 +24,8 @@ class Watch(object):
         self._run = run
         self._folder = folder
         self._patience = order["patience"]
-        self._heard = time.time()
-        self._began = time.time()
+        self._heard = time.monotonic()
+        self._began = time.monotonic()
         self._teller = Teller(line.send, lambda: self._listen(0), run, order)
 
     def until_ended(self):
@@ -37,8 +37,8 @@ class Watch(object):
             if ended:
                 self._line.send({"ended": True})
                 return
-            if time.time() - told > self._patience / 4:
-                told = time.time()
+            if time.monotonic() - told > self._patience / 4:
+                told = time.monotonic()
                 self._line.send({"alive": True})
             pause = _PAUSE_SECONDS if some else min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
             self._listen(pause)
@@ -50,7 +50,7 @@ class Watch(object):
             found = read_json(self._folder + "/spawned.json")
             if found is None:
                 # Nobody began; perhaps somebody is just about to.
-                return time.time() - self._began < _CLAIM_SECONDS
+                return time.monotonic() - self._began < _CLAIM_SECONDS
         if found.get("cancelled"):
             return False
         return process.is_alive(found["pid"], found["start_time"], found["boot_id"])
@@ -65,14 +65,14 @@ class Watch(object):
     def _listen(self, seconds):
         """Takes what the other side says, for so long at most; ends with it if it has fallen silent."""
         if not self._line.waits(seconds):
-            if time.time() - self._heard > self._patience:
+            if time.monotonic() - self._heard > self._patience:
                 raise Gone()
             return
         while self._line.waits(0):
             self._take(self._line.header())
 
     def _take(self, header):
-        self._heard = time.time()
+        self._heard = time.monotonic()
         op = header["op"]
         if op == "stop":
             claim(self._folder, self._kit)
