@@ -68,7 +68,7 @@ def test_an_optional_word_may_stand_behind_an_option() -> None:
     ("argv", "says"),
     [
         (["submt", "."], "Did you mean 'trainmaster submit'"),
-        (["compute", "lst"], "compute list, compute create, compute delete"),
+        (["compute", "lst"], "compute list, compute show, compute create"),
         (["compute"], "needs one of"),
         (["--json", "runs"], "behind the command"),
         (["submit", ".", "a.py", "--lr", "1"], "--lr"),
