@@ -20,7 +20,6 @@ from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.job import Binding, DataBinding, DatasetInput, DatasetOutput, JobSpec
 from trainmaster.notices import warn
 
-
 _CONTAINER_INSTANCE = "containerinstance"
 
 
