@@ -10,11 +10,24 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.conftest import ended, until
+from tests.cluster.slurm import MiniSlurm, variables
+from tests.conftest import end_workspace, ended, until
 from tests.container_engine import IMAGE, PATH, add_image
 
-from trainmaster import ComputeTarget, Dataset, Datastore, Experiment, Gloo, LocalCompute, Model, PyTorch
+from trainmaster import (
+    ComputeTarget,
+    Dataset,
+    Datastore,
+    Experiment,
+    Gloo,
+    LocalCompute,
+    Model,
+    Mpi,
+    PyTorch,
+    Workspace,
+)
 from trainmaster.cli import findings
+from trainmaster.compute import SlurmCompute
 from trainmaster.engines.plans import read_claim
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.tree import processes_of
@@ -286,3 +299,46 @@ def test_a_hang_says_where_the_script_stood(launch, podman):
     assert 'File "train.py", line 3 in stuck' in details["error"]["message"]
     assert "goroutine" not in text(run)
     nothing_is_left(run, podman)
+
+
+def test_mpirun_and_its_ranks_are_in_one_container(launch, podman):
+    names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "HOME", "TRAINMASTER_CONTAINER", "MINE")
+    script = f"import os; print(*(os.environ[name] for name in {names!r}), os.path.exists('/bin/busybox'))"
+    run = launch(
+        script, custom_docker_image=IMAGE, distributed_training=Mpi(2), environment_variables={"MINE": "yes"}, **BESIDE
+    )
+    assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+    said = [text(run, f"azureml-logs/70_driver_log_{rank}.txt") for rank in range(2)]
+    assert said == [f"{rank} 2 /tmp {IMAGE} yes True\n" for rank in range(2)]
+    nothing_is_left(run, podman)
+
+
+def test_on_nodes_of_slurm(podman, project, tmp_path):
+    """They have the image, and see the folder of the workspace, of which the scripts ask by letters."""
+    script = (
+        "import os\nfrom azureml.core import Model, Run\nrun = Run.get_context()\n"
+        "print(len(run.get_secret('token')), os.path.exists('/bin/busybox'), os.environ['RANK'])\n"
+        "with open('/tmp/model.txt', 'w') as file:\n    file.write(os.environ['RANK'])\n"
+        "Model.register(run.experiment.workspace, '/tmp/model.txt', 'of_rank_' + os.environ['RANK'])\n"
+    )
+    with MiniSlurm(tmp_path / "cluster", nodes=2) as cluster, variables(cluster):
+        ws = Workspace.create("on_slurm", path=tmp_path / "shared" / "ws", show_output=False)
+        there = {"shared_folder": str(tmp_path / "shared"), "cpus_per_node": 1}
+        ComputeTarget.create(ws, "cluster", SlurmCompute.configuration("main", max_nodes=2, **there))
+        try:
+            ws.get_default_keyvault().set_secret("token", "hunter22")
+            estimator = PyTorch(
+                str(project(train=script)), entry_script="train.py", compute_target="cluster", user_managed=True,
+                custom_docker_image=IMAGE, node_count=2, distributed_training=Gloo(),
+            )  # fmt: skip
+            run = Experiment(ws, "containers").submit(estimator)
+            assert ended(run)["status"] == "Completed", run.get_details_with_logs()
+            assert [text(run, f"azureml-logs/70_driver_log_{rank}.txt") for rank in range(2)] == [
+                "8 True 0\n",
+                "8 True 1\n",
+            ]
+            kept = [Path(Model(ws, f"of_rank_{rank}").download(str(tmp_path / str(rank)))) for rank in range(2)]
+            assert [path.read_text() for path in kept] == ["0", "1"]
+            nothing_is_left(run, podman)
+        finally:
+            end_workspace(ws.path)
