@@ -18,6 +18,10 @@ class AmlComputeConfiguration:
     def __init__(self) -> None:
         self.vm_size: str | None = None
         self.vm_priority: str | None = None
+        # Of 2018 and 2019; no effect: it has as many nodes as the run, and is gone with it.
+        self.name: str | None = None
+        self.retain_cluster = False
+        self.cluster_max_node_count: int | None = None
 
 
 class ContainerInstanceConfiguration:

@@ -16,8 +16,12 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from trainmaster.migration.table import Judgement, Table, Verdict
 
-# Not the folders azureml-logs and azureml-models, which scripts name too.
-_PACKAGE = re.compile(r"azureml-(?!logs\b|models\b)[a-z-]+\b[^/]*")
+# The distributions; scripts name folders and other things that begin so, too.
+_PACKAGE = re.compile(
+    r"azureml-(?:accel|ai|automl|cli|contrib|core|datadrift|dataprep|dataset|defaults|designer|explain|fsspec|inference|"
+    r"interpret|mlflow|model-management|monitoring|opendatasets|pipeline|responsibleai|sdk|studio|telemetry|tensorboard|"
+    r"train|widgets)\b[^/]*"
+)
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class Ref:
     """What a name stands for."""
 
     kind: str
-    """module, thing (a class, function or value), object, many (objects), pairs (of anything and an object), member,
-    function (of this file), absent."""
+    """module, thing (a class, function or value), object, many (objects), named (objects by their names), pairs (of
+    anything and an object), member, function (of this file), absent."""
     name: str
     """A dotted path for modules and what is absent; `Thing`; `Thing.member`."""
 
@@ -154,7 +158,7 @@ class _Flow:
             return Ref("absent", f"{base.name}.{name}")
         if base.kind in ("thing", "object"):
             return self._member(node, base.name, name)
-        return base if base.kind == "many" else None
+        return base if base.kind in ("many", "named") else None
 
     def _member(self, node: cst.CSTNode, thing: str, name: str) -> Ref | None:
         if self._known.things[thing]["kind"] != "class" or name.startswith("_"):
@@ -185,7 +189,7 @@ class _Flow:
         if ref.kind == "absent":
             self._note(node.func, ref.name, "call", self._known.missing(ref.name))
             return ref
-        if ref.kind == "many":
+        if ref.kind in ("many", "named"):
             return _of_collection(node.func, ref)
         if ref.kind == "thing":
             return self._call_thing(node, ref.name, [name for name, _ in given if name])
@@ -232,7 +236,7 @@ class _Flow:
         base = self.visit(node.value)
         for element in node.slice:
             self.visit(element)
-        return Ref("object", base.name) if base is not None and base.kind == "many" else None
+        return Ref("object", base.name) if base is not None and base.kind in ("many", "named") else None
 
     def _Await(self, node: cst.Await) -> Ref | None:
         return self.visit(node.expression)
@@ -386,19 +390,22 @@ def _is_v1(path: str) -> bool:
 def _given(name: str) -> Ref | None:
     if not name:
         return None
-    return Ref("many", name[1:-1]) if name.startswith("[") else Ref("object", name)
+    kind = {"[": "many", "{": "named"}.get(name[0], "object")
+    return Ref(kind, name.strip("[]{}"))
 
 
 def _one_of(ref: Ref | None) -> Ref | None:
-    """What a loop over it gives."""
+    """What a loop over it gives; one over named objects gives their names."""
     kind = {"many": "object", "pairs": "pair"}.get(ref.kind) if ref is not None else None
     return Ref(kind, ref.name) if ref is not None and kind else None
 
 
-def _of_collection(called: cst.CSTNode, ref: Ref) -> Ref:
+def _of_collection(called: cst.CSTNode, ref: Ref) -> Ref | None:
     """Of `collection()` (in 2018 they were methods), `collection.get(name)`, `.items()` and the like."""
     method = called.attr.value if isinstance(called, cst.Attribute) else ""
-    return Ref({"get": "object", "pop": "object", "items": "pairs"}.get(method, "many"), ref.name)
+    kinds = {"get": "object", "pop": "object", "items": "pairs", "values": "many", "keys": ""}
+    kind = kinds.get(method, ref.kind)
+    return Ref(kind, ref.name) if kind else None
 
 
 def _of_builtin(name: str, first: Ref | None) -> Ref | None:

@@ -56,7 +56,9 @@ def _modules(package: str) -> Iterator[str]:
 def _exported(package: str) -> Iterator[tuple[str, Any]]:
     for path in _modules(package):
         module = import_module(path)
-        for name in sorted({*getattr(module, "__all__", ()), *(each for each in ("VERSION",) if each in vars(module))}):
+        for name in sorted(
+            {*getattr(module, "__all__", ()), *(each for each in ("VERSION", "__version__") if each in vars(module))}
+        ):
             yield f"{path}.{name}", getattr(module, name)
 
 
@@ -132,15 +134,17 @@ def _parameters(thing: Callable[..., Any]) -> list[str]:
 
 
 def _typed(function: Any, known: frozenset[str]) -> dict[str, str]:
-    """What a call gives, as far as its annotation names one of v1's things; `[Run]` for several runs."""
+    """What a call gives, as far as its annotation names one of v1's things; `[Run]` for several runs, `{Run}` for runs
+    by their names.
+    """
     words = re.findall(r"\w+", str(function.__annotations__.get("return", "")))
     named = [word for word in words if word in known]
     if len(set(named)) != 1:
         return {}
-    single = not any(
-        word in ("Iterator", "list", "dict", "Sequence", "Mapping", "Collection", "Named") for word in words
-    )
-    return {"gives": named[0] if single else f"[{named[0]}]"}
+    if any(word in ("dict", "Mapping", "Named") for word in words):
+        return {"gives": f"{{{named[0]}}}"}
+    several = any(word in ("Iterator", "list", "Sequence", "Collection") for word in words)
+    return {"gives": f"[{named[0]}]" if several else named[0]}
 
 
 def _idle(function: Any) -> dict[str, str]:

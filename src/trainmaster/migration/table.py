@@ -109,6 +109,8 @@ class Table:
         found = [members[member] for each in classes if member in (members := self.things[each].get("members", {}))]
         if not found:
             return None
+        # Refused by one class of several is not refused.
+        found.sort(key=lambda each: "refused" in each)
         parameters = {name: None for each in found for name in each.get("parameters", ())}
         return {**found[0], "parameters": list(parameters)} if "parameters" in found[0] else found[0]
 

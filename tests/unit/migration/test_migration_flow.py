@@ -97,6 +97,29 @@ def test_folders_of_a_run_are_no_packages(tmp_path: Path) -> None:
     assert [name for _, name, _ in found(tmp_path, text) if "-" in name] == ["azureml-core==1.4"]
 
 
+def test_other_words_are_no_packages(tmp_path: Path) -> None:
+    text = "import azureml\np = {'author': 'azureml-user', 'needs': 'azureml-train-automl-client'}"
+    assert [name for _, name, _ in found(tmp_path, text) if "-" in name] == ["azureml-train-automl-client"]
+
+
+def test_what_is_kept_by_name(tmp_path: Path) -> None:
+    text = HEAD + (
+        "from azureml.core import Environment\n"
+        "for name in Environment.list(ws): name.startswith('AzureML')\n"
+        "for name in ws.compute_targets: name.upper()\n"
+        "for target in ws.compute_targets.values(): target.nothing()\n"
+        "for name, model in ws.models().items(): model.nothing()\n"
+        "ws.webservices['a'].nothing()\n"
+    )
+    absent = [name for _, name, verdict in found(tmp_path, text) if verdict == "absent"]
+    assert absent == ["ComputeTarget.nothing", "Model.nothing", "Webservice.nothing"]
+
+
+def test_what_one_class_of_several_refuses(tmp_path: Path) -> None:
+    text = HEAD + "from azureml.core.model import Model\nservice = Model.deploy(ws, 'a', [])\nservice.update(models=[])"
+    assert (5, "Webservice.update", "works") in found(tmp_path, text)
+
+
 def test_a_call_is_one_use(tmp_path: Path) -> None:
     assert found(tmp_path, HEAD).count((2, "Workspace.from_config", "differs")) == 1
 
