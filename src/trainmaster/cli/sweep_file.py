@@ -96,7 +96,7 @@ def _config(document: Marked, keys: dict[str, Marked], run_config: Any) -> Hyper
         return HyperDriveConfig(**given)
     except AzureMLException as error:
         # Its sentence begins with the name of the parameter.
-        first = error.headline.split()[0].rstrip(":")
+        first = error.headline.split()[0].rstrip(":").removeprefix("primary_").removesuffix("_name")
         raise placed(keys.get(first, document), error) from None
 
 

@@ -14,7 +14,7 @@ from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.sweep_following import follow, look_at
 from trainmaster.cli.sweep_frame import number, summary_as_json, sweep_as_json, whole
 from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import duration, moment
+from trainmaster.cli.text import counted, duration, moment
 from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.plain import from_plain
 from trainmaster.records import RunQuery, RunRecord
@@ -93,7 +93,7 @@ def find_sweep(workspace: Workspace, given: str) -> RunRecord:
         found = list_runs(workspace, RunQuery(type=SWEEP, limit=place))
         if len(found) < place:
             raise UserErrorException(
-                f"workspace '{workspace.name}' has {len(found) or 'no'} sweeps",
+                f"workspace '{workspace.name}' has {counted(len(found), 'sweep') if found else 'no sweeps'}",
                 hint="'trainmaster sweep list' lists them, 'trainmaster sweep submit FILE' makes one.",
             )
         return found[-1]

@@ -41,7 +41,7 @@ class History:
         self._ordered = None
         self._highest = max(self._highest, number)
         self._count(trial, 1)
-        if trial.values:
+        if trial.has_value:
             self._reported.add(number)
         if trial.has_ended:
             self.going.pop(number, None)

@@ -190,19 +190,21 @@ def _of_earlier(spec: SweepSpec) -> Iterable[Told]:
 def _told(spec: SweepSpec, trial: Trial) -> Told:
     if not trial.has_ended:
         return Told(trial.parameters)
-    if trial.status == Status.FAILED or not trial.values:
+    if trial.status == Status.FAILED or not trial.has_value:
         return Told(trial.parameters, "failed")
     return Told(trial.parameters, "ended", trial.best(spec.goal))
 
 
 def _missing_metric(spec: SweepSpec, first: Trial | None) -> Iterable[str]:
     """Said as soon as the first trial has completed without the metric."""
-    if first is not None and not first.values:
+    if first is not None and not first.has_value:
         yield f"run_{first.number} completed and has not logged {_instead(spec, [first])}"
 
 
 def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
     found = {name for trial in trials for name in trial.metric_names}
+    if any(trial.values for trial in trials):
+        return f"the primary metric {spec.metric!r} as a number; what has that name is NaN"
     if spec.metric in found:
         return f"the primary metric {spec.metric!r} as a number; what has that name is text, a row, a table or an image"
     names = sorted(found)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import HyperDriveNotImplementedException, RunNotFoundException
+from trainmaster.errors import HyperDriveNotImplementedException, RunNotFoundException, UserErrorException
 from trainmaster.metrics import metric_value
 from trainmaster.plain import from_plain
 from trainmaster.records import MetricSeries
@@ -88,6 +88,8 @@ class HyperDriveRun(Run):
 
         Each is a dict of `run_id`, `hyperparameters` (JSON text), `best_primary_metric` and `status`.
         """
+        if isinstance(top, bool) or not isinstance(top, int):
+            raise UserErrorException(f"top must be a whole number, not {top!r}", hint="0 gives all.")
         trials = ranked(self.get_view())
         with_value = [trial for trial in trials if trial.best is not None]
         without = [] if discard_no_metric else [trial for trial in trials if trial.best is None]

@@ -40,6 +40,11 @@ class Trial:
         """Whether it goes on, and nobody wants it to end yet."""
         return not self.has_ended and self.status not in (Status.CANCEL_REQUESTED, Status.FINALIZING)
 
+    @cached_property
+    def has_value(self) -> bool:
+        """Whether it has reported the primary metric as a number."""
+        return any(not math.isnan(value) for value in self.values)
+
     def best(self, goal: PrimaryMetricGoal, interval: int | None = None) -> float:
         """The best of the first `interval` reports, or of all; the worst possible if none is a number."""
         running = self._largest if goal == PrimaryMetricGoal.MAXIMIZE else self._smallest

@@ -10,7 +10,6 @@ from typing import Any
 from trainmaster.metrics import thinned
 from trainmaster.records import TERMINAL, Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
-from trainmaster.tuning.results import has_value
 from trainmaster.tuning.samplers import grid
 from trainmaster.tuning.spec import PolicySpec, SamplingSpec, SweepSpec
 from trainmaster.tuning.trial import Decision, Trial
@@ -168,7 +167,7 @@ def trial_view(
         run_id=run_id,
         status=trial.status,
         parameters=trial.parameters,
-        best=trial.best(goal) if has_value(trial) else None,
+        best=trial.best(goal) if trial.has_value else None,
         last=trial.values[-1] if trial.values else None,
         reports=len(trial.values),
         series=tuple(thinned(trial.values, SERIES_POINTS)),

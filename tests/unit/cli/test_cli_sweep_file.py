@@ -110,6 +110,7 @@ def test_expressions(project, written_as, expression):
         (("max_total_runs: 5", "max_total_runs: many"), 11, "max_total_runs must be a whole number, not 'many'"),
         (("goal: maximize", "goal: up"), 10, "goal: must be maximize or minimize, not 'up'"),
         (("metric: accuracy", "metric: 3"), 9, "metric: must be text, not 3"),
+        (("metric: accuracy", "metric: ''"), 9, "metric: primary_metric_name must be text"),
         (("script: train.py", "scrypt: train.py"), 2, "job.scrypt: there is no such key"),
         (("  script: train.py\n", ""), 2, "job: script is missing"),
         (("script: train.py", "script: gone.py"), 2, "gone.py"),

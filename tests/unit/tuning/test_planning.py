@@ -1,5 +1,7 @@
 """What a sweep does next."""
 
+import math
+
 import pytest
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
@@ -176,6 +178,15 @@ def test_a_metric_that_is_no_number_is_told_as_such():
         "run_0 completed and has not logged the primary metric 'accuracy' as a number; "
         "what has that name is text, a row, a table or an image"
     )
+
+
+def test_nan_is_no_number():
+    ended = [trial(n, "Completed", [math.nan, math.nan], metric_names=("accuracy",)) for n in range(3)]
+    (warning,) = plan(sweep(), state(ended[0], trial(1)), 0.0).warnings
+    words = "logged the primary metric 'accuracy' as a number; what has that name is NaN"
+    assert warning == f"run_0 completed and has not {words}"
+    found = plan(sweep(max_failures_in_a_row=3), state(*ended, trial(3)), 0.0)
+    assert found.ending == Ending(Status.FAILED, f"3 trials completed, and none {words}")
 
 
 @pytest.mark.parametrize("first", [trial(0, "Failed"), trial(0, "Canceled"), trial(0), trial(0, "Completed", [0.5])])

@@ -24,7 +24,6 @@ from trainmaster.plain import to_plain
 from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, SweepRecord, TrialRecord
 from trainmaster.tuning.history import History
 from trainmaster.tuning.planning import Cancel, Ending, Plan, Start, SweepState, deadline, plan
-from trainmaster.tuning.results import has_value
 from trainmaster.tuning.spec import SweepSpec, load_sweep
 from trainmaster.tuning.trial import Decision
 from trainmaster.tuning.view import SweepView, sweep_view
@@ -364,7 +363,7 @@ class SweepLife:
 
     def _best(self, trial: TrialRecord) -> float | None:
         found = self._open_trials.trial(trial.number)
-        best = found.best(self._open_spec.goal) if has_value(found) else None
+        best = found.best(self._open_spec.goal) if found.has_value else None
         return None if best is None or math.isinf(best) else best
 
     def _say(self, line: str) -> None:

@@ -77,7 +77,8 @@ class Trials:
             self._add(record, 0, ())
 
     def _add(self, record: TrialRecord, read: int, values: tuple[float, ...]) -> None:
-        trial = replace(_planned(record, values), metric_names=self._names(record, values))
+        trial = _planned(record, values)
+        trial = replace(trial, metric_names=self._names(record, trial))
         self._entries[record.number] = _Entry(record, trial, read)
         self._numbers[record.run_id] = record.number
         self._note(record.number)
@@ -102,7 +103,7 @@ class Trials:
             entry.trial,
             status=run.status,
             ended_at=run.ended_at,
-            metric_names=self._names(entry.record, entry.trial.values),
+            metric_names=self._names(entry.record, entry.trial),
             error=headline(entry.record.error),
         )
         self._note(number)
@@ -155,9 +156,9 @@ class Trials:
         entry.view = None
         self.history.put(entry.trial)
 
-    def _names(self, record: TrialRecord, values: tuple[float, ...]) -> tuple[str, ...]:
+    def _names(self, record: TrialRecord, trial: Trial) -> tuple[str, ...]:
         """Asked only of a trial that ended without the primary metric: then somebody will want to know."""
-        if values or record.status is not Status.COMPLETED:
+        if trial.has_value or record.status is not Status.COMPLETED:
             return ()
         return tuple(summary.name for summary in self._store.metrics(record.run_id))
 
