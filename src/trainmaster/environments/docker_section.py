@@ -9,8 +9,9 @@ from typing import Any
 class DockerSection:
     """`environment.docker`: the image to run in, by docker, podman or apptainer, where one of them runs.
 
-    An image counts when `enabled` is set (or DockerConfiguration(use_docker=True) is given) and brings its own Python
-    and packages. Images are not built here: a Dockerfile is kept, and refused at submit.
+    An image counts when `enabled` is set (or DockerConfiguration(use_docker=True) is given). It brings its own Python
+    and packages, unless packages are asked for: those are built beside it and seen in it. Images are not built here: a
+    Dockerfile is kept, and refused at submit.
     """
 
     def __init__(self) -> None:

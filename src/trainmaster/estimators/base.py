@@ -25,8 +25,8 @@ class BaseEstimator:
     """A folder, a script, its arguments and packages, and the nodes and processes to run it with.
 
     Differs from v1 on purpose: a local target may have several nodes, and whether a request fits is checked
-    against the target at submit; there is no container engine, so that container settings are accepted and
-    ignored with a warning at submit; `vm_size` without a target makes a cluster for the run.
+    against the target at submit; a container is started only for an image of one's own (`custom_docker_image`), with
+    the packages that are asked for beside it; `vm_size` without a target makes a cluster for the run.
     """
 
     KIND: ClassVar[rules.Kind]

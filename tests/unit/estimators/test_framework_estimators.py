@@ -178,6 +178,9 @@ def test_an_environment_of_the_users_own_stays_as_it_is(make, built, kind):
     assert tuple(make(kind, user_managed=True).conda_dependencies.pip_packages) == ()
     in_image = built(kind, custom_docker_image="org/image:1")
     assert (in_image.container.image, in_image.pip_packages, in_image.python_version) == ("org/image:1", (), "")
+    beside = built(kind, custom_docker_image="org/image:1", pip_packages=["six"])
+    assert beside.container == in_image.container
+    assert beside.pip_packages == built(kind, pip_packages=["six"]).pip_packages
     with pytest.warns(UserWarning, match="framework_version is ignored"):
         make(kind, framework_version="1.4", environment_definition=mine)
 
