@@ -1,9 +1,8 @@
 """The processes of the script on this node, and how each of them ended."""
 
 import os
-import time
 
-from trainmaster.node import process
+from trainmaster.node import clock, process
 from trainmaster.node.cgroup import memory_events
 from trainmaster.node.spawn import encode
 
@@ -38,7 +37,7 @@ class Rank(object):
 
     def note_end(self, status, memory_ran_out, told=False):
         """Takes what `waitpid` said, whether the kernel has killed for memory, and whether it was told to end."""
-        self.ended_at = time.time()
+        self.ended_at = clock.moment(os.path.dirname(encode(self.log)))
         self.told = told
         if os.WIFSIGNALED(status):
             self.signal = os.WTERMSIG(status)

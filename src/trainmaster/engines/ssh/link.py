@@ -85,6 +85,7 @@ class Link:
         """Reaches the host."""
         self.doing = self.doing or f"reaching host {self.host.shown}"
         self._session, self.facts = await Session.open(self.host, self._root, self._patience, self._variables())
+        self._mirror.behind = self.facts.behind
         self.doing = ""
         return self.facts
 

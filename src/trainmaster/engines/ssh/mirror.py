@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.plans import read_json
+from trainmaster.engines.ssh.clocks import on_our_clock
 from trainmaster.engines.ssh.data import Freight
 from trainmaster.folders import RunFolder
 
@@ -20,6 +21,8 @@ RESULT = "result.json"
 _PARTIAL = ".partial-"
 # A file that the script gave to a child of its run: it has no job, and its folder lies beside that of the run.
 _OF_CHILD = re.compile(r"children/([\w-][\w.-]{0,127})/(files/.+)")
+# How a rank ended, as the small program before it wrote it down.
+_OF_RANK = re.compile(r"/ranks/\d+\.json$")
 _WRITE_SECONDS = 1.0
 
 
@@ -36,6 +39,8 @@ class Mirror:
         self._node = folder.node(number)
         self._owners = owners
         self._result: bytes | None = None
+        self.behind = 0.0
+        """How many seconds the clock there is behind ours."""
         self._written_at = 0.0
         self._states: dict[str, list[int]] = (read_json(self._node / STATES) or {}).get("files", {})
         for name in self._states:
@@ -85,7 +90,9 @@ class Mirror:
 
     def _take_small(self, name: str, data: bytes) -> str:
         if self._path(name) == self._node / RESULT:
-            self._result = data
+            self._result = on_our_clock(data, self.behind)
+        elif _OF_RANK.search(name):
+            self._write_small(name, on_our_clock(data, self.behind))
         else:
             self._write_small(name, data)
         return name

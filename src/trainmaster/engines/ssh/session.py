@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmaster.engines.ssh import clocks
 from trainmaster.engines.ssh.complaints import explained, never_began
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
 from trainmaster.engines.ssh.program import program
@@ -36,6 +38,8 @@ class HostFacts:
     gpus: int
     free: int
     user: int
+    behind: float = 0.0
+    """How many seconds its clock is behind ours, where that is more than a trifle; less than 0 if it is ahead."""
     libc: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
 
@@ -82,14 +86,16 @@ class Session:
         try:
             async with asyncio.timeout(min(max(silence, 5.0), 2 * CONNECT_SECONDS)):
                 await session._greet()
+                asked = time.time()
                 found = await session.call({"op": "hello", "root": root, "make": make})
+                behind = clocks.difference(asked, time.time(), found["now"])
         except TimeoutError:
             await session.close()
             raise explained(host, None, "Connection timed out") from None
         except BaseException:
             await session.close()
             raise
-        return session, _facts(found)
+        return session, _facts(found, behind)
 
     async def _greet(self) -> None:
         source = program()
@@ -207,7 +213,7 @@ class Session:
         await asyncio.gather(self._listener, return_exceptions=True)
 
 
-def _facts(found: Mapping[str, Any]) -> HostFacts:
+def _facts(found: Mapping[str, Any], behind: float) -> HostFacts:
     return HostFacts(
         root=found["root"],
         python=found["python"],
@@ -220,6 +226,7 @@ def _facts(found: Mapping[str, Any]) -> HostFacts:
         gpus=found["gpus"],
         free=found["free"],
         user=found["user"],
+        behind=behind,
         libc=tuple(found["libc"]),
         variables=found["variables"],
     )

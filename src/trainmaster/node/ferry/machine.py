@@ -6,6 +6,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import time
 
 from .files import names
 
@@ -33,6 +34,7 @@ def facts(root):
         "memory": memory(),
         "gpus": sum(name[6:].isdigit() for name in names("/dev") if name.startswith("nvidia")),
         "free": room.f_bavail * room.f_frsize,
+        "now": time.time(),
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
 
