@@ -122,6 +122,7 @@ def run_variables(
         "TRAINMASTER_ATTEMPT": str(attempt),
         **_way_to_ask(workspace, folder, by_letter),
         **_v1_variables(record, spec, identity),
+        **_mlflow_variables(spec),
         **(_data_variables(prepared.data, folder) if prepared.data else {}),
         "PYTHONPATH": prepared.kit,
     }
@@ -156,6 +157,11 @@ def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFo
         "TRAINMASTER_TAGS": json.dumps(dict(record.tags)),
         "TRAINMASTER_PROPERTIES": json.dumps(dict(record.properties)),
     }
+
+
+def _mlflow_variables(spec: JobSpec) -> dict[str, str]:
+    """What the script logs with MLflow is logged to its run, unless the user names another place for it."""
+    return {} if "MLFLOW_TRACKING_URI" in spec.environment_variables else {"MLFLOW_TRACKING_URI": "trainmaster:run"}
 
 
 def _v1_variables(record: RunRecord, spec: JobSpec, identity: Mapping[str, Any]) -> dict[str, str]:

@@ -12,6 +12,14 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = Path("runtime", "names")
 _MAKING_PREFIX = ".making-"
+# By this MLflow finds what keeps things of a job, whichever Python the job has.
+_PLUGIN = {
+    "trainmaster_job-0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: trainmaster-job\nVersion: 0\n",
+    "trainmaster_job-0.dist-info/entry_points.txt": (
+        b"[mlflow.tracking_store]\ntrainmaster = trainmaster.runtime.mlflow.store:JobStore\n"
+        b"[mlflow.artifact_repository]\ntrainmaster = trainmaster.runtime.mlflow.files:JobFiles\n"
+    ),
+}
 _ABANDONED_AFTER_SECONDS = 3600
 # The kits that this process has made or looked through.
 _whole: set[Path] = set()
@@ -50,7 +58,7 @@ def _job_side() -> tuple[str, dict[str, bytes]]:
                 contents[path.relative_to(names).as_posix()] = path
             else:
                 contents[Path("trainmaster", path.relative_to(_PACKAGE)).as_posix()] = path
-    read = {name: contents[name].read_bytes() for name in sorted(contents)}
+    read = {**{name: contents[name].read_bytes() for name in sorted(contents)}, **_PLUGIN}
     digest = hashlib.sha256()
     for name, text in read.items():
         digest.update(f"{name}\0{len(text)}\0".encode() + text)

@@ -23,6 +23,10 @@ class JobWorkspace:
 
         return JobKeyvault(self)
 
+    def get_mlflow_tracking_uri(self):
+        """Where MLflow logs to this run."""
+        return "trainmaster:run"
+
     def __getattr__(self, name):
         return _of_full("workspace", name, full_workspace)
 

@@ -1,3 +1,4 @@
+import importlib.metadata
 import os
 import shutil
 import threading
@@ -23,7 +24,20 @@ def test_a_kit_has_the_job_side_and_nothing_else(tmp_path):
         "node",
         "onnx",
     }
+    # By these MLflow finds its part of the job side.
+    found -= {"trainmaster_job-0.dist-info/METADATA", "trainmaster_job-0.dist-info/entry_points.txt"}
     assert not [name for name in found if not name.endswith(".py") or "names" in name]
+
+
+def test_mlflow_finds_what_keeps_things_of_a_job(tmp_path):
+    (found,) = importlib.metadata.distributions(path=[str(ensure_kit(tmp_path))])
+    values = {(each.group, each.name): each.value for each in found.entry_points}
+    assert values == {
+        ("mlflow.tracking_store", "trainmaster"): "trainmaster.runtime.mlflow.store:JobStore",
+        ("mlflow.artifact_repository", "trainmaster"): "trainmaster.runtime.mlflow.files:JobFiles",
+    }
+    for value in values.values():
+        assert (ensure_kit(tmp_path) / (value.partition(":")[0].replace(".", "/") + ".py")).is_file()
 
 
 def test_it_is_made_once(tmp_path):
