@@ -37,7 +37,7 @@ RAW_SCRIPT = """
         found.update(args=request.args, form=request.form, files=sorted(request.files), url=request.url)
         return AMLResponse({name: repr(value) for name, value in found.items()}, 200, json_str=True)
 """
-LIMITS = Limits(body_bytes=5000, seconds=2.0)
+LIMITS = Limits(body_bytes=5000, seconds=15.0)
 MALFORMED = 1000
 
 

@@ -35,7 +35,6 @@ from trainmaster.estimators import Gloo, Mpi
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.run import Run
 
-SLOW = 120.0
 # Ranks on the pretended machines would otherwise share memory that they do not share.
 TCP = {"OMPI_MCA_btl": "self,tcp"}
 HEAD = "import os, sys, time\nfrom azureml.core import Run\nrun = Run.get_context()\n"
@@ -94,9 +93,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 @pytest.fixture(scope="module")
 def ws(place: Place) -> Iterator[Workspace]:
     workspace = Workspace.create("laptop", path=place.laptop / "ws", show_output=False)
-    ComputeTarget.create(workspace, "cluster", place.configuration(lost_after_seconds=16))
+    ComputeTarget.create(workspace, "cluster", place.configuration(lost_after_seconds=30))
     # A node is a whole machine: others have to wait.
-    ComputeTarget.create(workspace, "whole", place.configuration(lost_after_seconds=16, cpus_per_node=None))
+    ComputeTarget.create(workspace, "whole", place.configuration(lost_after_seconds=30, cpus_per_node=None))
     yield workspace
     end_workspace(workspace.path)
 
@@ -131,11 +130,11 @@ def log_of(run: Run, name: str = "70_driver_log.txt") -> str:
 
 def job_of(run: Run) -> str:
     noted = folder_of(run).path / "nodes" / "slurm.json"
-    return until(lambda: noted.exists() and json.loads(noted.read_text())["job_id"], SLOW, "a job")
+    return until(lambda: noted.exists() and json.loads(noted.read_text())["job_id"], what="a job")
 
 
 def until_said(run: Run, word: str = "here", name: str = "70_driver_log.txt") -> None:
-    until(lambda: word in log_of(run, name), SLOW, f"{word!r} in the log")
+    until(lambda: word in log_of(run, name), what=f"{word!r} in the log")
 
 
 def until_there(path: Path) -> str:
@@ -166,7 +165,7 @@ def test_one_script(send, place):
     assert (place.there / "model.txt").read_text() == "weights"
     assert details["properties"]["slurm.job_id"] == job_of(run)
     assert details["properties"]["slurm.login"] == "login"
-    until(lambda: run.id not in place.runs(), SLOW, "the end of its folder there")
+    until(lambda: run.id not in place.runs(), what="the end of its folder there")
 
 
 def test_mpi_on_two_nodes(send):
@@ -210,11 +209,11 @@ def test_cancelled_on_the_way(send, ws, place, tmp_path):
     (ws.path / "datastore" / "big").symlink_to(tmp_path)
     before = len(place.called("sbatch"))
     run = send("print(1)", script_params={"--big": ws.get_default_datastore().path("big").as_mount()})
-    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), SLOW, "that it is on its way")
+    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     assert len(place.called("sbatch")) == before
-    until(lambda: run.id not in place.runs(), SLOW, "the end of its folder there")
+    until(lambda: run.id not in place.runs(), what="the end of its folder there")
 
 
 @pytest.mark.parametrize("how", ["cut", "fall_silent"])
@@ -228,10 +227,11 @@ def test_the_connection_is_lost_while_it_runs(send, place, how):
         f"open({str(go)!r}, 'w').close()\n"
     )
     until_said(run)
+    until(lambda: run.get_status() == "Running", what="that it is known to run")
     job = job_of(run)
     getattr(place.login, how)()
     seen.touch()
-    until(go.exists, SLOW, "what the script does while nobody looks")
+    until(go.exists, what="what the script does while nobody looks")
     assert run.get_status() == "Running"
     place.login.mend()
     assert ended(run)["status"] == "Completed"
@@ -246,15 +246,15 @@ def test_the_connection_is_cut_while_sbatch_works(send, place):
     hold.mkdir()
     run = send(f"open({str(began)!r}, 'a').write('x')\nimport time\ntime.sleep(1)\n")
     # The first sbatch waits there until its folder is removed.
-    until((hold / "sbatch").exists, SLOW, "an sbatch")
+    until((hold / "sbatch").exists, what="an sbatch")
     before = len(place.called("sbatch"))
     place.login.cut()
     place.login.mend()
-    until(lambda: len(place.called("sbatch")) > before, SLOW, "another sbatch")
+    until(lambda: len(place.called("sbatch")) > before, what="another sbatch")
     shutil.rmtree(hold)
     assert ended(run)["status"] == "Completed"
     assert began.read_text() == "x"
-    until(lambda: not place.slurm.jobs(), SLOW, "the end of all jobs")
+    until(lambda: not place.slurm.jobs(), what="the end of all jobs")
 
 
 def test_the_job_that_came_second_is_not_the_run(send, place, ws):
@@ -268,8 +268,8 @@ def test_the_job_that_came_second_is_not_the_run(send, place, ws):
     second = place.slurm.run("sbatch", "--parsable", f"--job-name={name}", "--output=/dev/null", "--wrap=true").strip()
     noted = folder_of(run).path / "nodes" / "slurm.json"
     noted.write_text(json.dumps({**json.loads(noted.read_text()), "job_id": second}))
-    assert run.get_status() == "Running"
-    until(lambda: json.loads(noted.read_text())["job_id"] == job, SLOW, "the number of the job that has the run")
+    until(lambda: run.get_status() == "Running", what="that it is known to run")
+    until(lambda: json.loads(noted.read_text())["job_id"] == job, what="the number of the job that has the run")
     go.touch()
     assert ended(run)["status"] == "Completed"
 
@@ -283,7 +283,7 @@ def test_what_cannot_be_kept_here_comes_later(send, place, ws):
     in_the_way.mkdir(parents=True)
     go.touch()
     log = WorkspaceFolder(ws.path).log
-    until(lambda: "what came from host login could not be kept" in log.read_text(), SLOW, "that it is told")
+    until(lambda: "what came from host login could not be kept" in log.read_text(), what="that it is told")
     in_the_way.rmdir()
     assert ended(run)["status"] == "Completed"
     assert (folder_of(run).files / "outputs" / "model").read_text() == "weights"
@@ -295,10 +295,10 @@ def test_the_dispatcher_dies_and_the_job_ends_meanwhile(send, place, ws):
     run = send(script, compute_target="whole")
     until_said(run)
     waiting = send(HEAD + "run.log('a', 3)", compute_target="whole", node_count=2, distributed_training=Gloo())
-    until(lambda: place.slurm.jobs("PENDING") == [job_of(waiting)], SLOW, "a job that waits")
+    until(lambda: place.slurm.jobs("PENDING") == [job_of(waiting)], what="a job that waits")
     kill_dispatcher(ws)
     go.touch()
-    until(lambda: not place.slurm.jobs(), SLOW, "the end of both jobs without a dispatcher")
+    until(lambda: not place.slurm.jobs(), what="the end of both jobs without a dispatcher")
     assert [ended(each)["status"] for each in (run, waiting)] == ["Completed", "Completed"]
     assert run.get_metrics() == {"a": [1, 2]}
     assert {rank: found["a"] for rank, found in waiting.get_metrics_by_rank().items()} == {0: 3, 1: 3}
@@ -314,12 +314,12 @@ def test_cancelled_while_it_runs_and_while_it_waits(send, place):
     until_said(run, name="70_driver_log_1.txt")
     waiting = send("print(1)", compute_target="whole")
     jobs = [job_of(each) for each in (run, waiting)]
-    until(lambda: "Resources" in waiting.get_details().get("waitingFor", ""), SLOW, "what it waits for, in words")
+    until(lambda: "Resources" in waiting.get_details().get("waitingFor", ""), what="what it waits for, in words")
     for each in (waiting, run):
         each.cancel()
     assert {ended(each)["status"] for each in (run, waiting)} == {"Canceled"}
     assert "saved" in log_of(run, "70_driver_log_1.txt")
-    until(lambda: not set(jobs) & set(place.slurm.jobs()), SLOW, "the end of all jobs")
+    until(lambda: not set(jobs) & set(place.slurm.jobs()), what="the end of all jobs")
 
 
 def test_cancelled_while_the_login_node_is_not_to_be_reached(send, place):
@@ -333,7 +333,7 @@ def test_cancelled_while_the_login_node_is_not_to_be_reached(send, place):
     assert job in place.slurm.jobs()
     place.login.mend()
     assert ended(run)["status"] == "Canceled"
-    until(lambda: job not in place.slurm.jobs(), SLOW, "the end of its job")
+    until(lambda: job not in place.slurm.jobs(), what="the end of its job")
 
 
 def test_cancelled_behind_our_back(send, place):
@@ -393,9 +393,9 @@ def test_a_large_environment_holds_up_no_small_run(send, place, ws):
     settings = {"environment_definition": environment, "user_managed": False}
     try:
         large = send("import sys\nprint(sys.version)", **settings)
-        until(held.exists, SLOW, "its environment on the way")
+        until(held.exists, what="its environment on the way")
         same = send("print('same')", **settings)
-        until(lambda: "until others have brought" in same.get_details().get("waitingFor", ""), SLOW, "that it waits")
+        until(lambda: "until others have brought" in same.get_details().get("waitingFor", ""), what="that it waits")
         assert ended(send("print('small')"))["status"] == "Completed"
         assert held.read_text() == "tried\n", "the other one waits until it is there"
     finally:
