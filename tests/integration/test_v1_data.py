@@ -158,6 +158,29 @@ print(direct.keep_columns('name').take(1).to_pandas_dataframe().to_dict('records
     )
 
 
+def test_a_job_makes_datasets_of_its_workspaces_stores(launch, shared):
+    """As many v1 scripts do; the full Trainmaster is in this Python."""
+    run = launch(
+        """
+from azureml.core import Dataset, Run
+run = Run.get_context()
+workspace = run.experiment.workspace
+store = workspace.get_default_datastore()
+open('made.csv', 'w').write('a,b\\n1,2\\n')
+store.upload_files(['made.csv'], target_path='made-in-a-job', overwrite=True, show_progress=False)
+table = Dataset.Tabular.from_delimited_files((store, 'made-in-a-job/*.csv'))
+table.register(workspace, 'made in a job')
+print(table.filter(table['a'] == 1).to_pandas_dataframe().shape)
+print(Dataset.File.from_files([(store, 'made-in-a-job')]).to_path())
+print(Dataset.File.upload_directory('.', (store, 'all-of-it'), pattern='*.csv', overwrite=True).to_path())
+"""
+    )
+    assert ended(run)["status"] == "Completed"
+    log = run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
+    assert "(1, 2)\n['/made.csv']\n" in log and log.rstrip().endswith("['/made.csv']")
+    assert Dataset.get_by_name(shared, "made in a job").to_pandas_dataframe().to_dict("list") == {"a": [1], "b": [2]}
+
+
 def test_a_job_is_told_what_it_has_not(send, shared, store):
     script = """
 from azureml.core import Dataset, Run

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 
 from trainmaster.errors import DatastoreException, UserErrorException
 from trainmaster.runtime.asking import ask, is_elsewhere
@@ -9,6 +10,7 @@ from trainmaster.runtime.dataset_factories import FileFactory, TabularFactory
 from trainmaster.runtime.dataset_files import LocalTree, WebFiles, fixed_part, is_web, without_all
 from trainmaster.runtime.dataset_sources import sources_of
 from trainmaster.runtime.dataset_views import FileView, TableView, check_there
+from trainmaster.runtime.full import full_package
 
 
 class JobDataset:
@@ -67,7 +69,15 @@ class TabularDataset(JobDataset, TableView):
 
 
 class FileDatasetFactory(FileFactory):
-    """Makes datasets of files of this machine or the web; also `Dataset.File`."""
+    """Makes datasets of files of this machine or the web, and with the full Trainmaster of datastores; also
+    `Dataset.File`.
+    """
+
+    @staticmethod
+    def upload_directory(src_dir, target, *args, **kwargs):
+        """Uploads a folder to a datastore, and makes a dataset of it (full Trainmaster)."""
+        whole = _full_factories("Dataset.File.upload_directory").FileDatasetFactory
+        return whole.upload_directory(src_dir, target, *args, **kwargs)
 
     @classmethod
     def _made(cls, kind, path, validate, reader):
@@ -75,7 +85,15 @@ class FileDatasetFactory(FileFactory):
 
 
 class TabularDatasetFactory(TabularFactory):
-    """Makes datasets of tables of this machine or the web; also `Dataset.Tabular`."""
+    """Makes datasets of tables of this machine or the web, and with the full Trainmaster of datastores; also
+    `Dataset.Tabular`.
+    """
+
+    @staticmethod
+    def register_pandas_dataframe(dataframe, target, name, *args, **kwargs):
+        """Keeps a DataFrame in a datastore, and registers it (full Trainmaster)."""
+        whole = _full_factories("Dataset.Tabular.register_pandas_dataframe").TabularDatasetFactory
+        return whole.register_pandas_dataframe(dataframe, target, name, *args, **kwargs)
 
     @classmethod
     def _made(cls, kind, path, validate, reader):
@@ -135,11 +153,21 @@ def job_data():
 
 
 def _of_paths(kind, path, validate, reader):
+    if not all(isinstance(each, (str, os.PathLike)) for each in (path if isinstance(path, list) else [path])):
+        # Of a datastore: who has one has the full Trainmaster.
+        return _full_factories("a dataset of a datastore")._made(kind, path, validate, reader)
     definition = {"kind": kind, "sources": sources_of(path), "reader": reader, "steps": []}
     made = _made({"id": None, "definition": definition})
     if validate:
         check_there(definition["sources"], made._open_place)
     return made
+
+
+def _full_factories(wanted):
+    full_package(wanted)
+    # By its name, because this side of Trainmaster never depends on that one.
+    __import__("trainmaster.datasets.factories")
+    return sys.modules["trainmaster.datasets.factories"]
 
 
 def _made(facts):

@@ -72,6 +72,8 @@ def _read_file(pandas, path, name, reader, limit):
 
 def _read_delimited(pandas, path, reader, limit):
     separator = reader.get("separator", ",")
+    if separator and not separator.strip("\r\n"):
+        return _read_lines(pandas, path, reader, limit)
     options = {
         "sep": separator,
         "header": 0 if reader.get("header", True) else None,
@@ -93,6 +95,18 @@ def _read_delimited(pandas, path, reader, limit):
     if not reader.get("header", True):
         frame.columns = ["Column{}".format(number + 1) for number in range(len(frame.columns))]
     return frame
+
+
+def _read_lines(pandas, path, reader, limit):
+    """One column with a row for each line: what a line break as the separator means, as v1's documents use it."""
+    import io
+
+    encoding = _ENCODINGS.get(reader.get("encoding", "utf8"), reader.get("encoding", "utf8"))
+    with io.open(path, encoding=encoding) as file:
+        lines = [line for line in file.read().splitlines() if line.strip()]
+    has_header = reader.get("header", True) and lines
+    name = lines.pop(0) if has_header else "Column1"
+    return pandas.DataFrame({name: lines[:limit]})
 
 
 def _read_parquet(pandas, path, reader, limit):

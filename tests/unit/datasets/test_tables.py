@@ -206,6 +206,16 @@ def test_rows_are_kept_by_conditions(table):
     assert [each["name"] for each in records(people.take(2).filter(people["age"] < 99))] == ["Ada"]
 
 
+def test_a_line_break_as_the_separator_gives_lines(table):
+    lines = {"a.txt": '{"data": [1, 2]}\n\n{"data": [3]}\n'}
+    assert records(table(lines, separator="\n", header=False)) == [
+        {"Column1": '{"data": [1, 2]}'},
+        {"Column1": '{"data": [3]}'},
+    ]
+    assert records(table(lines, separator="\n", header=False).take(1)) == [{"Column1": '{"data": [1, 2]}'}]
+    assert records(table({"a.txt": "title\nfirst\n"}, separator="\n")) == [{"title": "first"}]
+
+
 @pytest.mark.parametrize("wrong", [None, "age > 3", lambda people: people["age"]])
 def test_what_is_no_condition(table, wrong):
     people = table({"a.csv": PEOPLE})
