@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +110,16 @@ def test_more_than_are_free_now_waits(send: Callable[..., Run], tmp_path: Path, 
     assert seen(second, tmp_path, 1) == ["0,1"]
 
 
+def would_wait_for(workspace: Workspace, source: Path, target: str) -> str:
+    """What `submit --dry-run` says."""
+    wish = ["--target", target, "--user-managed", "--dry-run", "--json"]
+    command = [sys.executable, "-m", "trainmaster.cli", "submit", str(source), "train.py", *wish]
+    done = subprocess.run(
+        [*command, "--workspace", str(workspace.path)], capture_output=True, text=True, check=True, timeout=120
+    )
+    return str(json.loads(done.stdout)["target"]["waiting_for"])
+
+
 def test_gpus_that_a_run_of_another_target_has_are_waited_for(
     send: Callable[..., Run], tmp_path: Path, gate: Callable[..., Any]
 ) -> None:
@@ -118,6 +131,7 @@ def test_gpus_that_a_run_of_another_target_has_are_waited_for(
     both = send(LOOK, PyTorch, compute_target="two-by-four", node_count=2, distributed_training=Gloo())
     until(lambda: both.get_status() == "Queued", what="waiting for the GPUs of another target")
     assert f"run {first.id} of another target needs its GPUs" in both.get_details()["waitingFor"]
+    assert first.id in would_wait_for(both.experiment.workspace, tmp_path / "source", "two-by-four")
     door.open()
     assert ended(first)["status"] == "Completed"
     assert seen(both, tmp_path, 2) == ["0,1,2,3", "4,5,6,7"]

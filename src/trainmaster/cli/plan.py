@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from trainmaster.cli import exits
+from trainmaster.cli.describing import SWEEP
 from trainmaster.cli.opening import get_run, list_runs, locate
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.screen import paint, say, say_json, section
@@ -16,6 +17,7 @@ from trainmaster.cli.text import counted, size, tags
 from trainmaster.dispatch.accepting import as_on
 from trainmaster.dispatch.capacity import Request, check_fits, decide
 from trainmaster.dispatch.containers import known_engine, plan_container
+from trainmaster.dispatch.gpus import gpus_of
 from trainmaster.dispatch.preparing import Preparation
 from trainmaster.dispatch.start import agent_plans
 from trainmaster.dispatch.throw_away import target_for
@@ -90,20 +92,30 @@ def _room(
     workspace: Workspace | None, spec: JobSpec, targets: dict[str, TargetRecord], folder: WorkspaceFolder
 ) -> dict[str, Any]:
     """Whether the run would start now; if not, what it would wait for. The dispatcher decides by the same rule."""
-    active = _active(workspace, spec.target) if workspace else []
-    held = {spec.target: {run.id: run.nodes for run in active if run.nodes}}
+    active = _active(workspace, _together(targets[spec.target], targets)) if workspace else []
+    held: dict[str, dict[str, tuple[int, ...]]] = {}
+    for run in active:
+        if run.nodes:
+            held.setdefault(run.target, {})[run.id] = run.nodes
     queues = (spec.target,) if _engine(targets[spec.target], folder).queues else ()
-    queue = [Request(run.id, spec.target, _node_count(run)) for run in active if not run.nodes]
+    queue = [Request(run.id, run.target, _node_count(run)) for run in active if not run.nodes]
     decision = decide([*queue, Request(_RUN_ID, spec.target, spec.node_count)], held, targets, queues)
     reason = decision.reasons.get(_RUN_ID)
     return {"has_room": reason is None, "waiting_for": reason}
 
 
-def _active(workspace: Workspace, target: str) -> list[RunRecord]:
-    query = RunQuery(target=target, statuses=tuple(sorted(ACTIVE)), include_children=True, limit=1000)
-    found = [get_run(workspace, record.id) for record in list_runs(workspace, query)]
-    # Oldest first: that is the order of the queue.
-    return [record for record in reversed(found) if record.spec]
+def _together(target: TargetRecord, targets: dict[str, TargetRecord]) -> list[str]:
+    """The targets whose runs may stand in the way: this one, and those that have GPUs in common with it."""
+    return [each.name for each in targets.values() if each is target or not gpus_of(each).isdisjoint(gpus_of(target))]
+
+
+def _active(workspace: Workspace, targets: list[str]) -> list[RunRecord]:
+    queries = [
+        RunQuery(target=target, statuses=tuple(sorted(ACTIVE)), include_children=True, limit=1000) for target in targets
+    ]
+    found = [get_run(workspace, record.id) for query in queries for record in list_runs(workspace, query)]
+    # Oldest first: that is the order of the queue. (A sweep itself waits for no nodes.)
+    return [record for record in sorted(found, key=lambda each: each.seq) if record.spec and record.type != SWEEP]
 
 
 def _node_count(run: RunRecord) -> int:
