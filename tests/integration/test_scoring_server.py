@@ -482,6 +482,7 @@ def test_a_broken_script_is_told_in_its_own_words(
         made.start()
     assert headline in told.value.headline
     assert cause in told.value.cause
+    assert ("Add the package" in told.value.hint) is ("ModuleNotFoundError" in headline)
     assert "serving/server" not in told.value.cause
     assert control.wait_stopped(made.folder, 120)
     assert (made.state.state, made.state.replicas) == ("failed", ())

@@ -300,7 +300,8 @@ class Model:
         target = Path(target_dir) / self.entry
         if target.exists() and not (exist_ok if exists_ok is None else exists_ok):
             raise WebserviceException(
-                f"{target} is there already", hint="Give exist_ok=True to write over it, or another target_dir."
+                f"{target} is there already",
+                hint="Say exist_ok=True (--overwrite) to write over it.",
             )
         try:
             self._contents.copy_to(Path(target_dir), self.manifest(), copied)

@@ -26,10 +26,10 @@ class Sources:
 
 def files_at(path: str | os.PathLike[str], child_paths: Sequence[str | os.PathLike[str]] | None = None) -> Sources:
     """A file, or a folder with all that is in it; with `child_paths` only those parts of the folder."""
-    given = Path(path)
     try:
+        given = Path(path)
         is_file, is_folder = given.is_file(), given.is_dir()
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise ModelPathNotFoundException(f"{str(path)[:300]!r} is no path", cause=str(error)) from None
     if is_file:
         return Sources(_entry(given.name), {given.name: given})

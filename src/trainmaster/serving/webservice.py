@@ -233,7 +233,8 @@ class Webservice(Described, ABC):
         if not self._record.port or not self._record.serving:
             raise WebserviceException(
                 f"service '{self.name}' does not serve: it is {self.state}",
-                hint="service.wait_for_deployment(show_output=True) waits for it.",
+                hint=f"'trainmaster services show {self.name}' says why; "
+                "service.wait_for_deployment(show_output=True) waits for one that is on its way.",
             )
         address = str(self.scoring_uri)
         key = self._primary_key() if self.auth_enabled else ""

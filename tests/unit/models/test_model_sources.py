@@ -22,6 +22,12 @@ NAMES = [
 ]
 
 
+@pytest.mark.parametrize("path", [None, 5])
+def test_what_is_no_path_is_told(path):
+    with pytest.raises(ModelPathNotFoundException, match="is no path"):
+        files_at(path)
+
+
 @pytest.mark.parametrize(
     ("path", "entry", "chosen"),
     [

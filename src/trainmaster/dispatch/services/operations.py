@@ -121,7 +121,7 @@ class Services:
         if known is not None and not overwrite:
             raise WebserviceException(
                 f"there is a service '{record.name}' already",
-                hint="Use service.update(...), overwrite=True, or another name.",
+                hint="Update it, replace it with overwrite=True (--overwrite), or use another name.",
             )
         if known is not None and not _same_address(record, known):
             await self.delete(record.name)

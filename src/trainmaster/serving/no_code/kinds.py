@@ -99,10 +99,10 @@ def _one(files: list[str], endings: tuple[str, ...]) -> str:
 def _unknown(model: Model, files: list[str]) -> WebserviceException:
     shown = ", ".join(files[:5]) + (" ..." if len(files) > 5 else "")
     return WebserviceException(
-        f"model {model.id} cannot be deployed without code: it is not clear how it is asked",
-        cause=f"Its framework is {model.model_framework or 'not known'}, its files are {shown}. No code is needed for "
+        f"model {model.id} cannot be used without code: it is not clear how it is asked",
+        cause=f"Its framework is {model.model_framework or 'not known'}, its files are {shown}. Known without code are "
         "one ONNX file, an estimator of scikit-learn (pickle or joblib), TorchScript, a program of torch.export, "
         "or the folder of a SavedModel.",
-        hint="Register it with model_framework=Model.Framework.SCIKITLEARN (or ONNX, PYTORCH, TENSORFLOW), or write an "
-        "InferenceConfig with a scoring script.",
+        hint="Register it with model_framework=Model.Framework.SCIKITLEARN (or ONNX, PYTORCH, TENSORFLOW); "
+        "to deploy it, a scoring script of your own does too.",
     )

@@ -141,7 +141,10 @@ def _guarded(headline: str, function: Callable[[], Any]) -> None:
     try:
         function()
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any script may fail in any way)
-        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error)) from None
+        hint = ""
+        if isinstance(error, ModuleNotFoundError):
+            hint = "Add the package to the environment of the service: pip_packages, or --requirements."
+        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error), hint) from None
 
 
 def in_one_line(error: BaseException) -> str:
