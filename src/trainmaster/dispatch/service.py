@@ -15,6 +15,7 @@ from trainmaster.dispatch.accepting import accepted, with_plain_id
 from trainmaster.dispatch.datasets import Datasets
 from trainmaster.dispatch.datastores import Datastores
 from trainmaster.dispatch.models import Models
+from trainmaster.dispatch.own_code import OwnCode
 from trainmaster.dispatch.registered_environments import RegisteredEnvironments
 from trainmaster.dispatch.sweeps import Sweeps
 from trainmaster.dispatch.targets import Targets
@@ -33,6 +34,7 @@ class Service:
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
         self._store = yard.store
+        self._code = OwnCode()
         self._datasets = Datasets(yard.store)
         self._models = Models(yard)
         self._models.users.append(yard.services.users_of_model)
@@ -106,7 +108,7 @@ class Service:
     # The dispatcher itself
 
     def hello(self, version: str) -> dict[str, Any]:
-        return {"version": __version__, "pid": os.getpid()}
+        return {"version": __version__, "pid": os.getpid(), "outdated": self._code.has_changed()}
 
     def status(self) -> dict[str, Any]:
         services = [record.name for record in self._yard.services.list()]
