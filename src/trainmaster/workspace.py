@@ -386,10 +386,13 @@ class Workspace(AzureOnly):
         return Named(Environment.list(self))
 
     def get_mlflow_tracking_uri(self) -> str:
-        """Where MLflow can keep its own runs: a database of its own in the workspace.
+        """What `mlflow.set_tracking_uri` wants. In a job: what logs to its run.
 
-        In v1 what was logged with MLflow became part of a run. Here it lies beside the runs, which have `run.log`.
+        Outside of jobs a database of MLflow's own in the workspace. In v1 that became part of a run; here it lies
+        beside the runs, which have `run.log`.
         """
+        if os.environ.get("TRAINMASTER_RUN_ID"):
+            return "trainmaster:run"
         folder = self.path / "mlflow"
         folder.mkdir(exist_ok=True)
         warn(f"MLflow's runs are kept in {folder}, and not among the runs of the experiment; those have run.log")

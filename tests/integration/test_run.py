@@ -218,8 +218,12 @@ def test_environment_of_a_run_serves_another(launch, shared, project):
     ended(run)
 
 
-def test_mlflow_gets_a_database_of_its_own(shared):
+def test_mlflow_gets_a_database_of_its_own_outside_of_jobs(shared, monkeypatch):
     import sqlite3
+
+    with monkeypatch.context() as job:
+        job.setenv("TRAINMASTER_RUN_ID", "some_run")
+        assert shared.get_mlflow_tracking_uri() == "trainmaster:run"
 
     with pytest.warns(UserWarning, match=r"not among the runs.*run\.log"):
         address = shared.get_mlflow_tracking_uri()
