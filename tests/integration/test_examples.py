@@ -88,12 +88,15 @@ def deployed(program: Path, home: Path, cwd: Path) -> str:
 
 
 def learned(run: Run) -> dict[str, Any]:
-    """The metrics of a run that ended well, left no process, and whose loss fell."""
+    """The metrics of a run that ended well, left no process, and whose loss fell.
+
+    The workers of a parameter server do not wait for each other: one may find that the other has learned it all.
+    """
     details = run.get_details()
     assert details["status"] == "Completed", details.get("error")
     assert processes_of(run.id) == []
     metrics = run.get_metrics()
-    if "loss" in metrics:
+    if "loss" in metrics and "steps" not in metrics:
         assert metrics["loss"][-1] < metrics["loss"][0] / 2, metrics["loss"]
     return metrics
 

@@ -62,5 +62,9 @@ def test_example(cluster, frameworks, framework_home, tmp_path, name, experiment
     assert details["status"] == "Completed", details.get("error")
     assert details["target"] == cluster
     assert "slurm.job_id" in details["properties"]
-    losses = run.get_metrics().get("loss")
-    assert not losses or losses[-1] < losses[0] / 2
+    metrics = run.get_metrics()
+    if "steps" in metrics:
+        # Workers of a parameter server do not wait for each other: one may find that the other has learned it all.
+        assert metrics["steps"] == 800 and metrics["accuracy"] > 0.7
+    elif "loss" in metrics:
+        assert metrics["loss"][-1] < metrics["loss"][0] / 2

@@ -29,7 +29,6 @@ own = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task[1]}"])
 # A worker that comes before the chief looks again after a second; MonitoredTrainingSession would after thirty.
 supervisor = tf.train.Supervisor(is_chief=task[1] == 0, recovery_wait_secs=1)
 with supervisor.prepare_or_wait_for_session(server.target, config=own) as session:
-    first = session.run(loss)
     for _ in range(100):
         session.run(step)
     session.run(finish)
@@ -44,7 +43,8 @@ if task[1] == 0:
         "weights_on_the_server": "/job:ps/" in weights.device,
         "steps": int(steps),
         "weights": [round(float(weight)) for weight in ended[:, 0]],
-        "learned": bool(last < first / 100),
+        # It is 14 or so at first, for whichever worker comes first.
+        "learned": bool(last < 0.1),
     }
     with open("outputs/seen.json", "w") as file:
         json.dump(seen, file)
