@@ -121,6 +121,39 @@ def test_unknown_names():
     assert not hasattr(azureml.core, "nonsense") and not hasattr(azureml.train, "automl")
 
 
+IMPORTED = """
+import importlib, sys
+for name in sys.stdin.read().split():
+    module, _, last = name.rpartition(".")
+    getattr(importlib.import_module(module), last)
+from azureml.core.compute_target import ComputeTargetException
+import azureml.exceptions
+assert ComputeTargetException is azureml.exceptions.ComputeTargetException
+from azureml.core.runconfig import RunConfiguration
+try:
+    RunConfiguration()
+except azureml.exceptions.RunEnvironmentException as error:
+    print(error)
+"""
+
+
+def test_all_names_can_be_imported_in_a_job_with_nothing_installed(tmp_path):
+    """Scripts import more than they use; what cannot be used in such a job says so then."""
+    wanted = [name for name in table().names if not name.startswith("azureml.contrib")]
+    done = subprocess.run(
+        # Without site-packages.
+        [sys.executable, "-S", "-c", IMPORTED],
+        env={"PYTHONPATH": str(ensure_kit(tmp_path))},
+        input="\n".join(wanted),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(wanted) > 200 and "cannot be used in this job" in done.stdout
+
+
 IN_A_JOB = """
 from azureml.core import Dataset, Run, Workspace
 import azureml.core.compute, azureml.core.workspace, azureml.train.dnn, azureml.data.data_reference

@@ -20,6 +20,8 @@ from typing import Any
 from trainmaster.errors import AzureMLException
 
 FILE = Path(__file__).with_name("here.json")
+STANDINS = Path(__file__).parents[1] / "runtime" / "standins.py"
+"""What a job knows of the names, most of which it cannot use."""
 _REFUSALS = re.compile(r"(?:.*\.)?_?(?:not_here|not_yet)(?:\..*)?")
 _OWN = ("trainmaster", "azureml")
 
@@ -259,5 +261,39 @@ def as_text(found: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
+def as_standins(found: dict[str, Any]) -> str:
+    """The text of `runtime/standins.py`: the names of each module that jobs do not have as a file."""
+    modules: dict[str, list[str]] = {module: [] for module in found["modules"]}
+    for path in found["names"]:
+        module, _, name = path.rpartition(".")
+        modules[module].append(name)
+    rows = []
+    for module, listed in sorted(modules.items()):
+        # Scoring scripts have azureml.contrib.services from their server.
+        if not module.startswith("azureml.contrib") and not _is_whole_in_jobs(module):
+            words = "".join(f"\n        {json.dumps(name + ' ')}" for name in sorted(listed))
+            rows.append(f"    {json.dumps(module)}: (" + (f"{words}\n    " if words else '""') + "),\n")
+    return _STANDINS_HEAD + "".join(rows) + "}\n"
+
+
+def _is_whole_in_jobs(module: str) -> bool:
+    """Whether jobs have a file for it that knows all its names."""
+    place = STANDINS.with_name("names").joinpath(*module.split("."))
+    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+    return file.exists() and "StandInModule" not in file.read_text(encoding="utf-8")
+
+
+_STANDINS_HEAD = '''"""The names of v1 that a job can import, and use where Trainmaster is installed in its environment.
+
+Written by `python -m trainmaster.migration.surface`.
+"""
+
+# fmt: off
+STANDINS = {
+'''
+
+
 if __name__ == "__main__":
-    FILE.write_text(as_text(surface()))
+    now = surface()
+    FILE.write_text(as_text(now))
+    STANDINS.write_text(as_standins(now))

@@ -6,49 +6,6 @@ A script may import `Workspace` or `Model` and never use it in the job; so the i
 import sys
 import types
 
-_SWEEPS = "HyperDriveConfig HyperDriveRun HyperDriveRunConfig PrimaryMetricGoal"
-_SAMPLING = "BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling"
-_POLICIES = "BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy"
-_EXPRESSIONS = "choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform"
-
-# v1's modules that scripts import in jobs, and that are not files of the kit. Where trainmaster-azureml is installed in
-# the job's environment, its modules are found before these.
-STANDINS = {
-    "azureml.core.authentication": (
-        "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
-        "ServicePrincipalAuthentication"
-    ),
-    "azureml.core.compute": "AmlCompute ComputeTarget RemoteCompute",
-    "azureml.core.compute_target": "ComputeTarget",
-    "azureml.core.conda_dependencies": "CondaDependencies",
-    "azureml.core.container_registry": "ContainerRegistry",
-    "azureml.core.datastore": "Datastore",
-    "azureml.core.environment": "Environment",
-    "azureml.core.experiment": "Experiment",
-    "azureml.core.image": "ContainerImage Image",
-    "azureml.core.keyvault": "Keyvault",
-    "azureml.core.model": "InferenceConfig ModelPackage",
-    "azureml.core.runconfig": "MpiConfiguration PyTorchConfiguration RunConfiguration TensorflowConfiguration",
-    "azureml.core.script_run": "ScriptRun",
-    "azureml.core.script_run_config": "ScriptRunConfig",
-    "azureml.core.webservice": "AciWebservice AksWebservice LocalWebservice Webservice",
-    "azureml.core.workspace": "Workspace",
-    "azureml.data.data_reference": "DataReference",
-    "azureml.data.datapath": "DataPath",
-    "azureml.data.dataset_consumption_config": "DatasetConsumptionConfig",
-    "azureml.data.output_dataset_config": "OutputFileDatasetConfig",
-    "azureml.train": "",
-    "azureml.train.dnn": "Chainer Gloo Mpi Nccl ParameterServer PyTorch TensorFlow",
-    "azureml.train.estimator": "Estimator Gloo Mpi Nccl ParameterServer",
-    "azureml.train.hyperdrive": " ".join((_SWEEPS, _SAMPLING, _POLICIES, _EXPRESSIONS)),
-    "azureml.train.hyperdrive.parameter_expressions": _EXPRESSIONS,
-    "azureml.train.hyperdrive.policy": _POLICIES,
-    "azureml.train.hyperdrive.run": "HyperDriveRun PrimaryMetricGoal",
-    "azureml.train.hyperdrive.runconfig": "HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal",
-    "azureml.train.hyperdrive.sampling": _SAMPLING,
-    "azureml.train.sklearn": "SKLearn",
-}
-
 
 class OthersFinder:
     """Looks for modules of `azureml` that the kit lacks in the other installed parts of the package, then above.
@@ -70,12 +27,14 @@ class OthersFinder:
         for length in range(len(parts)):
             _extend(".".join(parts[: length + 1]))
         spec = PathFinder.find_spec(name, sys.modules[parent].__path__)
-        if spec is None and name in STANDINS:
-            is_package = any(other.startswith(name + ".") for other in STANDINS)
+        if spec is not None:
+            return spec
+        # Where trainmaster-azureml is installed in the job's environment, its modules were found before these.
+        standins = _standins()
+        if name in standins:
+            is_package = any(other.startswith(name + ".") for other in standins)
             return ModuleSpec(name, StandInLoader, is_package=is_package)  # type: ignore[arg-type]
-        if spec is None:
-            raise ModuleNotFoundError(_message(name), name=name)
-        return spec
+        raise ModuleNotFoundError(_message(name), name=name)
 
 
 def _extend(package):
@@ -96,7 +55,7 @@ def _extend(package):
 
 
 class StandInLoader:
-    """Makes the modules of `STANDINS`."""
+    """Makes the modules of `standins`."""
 
     @staticmethod
     def create_module(spec):
@@ -106,7 +65,7 @@ class StandInLoader:
     @staticmethod
     def exec_module(module):
         """Nothing: names are made when they are asked for."""
-        module.__all__ = STANDINS[module.__name__].split()
+        module.__all__ = _standins()[module.__name__].split()
 
 
 class StandInModule(types.ModuleType):
@@ -114,7 +73,7 @@ class StandInModule(types.ModuleType):
 
     # Python 3.6 has no module-level __getattr__.
     def __getattr__(self, name):
-        if name not in STANDINS[self.__name__].split():
+        if name not in _standins()[self.__name__].split():
             raise AttributeError("module {!r} has no attribute {!r}".format(self.__name__, name))
         value = _stand_in(self.__name__, name)
         setattr(self, name, value)
@@ -153,9 +112,28 @@ class Absent(type):
         raise _refusal(cls, "." + name)
 
 
+def _standins():
+    """v1's modules that scripts import in jobs, and that are not files of the kit. Most jobs do without."""
+    from trainmaster.runtime.standins import STANDINS
+
+    return STANDINS
+
+
 def _stand_in(module, name):
     import trainmaster
+    from trainmaster import errors
 
+    # What a job has by itself, whatever module it is asked for in.
+    if hasattr(errors, name):
+        return getattr(errors, name)
+    if name in ("DataType", "PromoteHeadersBehavior"):
+        from trainmaster.runtime import dataset_readers
+
+        return getattr(dataset_readers, name)
+    if name in ("FileDataset", "TabularDataset"):
+        from trainmaster.runtime import datasets
+
+        return getattr(datasets, name)
     if name in trainmaster._HOMES:
         try:
             return getattr(trainmaster, name)

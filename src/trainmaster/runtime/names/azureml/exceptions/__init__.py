@@ -2,6 +2,6 @@
 
 import trainmaster.errors as _errors
 
-__all__ = sorted(name for name in vars(_errors) if name.endswith("Exception"))
+__all__ = sorted(name for name in vars(_errors) if name.endswith(("Exception", "Error")))
 
 globals().update((name, getattr(_errors, name)) for name in __all__)
