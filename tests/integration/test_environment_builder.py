@@ -248,7 +248,9 @@ def test_any_takes_what_comes(tmp_path: Path) -> None:
 # Whole or not
 
 
-@pytest.mark.parametrize("what", ["module", "package information", "python", "manifest", "everything but the top"])
+@pytest.mark.parametrize(
+    "what", ["module", "package information", "python", "manifest", "contents", "everything but the top"]
+)
 def test_what_was_tampered_with_is_built_again(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str]) -> None:
     first = build(tmp_path, spec("tinypackage"))
     packages = next(first.glob("lib/python3*/site-packages"))
@@ -260,6 +262,10 @@ def test_what_was_tampered_with_is_built_again(tmp_path: Path, what: str, capsys
         (first / "bin/python").unlink()
     elif what == "manifest":
         (first / "manifest.json").unlink()
+    elif what == "contents":
+        # In place: the copy in uv's cache has the same change.
+        with open(packages / "tinypackage.py", "a") as module:
+            module.write("raise SystemExit(3)\n")
     else:
         shutil.rmtree(first / "lib")
     assert prefix.ready(tmp_path, first.stem) is None

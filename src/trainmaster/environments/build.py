@@ -110,7 +110,11 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ah
     _remove_leftovers(folder, name)
     present = target(folder, name)
     if present is not None and not is_ready(present):
-        print(f"environment {name} is not whole any more (files are missing) and is built again", flush=True)
+        print(f"environment {name} is not whole any more (files are missing or changed): built again", flush=True)
+        if _forget_damaged(present, tools) and ahead is not None:
+            # It may have looked at what is gone now.
+            ahead.close()
+            ahead = None
     numbers = [_number(path) for path in folder.glob(f"{name}.*")]
     final = folder / f"{name}.{max([0, *numbers]) + 1}"
     print(f"building environment {final.name}", flush=True)
@@ -122,6 +126,29 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ah
     _point(folder, name, final.name)
     _failure(folder, name).unlink(missing_ok=True)
     return final
+
+
+def _forget_damaged(folder: Path, tools: Tools) -> bool:
+    """A file that was written over in place may be the one in uv's cache, from where it would come again."""
+    try:
+        files = set(manifest.changed(folder))
+    except (OSError, ValueError):
+        return False
+    names = [path.name.partition("-")[0] for path in lock.distributions(folder) if files & _files_of(path, folder)]
+    if names:
+        print(f"changed: {', '.join(sorted(files)[:5])}; uv fetches {', '.join(sorted(names))} anew", flush=True)
+        tools.attempt(tools.uv_command(["cache", "clean", "--force", *names]))
+    return bool(names)
+
+
+def _files_of(distribution: Path, folder: Path) -> set[str]:
+    """The files that a package installed, relative to the environment's folder."""
+    base = distribution.parent.relative_to(folder)
+    try:
+        lines = (distribution / "RECORD").read_text(errors="replace").splitlines()
+    except OSError:
+        return set()
+    return {os.path.normpath(base / line.partition(",")[0]) for line in lines}
 
 
 def _remove_leftovers(folder: Path, name: str) -> None:

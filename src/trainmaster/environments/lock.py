@@ -215,10 +215,15 @@ def title_of(python: str, cut: str, machine: str) -> str:
 def installed(folder: Path) -> Sequence[str]:
     """The packages that an earlier stage brought (conda), as constraints."""
     found = []
-    for info in sorted(folder.glob("lib/python3.*/site-packages/*.dist-info")):
+    for info in distributions(folder):
         name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
         found.append(f"{name}=={version}")
     return found
+
+
+def distributions(folder: Path) -> list[Path]:
+    """The `.dist-info` folders of the packages in an environment."""
+    return sorted(folder.glob("lib/python3.*/site-packages/*.dist-info"))
 
 
 def _normal(name: str) -> str:

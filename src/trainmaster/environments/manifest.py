@@ -1,9 +1,11 @@
 """Whether a built environment is still whole, told in milliseconds.
 
 After a build the time of the last change of every folder and the names in it are written down. A folder changes its
-time when something in it is added, removed or renamed, and not when a file's contents change: so what is missing is
-noticed, what was written over in place is not. A folder with another time (the first import made a `__pycache__` in it)
-is looked into; if nothing is missing, its new time is kept.
+time when something in it is added, removed or renamed, and not when a file's contents change. A folder with another
+time (the first import made a `__pycache__` in it) is looked into; if nothing is missing, its new time is kept.
+
+What was written over in place is noticed by its size, where that costs little: in the programs, the modules and the
+first level of every package. Such a file may be uv's own copy too, by another name.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 
 _TIMES = "manifest.json"
 _NAMES = "contents.json"
+_SIZES = "sizes.json"
 _CACHE = "__pycache__"
 
 
@@ -31,6 +34,7 @@ def record(folder: Path) -> None:
         if place:
             times[place] = os.stat(f"{folder}/{place}").st_mtime_ns
     (folder / _NAMES).write_text(json.dumps(names))
+    (folder / _SIZES).write_text(json.dumps(_sizes(folder)))
     (folder / _TIMES).write_text(json.dumps(times))
 
 
@@ -47,16 +51,44 @@ def _look(place: str) -> tuple[list[str], list[str]]:
     return names, below
 
 
-def is_whole(folder: Path) -> bool:
-    """Whether all that was built is there, as far as the times of the folders tell."""
+def _sizes(folder: Path) -> dict[str, int]:
+    """The sizes of the files by which most of an environment is begun with."""
+    sites = list(folder.glob("lib/python3.*/site-packages"))
+    places = [folder / "bin", *sites, *(package for site in sites for package in site.iterdir())]
+    files = [file for place in places if place.is_dir() for file in place.iterdir()]
+    return {str(file.relative_to(folder)): file.lstat().st_size for file in files if not file.is_dir()}
+
+
+def changed(folder: Path) -> list[str]:
+    """The files of which it is seen that they were written over."""
     try:
+        sizes: dict[str, int] = json.loads((folder / _SIZES).read_bytes())
+    except FileNotFoundError:
+        # Built by an earlier release.
+        return []
+    return [name for name, size in sizes.items() if _size(f"{folder}/{name}") not in (size, None)]
+
+
+def _size(path: str) -> int | None:
+    """None for one that is missing, which is seen from its folder."""
+    try:
+        return os.lstat(path).st_size
+    except FileNotFoundError:
+        return None
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether all that was built is there, as far as the times of the folders and some sizes tell."""
+    try:
+        if changed(folder):
+            return False
         times: dict[str, int] = json.loads((folder / _TIMES).read_bytes())
         now = {place: os.stat(f"{folder}/{place}").st_mtime_ns for place in times}
-        changed = [place for place, time in times.items() if now[place] != time]
-        if not changed:
+        touched = [place for place, time in times.items() if now[place] != time]
+        if not touched:
             return bool(times)
         names = json.loads((folder / _NAMES).read_bytes())
-        whole = all(set(names[place]) <= set(os.listdir(f"{folder}/{place}")) for place in changed)
+        whole = all(set(names[place]) <= set(os.listdir(f"{folder}/{place}")) for place in touched)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
     if whole:

@@ -12,7 +12,8 @@ from trainmaster.environments import manifest
 
 @pytest.fixture
 def prefix(tmp_path: Path) -> Path:
-    for name in ("bin/python", "lib/site/one/__init__.py", "lib/site/one/part.so", "lib/site/two/deep/module.py"):
+    packages = ("lib/site/one/__init__.py", "lib/site/one/part.so", "lib/site/two/deep/module.py")
+    for name in ("bin/python", "lib/python3.11/site-packages/module.py", *packages):
         file = tmp_path / "prefix" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x")
@@ -35,6 +36,19 @@ def test_a_file_that_is_missing(prefix: Path, name: str) -> None:
     age((prefix / name).parent)
     assert not manifest.is_whole(prefix)
     assert not manifest.is_whole(prefix), "it was taken for whole the second time"
+
+
+@pytest.mark.parametrize("name", ["bin/python", "lib/python3.11/site-packages/module.py"])
+def test_a_file_that_was_written_over(prefix: Path, name: str) -> None:
+    with open(prefix / name, "a") as file:
+        file.write("more")
+    assert manifest.changed(prefix) == [name]
+    assert not manifest.is_whole(prefix)
+
+
+def test_one_that_was_built_by_an_earlier_release(prefix: Path) -> None:
+    (prefix / "sizes.json").unlink()
+    assert manifest.changed(prefix) == [] and manifest.is_whole(prefix)
 
 
 def test_a_folder_that_is_missing(prefix: Path) -> None:
