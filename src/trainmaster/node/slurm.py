@@ -26,7 +26,12 @@ def main(arguments):
 
 def _begin(folder, agents, environment):
     from trainmaster.node import claim
+    from trainmaster.node.watch import STOP
 
+    if os.path.exists(os.path.join(folder, STOP)):
+        # A controller that lost what it last knew may start jobs that it had ended.
+        sys.stderr.write("the run was given up: this job ends\n")
+        return 0
     names = expand(environment["SLURM_JOB_NODELIST"])
     gang = {
         "version": 1,

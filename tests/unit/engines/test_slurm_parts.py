@@ -299,3 +299,18 @@ class TestSweeping:
             await sweeping
 
         asyncio.run(asyncio.wait_for(sweep(), 60))
+
+
+def test_a_job_of_a_run_that_was_given_up_does_not_begin(tmp_path, monkeypatch, capfd):
+    """As a controller may start it that lost what it last knew."""
+    for name, value in {"SLURM_JOB_NODELIST": "node1", "SLURM_JOB_ID": "7"}.items():
+        monkeypatch.setenv(name, value)
+    (tmp_path / "stop.json").write_text("{}")
+    assert slurm.main([str(tmp_path), "1"]) == 0
+    assert "given up" in capfd.readouterr().err
+    assert not (tmp_path / slurm.GANG).exists()
+
+
+@pytest.mark.parametrize("config", ["", "BOOT_TIME = 2026-01-01T00:00:00", "Configuration data as of 9\nBOOT_TIME = 3"])
+def test_a_controller_that_does_not_say_its_age(config):
+    assert states.controller_age(config) is None

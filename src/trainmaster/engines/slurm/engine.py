@@ -31,7 +31,9 @@ _EVERYBODY_SECONDS = (10.0, 60.0)
 _FILES_SECONDS = (0.05, 1.0)
 # Slurm may list a job a moment later than it said its number.
 _MISSED = 2
-_SUBMISSIONS = 4
+_SUBMISSIONS = 10
+# So long after a controller has started, nodes may not have heard of jobs that it gave them, or have others instead.
+_YOUNG_SECONDS = 300.0
 # For what an agent wrote on its own machine to be seen here, after Slurm said that its job is over.
 _SETTLE_SECONDS = 3.0
 # For Slurm to say why it ended a job whose agents have ended already, and for agents nobody reaches to see that they
@@ -397,6 +399,10 @@ class SlurmEngine:
             job.state, job.missed = "", 0
             self._hurry()
             return
+        if await self._was_not_launched(job):
+            log.warning("run %s: the nodes did not take job %s; it is submitted again", job.nodes.run_id, job.id)
+            await self._submit_again(job)
+            return
         deadline = time.monotonic() + (_SETTLE_SECONDS if job.began else 0.0)
         self._look_at(job)
         while not job.settled and time.monotonic() < deadline:
@@ -417,7 +423,22 @@ class SlurmEngine:
             job.missed = 0
             return
         log.warning("run %s: Slurm lost job %s; it is submitted again", job.nodes.run_id, job.id)
-        job.missed = 0
+        await self._submit_again(job)
+
+    async def _was_not_launched(self, job: Job) -> bool:
+        """Whether it was cancelled by Slurm's own hand, as happens to jobs that are to start while slurmctld does."""
+        if not states.was_not_launched(job.state, job.node_list, job.began) or job.stopped:
+            return False
+        if not job.script or job.submissions >= _SUBMISSIONS:
+            return False
+        try:
+            age = states.controller_age(await self._commands.ask("scontrol", "show", "config"))
+        except (NoAnswer, Refused, ComputeTargetException):
+            return False
+        return age is not None and age < _YOUNG_SECONDS
+
+    async def _submit_again(self, job: Job) -> None:
+        job.missed, job.state, job.node_list = 0, "", ""
         await self._submit(job)
 
     def _finish(self, job: Job, state: str) -> None:

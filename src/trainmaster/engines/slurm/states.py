@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from trainmaster.engines.engine import Ending
 from trainmaster.engines.slurm import reasons
@@ -27,6 +29,8 @@ OVER = frozenset(
         "TIMEOUT",
     }
 )
+_NOW = re.compile(r"^Configuration data as of (\S+)", re.MULTILINE)
+_BOOTED = re.compile(r"^BOOT_TIME\s*= (\S+)", re.MULTILINE)
 _OVER_MEMORY = "exceeded memory limit"
 # Jobs that wait for something of their own stand in nobody's way.
 _IN_LINE = frozenset({"Resources", "Priority", "None"})
@@ -90,6 +94,32 @@ def _is_ahead(other: Listed, job: Listed) -> bool:
 def _number(job: Listed) -> int:
     first = job.id.partition("_")[0]
     return int(first) if first.isdigit() else 0
+
+
+def was_not_launched(state: str, nodes: str, began: bool) -> bool:
+    """Whether Slurm had given a job nodes, and it was cancelled before it came to anything there.
+
+    >>> was_not_launched("CANCELLED", "node3", began=False)
+    True
+    >>> was_not_launched("CANCELLED", "", began=False), was_not_launched("CANCELLED", "node3", began=True)
+    (False, False)
+    """
+    return state == "CANCELLED" and bool(nodes) and not began
+
+
+def controller_age(config: str) -> float | None:
+    """For how many seconds slurmctld has run, as `scontrol show config` says; None if it does not.
+
+    >>> controller_age("Configuration data as of 2026-01-01T00:01:30\\nBOOT_TIME     = 2026-01-01T00:00:00\\n")
+    90.0
+    """
+    now, since = _NOW.search(config), _BOOTED.search(config)
+    if now is None or since is None:
+        return None
+    try:
+        return (datetime.fromisoformat(now[1]) - datetime.fromisoformat(since[1])).total_seconds()
+    except ValueError:
+        return None
 
 
 def ending(
