@@ -6,13 +6,13 @@ import builtins
 import json
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import RunNotFoundException, WebserviceException
+from trainmaster.errors import WebserviceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.models.contents import Contents, Manifest, copied
+from trainmaster.models.described import Described
 from trainmaster.models.references import References
 from trainmaster.models.registering import draft, register
 from trainmaster.models.sources import files_at
@@ -24,17 +24,16 @@ from trainmaster.runtime.model_rules import (
     checked_labels,
     label_names,
 )
-from trainmaster.runtime.resource_configuration import ResourceConfiguration, of_plain
+from trainmaster.runtime.resource_configuration import ResourceConfiguration
 
 if TYPE_CHECKING:
-    from trainmaster.run import Run
     from trainmaster.serving.packaging import ModelPackage
     from trainmaster.serving.profiling import ModelProfile
     from trainmaster.serving.webservice import Webservice
     from trainmaster.workspace import Workspace
 
 
-class Model:
+class Model(Described):
     """A registered model: by its name (the newest version unless one is given), or by its id `name:version`.
 
     >>> model = Model.register(ws, "outputs/model.pkl", "mnist")      # doctest: +SKIP
@@ -127,67 +126,7 @@ class Model:
         )
         return [Model(workspace, _record=from_plain(ModelRecord, record)) for record in found]
 
-    # What it is
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._record.name
-
-    @property
-    def version(self) -> int:
-        """The version of the name: 1, 2, 3, ..."""
-        return self._record.version
-
-    @property
-    def id(self) -> str:
-        """`name:version`."""
-        return f"{self.name}:{self.version}"
-
-    @property
-    def url(self) -> str:
-        """Its address, in v1's form."""
-        return f"aml://asset/{self.id}"
-
-    @property
-    def description(self) -> str:
-        """What was written about it."""
-        return self._record.description
-
-    @property
-    def tags(self) -> dict[str, str]:
-        """Its labels."""
-        return dict(self._record.tags)
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """Pairs that never change."""
-        return dict(self._record.properties)
-
-    @property
-    def created_time(self) -> datetime:
-        """When it was registered."""
-        return datetime.fromtimestamp(self._record.created_at, UTC)
-
-    @property
-    def modified_time(self) -> datetime:
-        """When its labels, description or facts were changed last."""
-        return datetime.fromtimestamp(self._record.modified_at, UTC)
-
-    @property
-    def created_by(self) -> str:
-        """Who registered it."""
-        return self._record.created_by
-
-    @property
-    def model_framework(self) -> str | None:
-        """What it was made with."""
-        return self._record.framework or None
-
-    @property
-    def model_framework_version(self) -> str | None:
-        """In which version."""
-        return self._record.framework_version or None
+    # Its files
 
     @property
     def mime_type(self) -> str:
@@ -198,77 +137,6 @@ class Model:
     def unpack(self) -> bool:
         """Whether it is a folder."""
         return any("/" in file.path for file in self.manifest().files)
-
-    @property
-    def resource_configuration(self) -> ResourceConfiguration | None:
-        """What a service of it needs."""
-        found: ResourceConfiguration | None = of_plain(self._record.resources)
-        return found
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """What programs found out about it, by name: its inputs and outputs, how well a conversion agrees; ours."""
-        return dict(self._record.facts)
-
-    def add_facts(self, facts: Mapping[str, Any]) -> None:
-        """Keeps facts, each any JSON by a name; one that is there is replaced."""
-        self._relabel(facts=json.loads(json.dumps(dict(facts))))
-
-    # Where it comes from
-
-    @property
-    def run_id(self) -> str | None:
-        """The run whose files it is."""
-        return self._record.run_id or None
-
-    @property
-    def experiment_name(self) -> str | None:
-        """The experiment of that run."""
-        return self._record.experiment or None
-
-    @property
-    def run(self) -> Run | None:
-        """The run whose files it is; None if it has none, or that was deleted."""
-        from trainmaster.run import Run
-
-        if not self._record.run_id:
-            return None
-        try:
-            return Run.get(self.workspace, self._record.run_id)
-        except RunNotFoundException:
-            return None
-
-    @property
-    def lineage(self) -> dict[str, Any]:
-        """What the run was made of: `snapshot_id`, `environment` (its digest), `data`, `datasets`; ours."""
-        return dict(self._record.lineage)
-
-    @property
-    def datasets(self) -> dict[str, builtins.list[Any]]:
-        """Purpose to the datasets that were used for it."""
-        from trainmaster.datasets import Dataset
-
-        found: dict[str, builtins.list[Any]] = {}
-        for use in self._record.datasets:
-            found.setdefault(use.purpose, []).append(Dataset.get_by_id(self.workspace, use.dataset_id))
-        return found
-
-    @property
-    def sample_input_dataset(self) -> Any:
-        """A dataset that shows what goes in."""
-        return self._sample(self._record.sample_input)
-
-    @property
-    def sample_output_dataset(self) -> Any:
-        """A dataset that shows what comes out."""
-        return self._sample(self._record.sample_output)
-
-    def _sample(self, dataset_id: str) -> Any:
-        from trainmaster.datasets import Dataset
-
-        return Dataset.get_by_id(self.workspace, dataset_id) if dataset_id else None
-
-    # Its files
 
     @property
     def entry(self) -> str:
@@ -370,6 +238,10 @@ class Model:
     def add_properties(self, properties: Mapping[str, Any]) -> None:
         """Adds pairs that never change."""
         self.update_tags_properties(add_properties=properties)
+
+    def add_facts(self, facts: Mapping[str, Any]) -> None:
+        """Keeps facts, each any JSON by a name; one that is there is replaced."""
+        self._relabel(facts=json.loads(json.dumps(dict(facts))))
 
     def add_dataset_references(self, datasets: Sequence[tuple[str, Any]]) -> None:
         """Adds datasets, each with what it was used for: `[("training", dataset)]`."""
