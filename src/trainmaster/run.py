@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster import run_files
+from trainmaster import run_files, run_records
 from trainmaster.details import run_details
 from trainmaster.errors import RunNotFoundException, UserErrorException
-from trainmaster.experiment import Experiment, as_filter, checked_tags, compiled, tag_names
+from trainmaster.experiment import Experiment, checked_tags, compiled
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.html_table import html_table
 from trainmaster.job import JobSpec
@@ -23,6 +23,7 @@ from trainmaster.notices import warn
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
+from trainmaster.run_labels import RunLabels
 from trainmaster.runtime.journal import Journal
 from trainmaster.runtime.recorder import Recorder
 
@@ -31,12 +32,11 @@ if TYPE_CHECKING:
     from trainmaster.models import Model
     from trainmaster.workspace import Workspace
 
-_PAGE = 100
 _MOST_CHILDREN = 100
 _CHILD_TYPE = "azureml.scriptrun"
 
 
-class Run(Recorder):
+class Run(RunLabels, Recorder):
     """A run of an experiment, by its id.
 
     >>> run.get_status()                            # doctest: +SKIP
@@ -51,7 +51,7 @@ class Run(Recorder):
         self._experiment = experiment
         record = kwargs.get("_record")
         if record is None:
-            record = _fetch(experiment.workspace, str(run_id))
+            record = run_records.fetch(experiment.workspace, str(run_id))
             if record.experiment != experiment.name:
                 raise RunNotFoundException(
                     f"run '{record.id}' is not in experiment '{experiment.name}'",
@@ -78,7 +78,7 @@ class Run(Recorder):
     @staticmethod
     def get(workspace: Workspace, run_id: str) -> Run:
         """The run with this id."""
-        record = _fetch(workspace, run_id)
+        record = run_records.fetch(workspace, run_id)
         return _as_run(Experiment(workspace, record.experiment), record)
 
     @staticmethod
@@ -91,8 +91,10 @@ class Run(Recorder):
         include_children: bool = False,
     ) -> Iterator[Run]:
         """The runs of an experiment, newest first."""
-        query = _query(type, tags, properties, status, experiment=experiment.name, include_children=include_children)
-        return _pages(experiment.workspace, query)
+        query = run_records.query(
+            type, tags, properties, status, experiment=experiment.name, include_children=include_children
+        )
+        return _runs(experiment.workspace, query)
 
     @staticmethod
     def list_by_compute(
@@ -103,8 +105,8 @@ class Run(Recorder):
         status: str | Sequence[str] | None = None,
     ) -> Iterator[Run]:
         """The runs on a compute target, newest first."""
-        query = _query(type, tags, properties, status, target=compute.name, include_children=True)
-        return _pages(compute.workspace, query)
+        query = run_records.query(type, tags, properties, status, target=compute.name, include_children=True)
+        return _runs(compute.workspace, query)
 
     @staticmethod
     def add_type_provider(runtype: str, run_factory: Callable[..., Run]) -> None:
@@ -296,8 +298,10 @@ class Run(Recorder):
     ) -> Iterator[Run]:
         """The children, newest first."""
         self._call("runs.ingest")
-        query = _query(type, tags, properties, status, parent_id=self.id, recursive=recursive, include_children=True)
-        return _pages(self._experiment.workspace, query)
+        query = run_records.query(
+            type, tags, properties, status, parent_id=self.id, recursive=recursive, include_children=True
+        )
+        return _runs(self._experiment.workspace, query)
 
     def _child(self, run_id: str, name: str, tags: Mapping[str, Any]) -> RunRecord:
         now = time.time()
@@ -325,49 +329,6 @@ class Run(Recorder):
                     hint="Choose another run_id, or leave it out.",
                 )
         return created
-
-    # Labels
-
-    def tag(self, key: str, value: Any = None) -> None:
-        """Sets one label."""
-        self.set_tags({key: value})
-
-    def set_tags(self, tags: Mapping[str, Any]) -> None:
-        """Sets labels."""
-        self._call("runs.tags.set", tags=checked_tags(tags))
-        self._refresh()
-
-    def remove_tags(self, tags: str | Sequence[str]) -> None:
-        """Drops labels."""
-        self._call("runs.tags.remove", names=tag_names(tags))
-        self._refresh()
-
-    @property
-    def tags(self) -> dict[str, Any]:
-        """The labels last seen."""
-        return dict(self._record.tags)
-
-    def get_tags(self) -> dict[str, Any]:
-        """The labels as they are now."""
-        self._call("runs.ingest")
-        return dict(self._refresh().tags)
-
-    def add_properties(self, properties: Mapping[str, Any]) -> None:
-        """Adds pairs that can never change."""
-        if not isinstance(properties, Mapping):
-            raise UserErrorException(f"properties must be a dict, not {type(properties).__name__}")
-        self._call("runs.properties.add", properties={str(k): str(v) for k, v in properties.items()})
-        self._refresh()
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """The properties last seen."""
-        return dict(self._record.properties)
-
-    def get_properties(self) -> dict[str, str]:
-        """The properties as they are now."""
-        self._call("runs.ingest")
-        return dict(self._refresh().properties)
 
     # Metrics
 
@@ -559,7 +520,7 @@ class Run(Recorder):
         return self._workspace_call(op, run_id=self.id, **args)
 
     def _refresh(self) -> RunRecord:
-        self._record = _fetch(self._experiment.workspace, self.id)
+        self._record = run_records.fetch(self._experiment.workspace, self.id)
         return self._record
 
     def __str__(self) -> str:
@@ -586,12 +547,6 @@ def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_u
     return _as_run(experiment, Run(experiment, run_id)._record)
 
 
-def _fetch(workspace: Workspace, run_id: str) -> RunRecord:
-    if not isinstance(run_id, str) or not run_id.isprintable():
-        raise RunNotFoundException(f"{run_id!r:.100} is not the id of a run")
-    return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
-
-
 _PROVIDERS: dict[str, Callable[..., Run]] = {}
 
 
@@ -607,32 +562,9 @@ def _as_run(experiment: Experiment, record: RunRecord) -> Run:
     return kind(experiment, _record=record)
 
 
-def _pages(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
-    """All runs of a query, a page at a time."""
-    from dataclasses import replace
-
+def _runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
     experiments: dict[str, Experiment] = {}
-    while True:
-        found = workspace._call("runs.list", query=to_plain(query))
-        records = [from_plain(RunRecord, each) for each in found]
-        for record in records:
-            if record.experiment not in experiments:
-                experiments[record.experiment] = Experiment(workspace, record.experiment)
-            yield _as_run(experiments[record.experiment], record)
-        if len(records) < query.limit:
-            return
-        query = replace(query, before_seq=records[-1].seq)
-
-
-def _query(
-    type: str | None,
-    tags: str | Mapping[str, Any] | None,
-    properties: str | Mapping[str, Any] | None,
-    status: str | Sequence[str] | None,
-    **of: Any,
-) -> RunQuery:
-    """v1's filters of runs `of` an experiment, a target or a parent."""
-    statuses = (status,) if isinstance(status, str) else tuple(status or ())
-    return RunQuery(
-        type=type, tags=as_filter(tags), properties=as_filter(properties), statuses=statuses, limit=_PAGE, **of
-    )
+    for record in run_records.pages(workspace, query):
+        if record.experiment not in experiments:
+            experiments[record.experiment] = Experiment(workspace, record.experiment)
+        yield _as_run(experiments[record.experiment], record)
