@@ -14,6 +14,9 @@ import sys
 
 def main() -> int:
     """The console script."""
-    from trainmaster.cli.entry import run
-
+    try:
+        from trainmaster.cli.entry import run
+    except KeyboardInterrupt:
+        # Nothing was begun; entry.py says the rest.
+        return 130
     return run(sys.argv[1:])

@@ -64,6 +64,16 @@ def outcome(
     return Outcome(Status.COMPLETED, None, warnings)
 
 
+def by_name(found: Outcome, names: Sequence[str]) -> Outcome:
+    """The same with the failed process as people know it: `ps 0 (rank 2) on node 1 ...` of a TensorFlow cluster."""
+    error = found.error
+    rank = error.details.get("rank") if error else None
+    if error is None or not isinstance(rank, int) or rank >= len(names) or names[rank] == f"rank {rank}":
+        return found
+    message = re.sub(rf"\Arank {rank}\b", f"{names[rank]} (rank {rank})", error.message)
+    return replace(found, error=replace(error, message=message))
+
+
 def _was_told(error: RunError | None) -> bool:
     """Whether a process only did what SIGTERM asks for: some engines tell the processes and their agent at once."""
     if error is None or error.code not in ("ScriptKilled", "ScriptFailed"):

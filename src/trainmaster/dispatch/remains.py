@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatch.agents import only_serves
-from trainmaster.dispatch.outcome import Outcome, outcome
+from trainmaster.dispatch.outcome import Outcome, by_name, outcome
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.secrets import Secrets
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
+from trainmaster.launch.names import rank_names
 from trainmaster.node.ferry.letters import clear
 
 _LITTLE_ROOM = 1024 * 1024
@@ -52,7 +53,7 @@ class Remains:
         self, ending: Ending | None, *, cancel_requested: bool, disk_full: bool, upload_error: str = ""
     ) -> Outcome:
         """How it ended, with what only the engine and the dispatcher know."""
-        return outcome(
+        found = outcome(
             self.results,
             ending=ending,
             cancel_requested=cancel_requested,
@@ -62,6 +63,7 @@ class Remains:
             own_packages=not self.spec.environment.user_managed,
             services={number for number in range(len(self.results)) if only_serves(self.spec, self.folder, number)},
         )
+        return by_name(found, rank_names(self.spec))
 
     def write_processes(self) -> None:
         """The table of all processes, where there may be several."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.dispatch.outcome import outcome, script_error, signal_name
+from trainmaster.dispatch.outcome import by_name, outcome, script_error, signal_name
 
 
 def result(reason="exited", failure=None, **more):
@@ -13,6 +13,21 @@ def result(reason="exited", failure=None, **more):
 
 FAILED = {"rank": 0, "exit_code": 1, "signal": None, "out_of_memory": False, "tail": "Traceback\nValueError: x\n"}
 KILLED = {"rank": 3, "exit_code": None, "signal": 9, "out_of_memory": False, "tail": ""}
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["worker 0", "worker 1", "ps 0", "ps 1"], "ps 1 (rank 3) on node 0 was killed by SIGKILL"),
+        (["rank 0", "rank 1", "rank 2", "rank 3"], "rank 3 on node 0 was killed by SIGKILL"),
+        ([], "rank 3 on node 0 was killed by SIGKILL"),
+    ],
+)
+def test_the_process_that_failed_has_the_name_that_people_know(names, words):
+    end = by_name(outcome([result(failure=KILLED)], cancel_requested=False, time_limit=None), names)
+    assert end.error.message.startswith(words)
+    well = outcome([result()], cancel_requested=False, time_limit=None)
+    assert by_name(well, names) == well
 
 
 @pytest.mark.parametrize(
