@@ -18,6 +18,7 @@ from typing import Literal
 from trainmaster.environments.pythons import python_for
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
+from trainmaster.node.tree import INSIDE_VARIABLE
 
 EngineName = Literal["docker", "podman", "apptainer"]
 
@@ -180,6 +181,8 @@ def inside(
     """
     outside = {**env, **container.variables}
     own = {each: value for each, value in container.own.items() if each not in passed}
+    # The engine's programs do not have it: by this, agents tell them from what runs inside.
+    own[INSIDE_VARIABLE] = spec.image
     if container.engine.name == "apptainer":
         return Command(
             (*_apptainer(container, spec, cwd, gpus), *argv),

@@ -20,7 +20,7 @@ def in_containers(
 
     def wrapped(node: int, process: ProcessPlan, gpus: bool) -> ProcessPlan:
         # Not the child of any process of ours with some engines: its agent finds it by this variable.
-        env = {**process.env, NODE_VARIABLE: node_marker(launch.run_id, node), "TRAINMASTER_CONTAINER": image.image}
+        env = {**process.env, NODE_VARIABLE: node_marker(launch.run_id, node)}
         name = f"trainmaster-{launch.run_id}-{attempt}-{process.rank}"
         command = inside(container, image, name, process.argv, env, process.cwd, seen_inside(env, spec, launch), gpus)
         return replace(process, argv=command.argv, env=command.env, remove=command.remove)

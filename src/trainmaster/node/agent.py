@@ -340,7 +340,7 @@ class Agent(object):
             since = process.start_time(own) or 0
             self._tree = tree.Tree(marker, self._cgroup, root=own, since=since, born=self._born, newest=self._newest)
             if self._is_contained():
-                self._tree.tell_only(rank.pid for rank in self._ranks)
+                self._tree.in_containers(rank.pid for rank in self._ranks)
         return self._tree
 
     def _clear_up(self):

@@ -17,6 +17,8 @@ from trainmaster.node import process, warm
 RUN_VARIABLE = "TRAINMASTER_RUN_ID"
 # The agents of two nodes may share a machine: this one tells their processes apart.
 NODE_VARIABLE = "TRAINMASTER_AGENT"
+# Which image a process is in; the programs of a container engine do not have it.
+INSIDE_VARIABLE = "TRAINMASTER_CONTAINER"
 # Stands among those met for all that were too quick to be named.
 _UNSEEN = (0, 0)
 _YOUNG_SECONDS = 2.0
@@ -40,16 +42,20 @@ class Tree(object):
         self._born = born
         self._newest = newest
         self._told = set()
-        self._hearing = None
+        self._engine_pids = None
         self.met = set()
 
     def protect(self, pid):
         """From now on this process and what it started are not of the tree."""
         self._protected.add(pid)
 
-    def tell_only(self, pids):
-        """Only these are asked to end: programs of a container engine, which pass it on to what is in containers."""
-        self._hearing = set(pids)
+    def in_containers(self, pids):
+        """Its processes are in containers, which were started by the programs `pids` of an engine.
+
+        Only what is inside is asked to end, and the engine's programs then end by themselves; they might pass it on, so
+        that it would be heard twice. While nothing is found inside, they are the ones to ask.
+        """
+        self._engine_pids = set(pids)
 
     def find(self):
         """The living processes of the tree."""
@@ -67,8 +73,9 @@ class Tree(object):
 
     def find_apart(self):
         """The same in two lists: those of the script, and programs of a container engine, through which it prints."""
-        found, engine = self.find(), self._hearing or ()
-        return [one for one in found if one.pid not in engine], [one for one in found if one.pid in engine]
+        found = self.find()
+        inside = {one.pid for one in found if self._engine_pids is None or _is_inside(one)}
+        return [one for one in found if one.pid in inside], [one for one in found if one.pid not in inside]
 
     def _candidates(self):
         """All processes among which those of the tree are.
@@ -92,14 +99,14 @@ class Tree(object):
 
     def ask_to_end(self):
         """SIGTERM, once for each process (a second means "at once" to many programs). Returns those found."""
-        found = self.find()
-        for one in found:
-            if one.name not in self._told and (self._hearing is None or one.pid in self._hearing):
+        scripts, engine = self.find_apart()
+        for one in scripts or [one for one in engine if one.pid in (self._engine_pids or ())]:
+            if one.name not in self._told:
                 self._told.add(one.name)
                 process.send(one, _signal.SIGTERM)
                 # One that was stopped would never see it.
                 process.send(one, _signal.SIGCONT)
-        return found
+        return scripts + engine
 
     def kill(self):
         """SIGKILL for all of it. Returns what was found; more may have been born meanwhile."""
@@ -257,6 +264,11 @@ def _with_descendants(table, starts, root):
             own.add(pid)
             ready.extend(children.get(pid, ()))
     return own
+
+
+def _is_inside(one):
+    variables = process.read("/proc/{}/environ".format(one.pid)) or b""
+    return b"\0" + INSIDE_VARIABLE.encode("ascii") + b"=" in b"\0" + variables
 
 
 def _is_agent(one):

@@ -38,6 +38,7 @@ def command(name, spec=None, user="1000:100", passed=PASSED, gpus=False):
 BIND = ["--mount", "type=bind,source=/ws/runs/r1,target=/ws/runs/r1"]
 BIND += ["--mount", "type=bind,source=/ws/kits/k,target=/ws/kits/k,readonly"]
 VARIABLES = ["--env", "CUDA_VISIBLE_DEVICES", "--env", "TOKEN", "--env", "TRAINMASTER_RANK", "--env", "HOME=/tmp"]
+VARIABLES += ["--env", "TRAINMASTER_CONTAINER=org/image:1"]
 FIRST = ["run", "--rm", "--name", "trainmaster-r1-0", "--network", "host", "--pid", "host", "--log-driver", "none"]
 FIRST += ["--shm-size", "4g"]
 PLACE = ["--user", "1000:100", "--workdir", "/ws/runs/r1/code"]
@@ -65,6 +66,7 @@ def test_apptainer():
         *("docker://org/image:1", *ARGV),
     ]
     assert found.env["APPTAINERENV_TOKEN"] == "secret"
+    assert found.env["APPTAINERENV_TRAINMASTER_CONTAINER"] == "org/image:1"
     assert "APPTAINERENV_PATH" not in found.env
 
 
@@ -227,7 +229,7 @@ def test_the_environment_is_set_inside_only():
     )
     made = inside(container, ContainerSpec("i"), "c", ARGV, ENV, "/w", PASSED)
     own = {each for each in made.argv if "=" in each}
-    assert own == {"HOME=/tmp", "VIRTUAL_ENV=/e", "PATH=/e/bin:/p"}
+    assert own == {"HOME=/tmp", "VIRTUAL_ENV=/e", "PATH=/e/bin:/p", "TRAINMASTER_CONTAINER=i"}
     assert made.env["PATH"] == "/bin"
     chosen = inside(container, ContainerSpec("i"), "c", ARGV, ENV, "/w", ["PATH"])
     assert not [each for each in chosen.argv if each.startswith("PATH=")]
