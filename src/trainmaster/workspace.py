@@ -159,9 +159,12 @@ class Workspace(AzureOnly):
     ) -> Workspace:
         """The workspace that the nearest config file names, from `path` (default: here) upward.
 
-        Without any config file it is the default workspace of this user, made on first use.
+        Without any config file it is the default workspace of this user, made on first use; in a job that of the run.
         """
         config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
+        own = _of_this_job()
+        if own is not None and path is None and not (config and config.resolve().is_relative_to(own)):
+            return Workspace(path=own)
         if config is not None:
             facts, place = read_config(config)
             name = facts["name"] if place is None else ""
@@ -449,3 +452,9 @@ class Workspace(AzureOnly):
             f"Workspace.create(name='{self.name}', subscription_id='{self.subscription_id}', "
             f"resource_group='{self.resource_group}')"
         )
+
+
+def _of_this_job() -> Path | None:
+    """The folder of the workspace whose job this program is, where it can be seen."""
+    folder = os.environ.get("TRAINMASTER_WORKSPACE_FOLDER", "")
+    return Path(folder).resolve() if folder and os.path.isdir(folder) else None

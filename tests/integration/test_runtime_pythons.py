@@ -94,10 +94,11 @@ from azureml.train.hyperdrive.policy import BanditPolicy
 import azureml.train.hyperdrive.runconfig
 assert Dataset is SameDataset and Model is SameModel and Workspace is SameWorkspace
 assert not isinstance(run, Workspace) and azureml.core.model.Model is Model
+assert Workspace.from_config().name == "lab"
 set_diagnostics_collection(send_diagnostics=True)
 for use, kind, words in (
-    (lambda: Workspace("a", "b", "c"), AzureMLException, "Workspace cannot be used in this job"),
-    (lambda: Workspace.from_config(), AzureMLException, "Workspace.from_config cannot be used"),
+    (lambda: Workspace("a", "b", "c"), AzureMLException, "workspace 'c' cannot be opened in this job"),
+    (lambda: Workspace.create("c"), AzureMLException, "Workspace.create cannot be used"),
     (lambda: MsiAuthentication(), AzureMLException, "trainmaster-azureml"),
     (lambda: Model.get_model_path("m"), AzureMLException, "there is no model 'm' here"),
     (lambda: Model(None), AzureMLException, "by its name or its id"),

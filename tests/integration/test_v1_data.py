@@ -162,10 +162,11 @@ def test_a_job_makes_datasets_of_its_workspaces_stores(launch, shared):
     """As many v1 scripts do; the full Trainmaster is in this Python."""
     run = launch(
         """
-from azureml.core import Dataset, Run
+from azureml.core import Dataset, Run, Workspace
 run = Run.get_context()
-workspace = run.experiment.workspace
-store = workspace.get_default_datastore()
+workspace = Workspace.from_config()
+assert workspace.path == run.experiment.workspace.path
+store = run.experiment.workspace.get_default_datastore()
 open('made.csv', 'w').write('a,b\\n1,2\\n')
 store.upload_files(['made.csv'], target_path='made-in-a-job', overwrite=True, show_progress=False)
 table = Dataset.Tabular.from_delimited_files((store, 'made-in-a-job/*.csv'))

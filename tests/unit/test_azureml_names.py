@@ -130,10 +130,13 @@ from azureml.core.compute_target import ComputeTargetException
 import azureml.exceptions
 assert ComputeTargetException is azureml.exceptions.ComputeTargetException
 from azureml.core.runconfig import RunConfiguration
-try:
-    RunConfiguration()
-except azureml.exceptions.RunEnvironmentException as error:
-    print(error)
+from azureml.core import Workspace
+assert Workspace.from_config().name == Workspace.get("mine").name == Workspace("a", "b", "mine").name == "mine"
+for refused in (RunConfiguration, lambda: Workspace.create("x"), lambda: Workspace.get("other")):
+    try:
+        refused()
+    except azureml.exceptions.RunEnvironmentException as error:
+        print(error.headline)
 """
 
 
@@ -143,7 +146,7 @@ def test_all_names_can_be_imported_in_a_job_with_nothing_installed(tmp_path):
     done = subprocess.run(
         # Without site-packages.
         [sys.executable, "-S", "-c", IMPORTED],
-        env={"PYTHONPATH": str(ensure_kit(tmp_path))},
+        env={"PYTHONPATH": str(ensure_kit(tmp_path)), "TRAINMASTER_WORKSPACE": "mine"},
         input="\n".join(wanted),
         capture_output=True,
         text=True,
@@ -151,7 +154,12 @@ def test_all_names_can_be_imported_in_a_job_with_nothing_installed(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert len(wanted) > 200 and "cannot be used in this job" in done.stdout
+    assert len(wanted) > 200
+    assert done.stdout.splitlines() == [
+        "azureml.core.runconfig.RunConfiguration cannot be used in this job",
+        "azureml.core.workspace.Workspace.create cannot be used in this job",
+        "workspace 'other' cannot be opened in this job",
+    ]
 
 
 IN_A_JOB = """

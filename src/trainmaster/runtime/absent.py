@@ -112,6 +112,15 @@ class Absent(type):
         raise _refusal(cls, "." + name)
 
 
+class Partly(type):
+    """The class of a name that a job has in part; the rest is there with the full Trainmaster."""
+
+    def __getattr__(cls, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise _refusal(cls, "." + name)
+
+
 def _standins():
     """v1's modules that scripts import in jobs, and that are not files of the kit. Most jobs do without."""
     from trainmaster.runtime.standins import STANDINS
@@ -139,6 +148,10 @@ def _stand_in(module, name):
             return getattr(trainmaster, name)
         except (ImportError, SyntaxError):
             pass
+    if name == "Workspace":
+        from trainmaster.runtime.surroundings import RunWorkspace
+
+        return RunWorkspace
     return Absent(name, (), {"__module__": module, "__doc__": "Not part of what a job gets by itself."})
 
 

@@ -5,7 +5,8 @@ Everything else of them is there where the full Trainmaster is installed in the 
 
 import os
 
-from trainmaster.errors import AzureMLException
+from trainmaster.errors import AzureMLException, RunEnvironmentException
+from trainmaster.runtime.absent import Partly
 
 
 class JobWorkspace:
@@ -32,6 +33,34 @@ class JobWorkspace:
 
     def __repr__(self):
         return "Workspace(name={!r})".format(self.name)
+
+
+class RunWorkspace(JobWorkspace, metaclass=Partly):
+    """`Workspace` in a job without the full Trainmaster: who opens one gets that of the run."""
+
+    __module__ = "azureml.core.workspace"
+
+    def __init__(self, subscription_id="", resource_group="", workspace_name="", *args, **kwargs):
+        super(RunWorkspace, self).__init__()
+        if workspace_name not in ("", self.name):
+            raise RunEnvironmentException(
+                "workspace {!r} cannot be opened in this job".format(workspace_name),
+                cause="The run is in workspace {!r}, and a job gets no other one by itself.".format(self.name),
+                hint="Do it outside of the job, or add 'trainmaster' (Python 3.11 or newer) to its packages.",
+            )
+
+    @classmethod
+    def from_config(cls, path=None, auth=None, _file_name=None):
+        """The workspace of the run."""
+        return cls()
+
+    @classmethod
+    def get(cls, name="", *args, **kwargs):
+        """The workspace of the run, if it is named so."""
+        return cls(workspace_name=name)
+
+
+RunWorkspace.__name__ = "Workspace"
 
 
 class JobExperiment:
