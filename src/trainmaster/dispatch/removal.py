@@ -12,7 +12,7 @@ import errno
 import logging
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("trainmaster.dispatch")
 
 _NOTE = "runs.removing"
+# So many runs are noted as done together, and so many rows of runs go in one transaction.
+_GROUP = 100
 _BATCH = 200
 _PAGE = 1000
 _ASIDE = ".removed"
@@ -104,7 +106,8 @@ class Removal:
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
             with self._yard.working():
-                families = [await self._family(run_id) for run_id in wanted]
+                used = await asyncio.to_thread(self._store.continued_runs)
+                families = [await self._family(run_id, used) for run_id in wanted]
                 children = sum(len(family) - 1 for family in families if family)
                 if dry_run:
                     paths = [self._yard.folder.run(run_id).path for family in families for run_id in family]
@@ -128,7 +131,7 @@ class Removal:
     def _noted(self) -> list[str]:
         return list(self._store.get_fact(_NOTE) or ())
 
-    async def _family(self, run_id: str) -> list[str]:
+    async def _family(self, run_id: str, continued: Collection[str]) -> list[str]:
         """The run and all below it, if they may go; none if it is gone already, as when a client asks again."""
         record = self._store.get_run(run_id)
         if record is None:
@@ -142,7 +145,7 @@ class Removal:
         going = next((each for each, status in family if status not in TERMINAL), None)
         if going is not None:
             raise UserErrorException(f"run {going} has not ended", hint=f"End it first: 'trainmaster cancel {going}'.")
-        used = {each for each, _ in family} & await asyncio.to_thread(self._store.continued_runs)
+        used = {each for each, _ in family} & set(continued)
         if used:
             raise UserErrorException(
                 f"a sweep that has not ended goes on with the files of {', '.join(sorted(used)[:3])}",
@@ -156,24 +159,27 @@ class Removal:
         """Whatever is noted goes. The bytes that are free now, and what could not be removed."""
         noted = self._noted()
         while noted:
-            await asyncio.to_thread(self._remove, noted[0])
-            log.info("run %s is removed", noted[0])
-            noted = noted[1:]
+            group, noted = noted[:_GROUP], noted[_GROUP:]
+            await asyncio.to_thread(self._remove, group)
+            log.info("removed runs: %s", ", ".join(group))
             self._store.put_fact(_NOTE, noted)
         left: list[str] = []
         freed = await asyncio.to_thread(_remove_tree, self._aside, left)
         freed += await asyncio.to_thread(lambda: collect(self._yard.folder.path, self._store.needed_snapshots()))
         return freed, tuple(left)
 
-    def _remove(self, run_id: str) -> None:
-        """A run and its children from the store, their folders set aside."""
-        family = [each for each, _ in self._store.run_family(run_id)]
-        # A child that was removed by itself before a kill may have left its folder, and so may the run.
-        for each in family or [run_id]:
-            self._set_aside(each)
-        family.reverse()
-        for start in range(0, len(family), _BATCH):
-            batch = family[start : start + _BATCH]
+    def _remove(self, run_ids: Sequence[str]) -> None:
+        """Runs and their children from the store, their folders set aside."""
+        doomed: list[str] = []
+        for run_id in run_ids:
+            family = [each for each, _ in self._store.run_family(run_id)]
+            # One that is gone from the store, before a kill, may have left its folder.
+            for each in family or [run_id]:
+                self._set_aside(each)
+            # Children first.
+            doomed += reversed(family)
+        for start in range(0, len(doomed), _BATCH):
+            batch = doomed[start : start + _BATCH]
             while self._store.remove_points(batch):
                 pass
             self._store.remove_runs(batch)
