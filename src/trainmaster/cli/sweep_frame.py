@@ -50,7 +50,8 @@ def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: i
     if not view.trials:
         return lines
     chosen = ranked(view)[:limit]
-    lines += ["", *table(view, chosen, now, width, paint)]
+    # Lines that a very narrow terminal breaks are better than none.
+    lines += ["", *(table(view, chosen, now, width, paint) or table(view, chosen, now, None, paint))]
     left = len(view.trials) - len(chosen)
     return [*lines, f"and {counted(left, 'more trial')}"] if left else lines
 

@@ -112,3 +112,8 @@ def test_without_a_terminal_each_piece_of_news_is_told_once():
         ["[7/7]", "run_6", "Cut"],
     ]
     assert lines[-1].endswith("run_6 best 0.1 < 0.9/(1+0.1) = 0.818: cancelled")
+
+
+def test_the_whole_has_its_table_in_the_narrowest_terminal_too():
+    lines = whole(sweep_of(5, 2), NOW, 10, plain)
+    assert sum(line.startswith("run_") for line in lines) >= 5
