@@ -90,8 +90,7 @@ class Podman:
 def podman(tmp_path_factory: pytest.TempPathFactory) -> Podman:
     """Installed if need be; its store, with the image, is made once for all processes of a test session."""
     assert os.geteuid() == 0, "the tests with containers need root: podman without it needs more of a machine"
-    missing = [package for name, package in _PROGRAMS.items() if not _program(name)]
-    fault = ensure(lambda: [package for name, package in _PROGRAMS.items() if not _program(name)]) if missing else ""
+    fault = ensure(lambda: [package for name, package in _PROGRAMS.items() if not _program(name)])
     assert not fault, fault
     place = tmp_path_factory.getbasetemp()
     folder = (place.parent if "PYTEST_XDIST_WORKER" in os.environ else place) / "podman"
