@@ -41,7 +41,9 @@ def that_fits(spec: EnvironmentSpec, error: EnvironmentException, tools: Tools) 
         raise error
     older = older_than(pythons.running_version(), list(pythons.all_pythons()))
     if older:
-        print(f"the packages cannot be had for Python {pythons.running_version()}: trying {', '.join(older)}", flush=True)
+        print(
+            f"the packages cannot be had for Python {pythons.running_version()}: trying {', '.join(older)}", flush=True
+        )
     for version in older:
         for fit in dict.fromkeys((Fit(version, limits_for(version, spec)), Fit(version))):
             if _can_be_had(spec, fit, compiled, tools):
