@@ -83,11 +83,12 @@ def _of_full(kind, name, open_it):
         raise AttributeError(name)
     try:
         whole = open_it()
-    except AzureMLException as error:
+    except AzureMLException:
+        # Alone: what could not be imported is no news to the reader of this.
         raise AttributeError(
             "inside a job the {0} has only its names, not {1!r}: open it outside of the job, or with Trainmaster "
             "itself installed in the job's environment".format(kind, name)
-        ) from error
+        ) from None
     return getattr(whole, name)
 
 
