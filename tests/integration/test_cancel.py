@@ -6,6 +6,8 @@ import os
 
 from tests.conftest import ended, until
 
+from trainmaster import Gloo
+from trainmaster.folders import WorkspaceFolder
 from trainmaster.node import process
 
 HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
@@ -129,3 +131,18 @@ def test_cancelled_run_gives_its_node_back(launch, gate, shared):
     run.cancel()
     assert ended(waiting)["status"] == "Completed"
     assert run.get_status() == "Canceled"
+
+
+def test_a_run_whose_folder_was_removed_says_so(launch, gate, shared, tmp_path):
+    here = gate("here")
+    run = launch(here.wait, distributed_training=Gloo())
+    here.await_arrival()
+    folder = WorkspaceFolder(shared.path).run(run.id).path
+    # In one step: its agent may be writing just now.
+    folder.rename(tmp_path / "elsewhere")
+    run.cancel()
+    details = ended(run)
+    # It depends on the agent whether there is anything left to miss.
+    assert details["status"] == "Canceled" or f"the folder of the run was removed while it went on: {folder}" in str(
+        details["error"]
+    )

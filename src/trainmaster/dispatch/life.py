@@ -75,6 +75,7 @@ class Life:
         self._cancel: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._news = asyncio.Event()
         self._disk_full = False
+        self._laid_down = False
         # Of the many short runs of a sweep nobody sees each state: fewer steps, the same end.
         self._is_trial = yard.sweep(record.parent_id or "") is not None
         if record.status is Status.CANCEL_REQUESTED:
@@ -120,12 +121,19 @@ class Life:
         except _Canceled:
             await self._finish(Status.CANCELED)
         except (AzureMLException, OSError) as error:
-            await self._finish(Status.FAILED, error=run_error(error))
+            await self._finish(Status.FAILED, error=self._error(error))
         except Exception as error:
             # A fault of ours must not leave the run hanging, nor end the dispatcher.
             log.exception("run %s", self.run_id)
             message = f"Trainmaster failed: {error!r}\nSee {self._yard.folder.log}."
             await self._finish(Status.FAILED, error=RunError("InternalError", message))
+
+    def _error(self, error: AzureMLException | OSError) -> RunError:
+        is_lost = self._laid_down and isinstance(error, FileNotFoundError) and not self._folder.spec.exists()
+        if not is_lost:
+            return run_error(error)
+        message = f"the folder of the run was removed while it went on: {self._folder.path}"
+        return RunError("RunFolderLost", f"{message}\nIts logs and files are gone. Submit it again.")
 
     async def _begin(self, spec: JobSpec) -> None:
         """Environment, data, nodes, agents."""
@@ -240,6 +248,7 @@ class Life:
 
     async def _until_gone(self, spec: JobSpec) -> None:
         """Waits for the agents; a cancel request on the way is passed on to them."""
+        self._laid_down = True
         nodes = self._nodes(spec)
         gone = asyncio.ensure_future(agents.gone(self._engine, nodes, spec, self._news))
         try:
