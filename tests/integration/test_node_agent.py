@@ -193,9 +193,13 @@ def test_the_first_failing_rank_ends_the_others(make: Make) -> None:
 
 
 def test_daemons_end_with_the_run(make: Make, any_kit: Path) -> None:
-    run = make(any_kit).script(DAEMON + "os.waitpid(-1, 0)\n" + DAEMON + "os.waitpid(-1, 0)\n")
+    run = make(any_kit).script(
+        DAEMON + "os.waitpid(-1, 0)\n" + DAEMON + "os.waitpid(-1, 0)\nopen(os.environ['GATE']).read()\n"
+    )
+    gate = run.gate()
     run.start()
     pids = [int(line) for line in run.heard(2)]
+    gate.write_text("go\n")
     result = run.end()
     assert (result["reason"], result["first_failure"]) == ("exited", None)
     assert (result["killed"], result["survivors"]) == (2, [])
