@@ -162,6 +162,9 @@ def _link(link: Link, say: Say) -> None:
         if not path.is_symlink() or os.readlink(path) != link.target:
             raise DatastoreException(
                 f"There is something else at path_on_compute, {shown(path)}",
+                cause=f"It is a link to {shown(os.readlink(path))}, maybe of an earlier run."
+                if path.is_symlink()
+                else "",
                 hint="Remove it, or choose another path_on_compute.",
             ) from None
     except OSError as error:
