@@ -204,12 +204,14 @@ def try_line(folder: WorkspaceFolder) -> _Line | None:
 
 
 def _greeted(line: _Line, folder: WorkspaceFolder) -> bool:
-    """Whether this dispatcher is of our version; an older one is sent away (its runs go on)."""
+    """Whether this dispatcher is of our version and its code is still what is installed; else it is sent away, if it is
+    not newer (its runs go on).
+    """
     try:
         line.send({"id": 0, "op": "hello", "args": {"version": __version__}})
         reply = line.receive()
         theirs = reply["result"]["version"]
-        if theirs == __version__:
+        if theirs == __version__ and not reply["result"].get("outdated"):
             return True
         if _as_numbers(theirs) > _as_numbers(__version__):
             raise ServiceException(

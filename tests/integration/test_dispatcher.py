@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wait_gone
@@ -153,6 +155,36 @@ def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
     until(lambda: run.get_status() == "Running", what="that it runs")
     here.open()
     assert ended(run)["status"] == "Completed"
+
+
+def test_dispatcher_whose_code_was_replaced_is_too(tmp_path, home):
+    """As by `pip install --upgrade` of a checkout, which has the same version."""
+    import trainmaster
+
+    package = tmp_path / "site" / "trainmaster"
+    shutil.copytree(Path(trainmaster.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    variables = {**os.environ, "PYTHONPATH": str(package.parent)}
+
+    def pid_of_dispatcher(command):
+        line = [sys.executable, "-P", "-m", "trainmaster.cli", command, "--json"]
+        done = subprocess.run(
+            line, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=120, check=True
+        )
+        return json.loads(done.stdout)["pid"]
+
+    first = pid_of_dispatcher("up")
+    try:
+        assert pid_of_dispatcher("up") == first
+        with open(package / "dispatch" / "yard.py", "a") as file:
+            file.write("# another line\n")
+        second = pid_of_dispatcher("up")
+        assert second != first
+        # What it has not loaded may change.
+        with open(package / "migration" / "report.py", "a") as file:
+            file.write("# another line\n")
+        assert pid_of_dispatcher("up") == second
+    finally:
+        pid_of_dispatcher("down")
 
 
 def test_dispatcher_of_a_newer_version_is_left_alone(workspace):
