@@ -93,7 +93,7 @@ def test_mount_at_an_absolute_place(place, tmp_path):
     assert (tmp_path / "mnt" / "data" / "a.txt").read_text() == "a"
     assert place.do(plan, "before") == []  # The next run finds the link.
     other = place.plan(DataBinding("d", "local", "", path_on_compute=binding.path_on_compute))
-    with pytest.raises(DatastoreException, match=r"something else at path_on_compute(?s:.)*link to .*of an earlier run"):
+    with pytest.raises(DatastoreException, match=r"something else at path_on_compute(?s:.)*link to .*earlier run"):
         place.do(other, "before")
 
 
