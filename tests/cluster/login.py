@@ -92,6 +92,8 @@ class LoginNode:
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.connections = 0
         """How many there have been."""
+        self.refused = 0
+        """How many were not to be had."""
 
     @property
     def port(self) -> int:
@@ -145,6 +147,10 @@ class LoginNode:
             self._is_cut = True
             self._signal(signal.SIGSTOP)
 
+    def refuse_more(self) -> None:
+        """Those that are there stay, and no new one is to be had."""
+        self._is_cut = True
+
     def mend(self) -> None:
         """New connections are to be had; those that were there do not come back."""
         self._is_cut = False
@@ -159,7 +165,9 @@ class LoginNode:
             while True:
                 line, _ = self._socket.accept()
                 with line, self._door:
-                    if not self._is_cut:
+                    if self._is_cut:
+                        self.refused += 1
+                    else:
                         self.connections += 1
                         self._open.append(self._serve(line))
 

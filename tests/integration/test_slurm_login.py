@@ -18,7 +18,7 @@ from tests.cluster.hosts import REPOSITORY
 from tests.cluster.login import LoginNode, View
 from tests.cluster.slurm import MiniSlurm
 from tests.conda_channel import PLACEHOLDER, make_channel, running_python, tinytool
-from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_gone
+from tests.conftest import PATIENCE, dispatcher_handle, end_workspace, ended, until, wait_gone
 
 from trainmaster import Environment, Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
@@ -474,6 +474,33 @@ def test_what_two_runs_need_is_sent_once(place, tmp_path, monkeypatch):
 
     asyncio.run(both())
     assert sorted(sent) == sorted(each.name for each in contents)
+
+
+def test_where_no_more_connections_are_to_be_had_one_is_used_in_turns(place, tmp_path):
+    host = SshHost("login", config_file=place.login.ssh_config)
+    (tmp_path / "file").write_text("content")
+
+    async def bring(delivery: Delivery) -> None:
+        async with delivery.turn(lambda sentence: None) as carrier:
+            await cargo.bring_contents(carrier.session, [cargo.content(tmp_path / "file")], lambda done, total: None)
+
+    async def both() -> None:
+        delivery = Delivery(host, f"{place.there}/shared/turns", 60, Left(tmp_path / "left"))
+        async with delivery.turn(lambda sentence: None):
+            before = place.login.refused
+            place.login.refuse_more()
+            second = asyncio.create_task(bring(delivery))
+            while place.login.refused == before:
+                await asyncio.sleep(0.01)
+            await asyncio.wait([second], timeout=1)
+            assert not second.done()
+        await second
+        await delivery.close()
+
+    try:
+        asyncio.run(asyncio.wait_for(both(), PATIENCE))
+    finally:
+        place.login.mend()
 
 
 class TestErrors:
