@@ -8,6 +8,7 @@ simply asked again.
 from __future__ import annotations
 
 import _socket
+import contextlib
 import json
 import os
 import socket
@@ -22,6 +23,7 @@ from trainmaster.folders import WorkspaceFolder
 
 # Generous: a busy machine may take seconds to start a Python that imports SQLAlchemy.
 _START_LIMIT_SECONDS = 60.0
+_STOP_LIMIT_SECONDS = 30.0
 _ATTEMPTS = 8
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 # Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
@@ -267,6 +269,28 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
     if "error" in answer:
         raise from_wire(answer["error"])
     return True
+
+
+def stop_dispatcher(folder: WorkspaceFolder, pid: int) -> None:
+    """Asks a dispatcher to end and returns when its process has: until then it may write to the workspace."""
+    import select
+
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        line = try_line(folder)
+        if line is not None:
+            with contextlib.suppress(ConnectionError):
+                line.send({"id": 1, "op": "shutdown", "args": {}})
+            line.close()
+        if not select.select([process], [], [], _STOP_LIMIT_SECONDS)[0]:
+            raise ServiceException(
+                f"dispatcher {pid} has not ended within {_STOP_LIMIT_SECONDS:.0f} s", hint=f"See {folder.log}."
+            )
+    finally:
+        os.close(process)
 
 
 def _open_log(folder: WorkspaceFolder, null: int) -> int:

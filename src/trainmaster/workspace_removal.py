@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainmaster.client import Client, try_line
+from trainmaster.client import Client, stop_dispatcher
 from trainmaster.errors import WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.workspace_files import read_identity
@@ -23,7 +23,8 @@ _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
 def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -> None:
     """Ends the dispatcher and removes what it kept; refused while runs go."""
     identity = read_identity(folder)
-    active = client.call("status")["active"]
+    status = client.call("status")
+    active = status["active"]
     if active:
         raise WorkspaceException(
             f"workspace '{identity['name']}' has {len(active)} runs that have not ended, such as {active[0]['id']}",
@@ -36,7 +37,7 @@ def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -
             hint="Delete them first: 'trainmaster services delete NAME'.",
         )
     client.close()
-    _end_dispatcher(folder)
+    stop_dispatcher(folder, int(status["pid"]))
     try:
         # First of all: from here on it is no workspace any more, whatever happens to the rest.
         folder.identity.unlink()
@@ -55,18 +56,6 @@ def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -
     with contextlib.suppress(OSError):
         # Only if nothing else is in it.
         folder.path.rmdir()
-
-
-def _end_dispatcher(folder: WorkspaceFolder) -> None:
-    line = try_line(folder)
-    if line is None:
-        return
-    with contextlib.suppress(ConnectionError, EOFError):
-        line.send({"id": 1, "op": "shutdown", "args": {}})
-        line.receive()
-        # Its end, not its answer, is what frees the workspace.
-        line.receive()
-    line.close()
 
 
 def _remove_tree(path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
 from typing import Any
 
 from trainmaster.cli import exits
@@ -11,11 +9,8 @@ from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json
 from trainmaster.cli.text import counted
-from trainmaster.client import try_line
-from trainmaster.errors import ServiceException
+from trainmaster.client import stop_dispatcher, try_line
 from trainmaster.folders import WorkspaceFolder
-
-_STOP_SECONDS = 30.0
 
 
 def up_arguments(parser: Parser) -> None:
@@ -76,7 +71,7 @@ def down(options: Options) -> int:
     folder = locate(options.workspace)
     state = describe(folder)
     if state["alive"]:
-        stop(folder, int(state["pid"]))
+        stop_dispatcher(folder, int(state["pid"]))
     if options.json:
         keys = ("path", "pid", "active_runs")
         say_json({**{key: state[key] for key in keys}, "stopped": state["alive"]})
@@ -120,22 +115,3 @@ def ask(folder: WorkspaceFolder) -> dict[str, Any] | None:
     finally:
         line.close()
     return answer
-
-
-def stop(folder: WorkspaceFolder, pid: int) -> None:
-    """Asks a dispatcher to end and returns when its process has."""
-    try:
-        process = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        line = try_line(folder)
-        if line is not None:
-            line.send({"id": 1, "op": "shutdown", "args": {}})
-            line.close()
-        if not select.select([process], [], [], _STOP_SECONDS)[0]:
-            raise ServiceException(
-                f"dispatcher {pid} has not ended within {_STOP_SECONDS:.0f} s", hint=f"See {folder.log}."
-            )
-    finally:
-        os.close(process)
