@@ -80,6 +80,7 @@ _HOMES = {
 _HOMES_IN_JOBS = {
     "Run": "trainmaster.runtime",
     "Dataset": "trainmaster.runtime.datasets",
+    "Datastore": "trainmaster.runtime.datastore",
     "Model": "trainmaster.runtime.models",
 }
 

@@ -108,7 +108,10 @@ for use, kind, words in (
     (lambda: BanditPolicy(slack_factor=0.1), AzureMLException, "BanditPolicy cannot be used in this job"),
     (lambda: azureml.train.hyperdrive.runconfig.HyperDriveConfig(), AzureMLException, "cannot be used in this job"),
     (lambda: PyTorch("."), AzureMLException, "PyTorch cannot be used in this job"),
-    (lambda: run.experiment.workspace.datastores, AttributeError, "only its names, not 'datastores'"),
+    (lambda: run.experiment.workspace.datastores, AzureMLException, "datastores cannot be had here"),
+    (lambda: Datastore.get(None, "d"), AzureMLException, "TRAINMASTER_SOCKET is not set"),
+    (lambda: Datastore.register_dbfs(None, "d"), AzureMLException, "Datastore.register_dbfs cannot be used"),
+    (lambda: run.experiment.workspace.datasets, AttributeError, "only its names, not 'datasets'"),
     (lambda: run.experiment.submit, AttributeError, "only its names, not 'submit'"),
 ):
     try:

@@ -28,6 +28,7 @@ _ALLOWED = frozenset(
     {
         "secrets.fetch",
         "datasets.locate",
+        "datastores.describe",
         "models.delete",
         "models.get",
         "models.keep",
@@ -94,6 +95,9 @@ class Letters:
         elif op == "datasets.locate":
             sources = found["definition"]["sources"]
             found["definition"]["sources"] = await _brought(sources, letter)
+        elif op == "datastores.describe" and not letter.shares_files:
+            # A folder of that name there is another one.
+            found = [{**store, "folder": None} for store in found]
         return found
 
     async def _keep(self, letter: Letter, args: dict[str, Any]) -> Any:

@@ -16,6 +16,7 @@ from trainmaster.errors import AzureMLException, from_wire
 _WORK = {
     "trainmaster.environments": "the process that built the environment",
     "trainmaster.datastores.stage": "the process that copied the data",
+    "trainmaster.datastores.errand": "the process that copied the data",
 }
 
 

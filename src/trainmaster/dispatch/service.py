@@ -14,6 +14,7 @@ from trainmaster.dispatch import environments
 from trainmaster.dispatch.accepting import accepted, with_plain_id
 from trainmaster.dispatch.datasets import Datasets
 from trainmaster.dispatch.datastores import Datastores
+from trainmaster.dispatch.errands import Errands
 from trainmaster.dispatch.models import Models
 from trainmaster.dispatch.own_code import OwnCode
 from trainmaster.dispatch.registered_environments import RegisteredEnvironments
@@ -80,6 +81,7 @@ class Service:
             **Targets(yard).operations,
             **RegisteredEnvironments(yard.store).operations,
             **Datastores(yard).operations,
+            **Errands(yard).operations,
             **yard.services.operations,
             **yard.removal.operations,
             **self._models.operations,

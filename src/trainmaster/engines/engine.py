@@ -31,6 +31,8 @@ class Letter:
     """Puts the answer where the script looks for it, and takes the letter away."""
     bring: Callable[[Sequence[str]], Awaitable[list[str]]] = bring_nothing
     """Brings files, folders and what fits patterns to the machine of the script; says under which paths."""
+    shares_files: bool = False
+    """Whether that machine sees folders of this one."""
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def waiting(nodes: Nodes) -> Iterator[Letter]:
     for name in letters.waiting(run):
         text = letters.read(run, name)
         if text is not None:
-            yield Letter(nodes.run_id, name, text, answer=partial(_answer, run, name), bring=_bring)
+            yield Letter(nodes.run_id, name, text, partial(_answer, run, name), _bring, shares_files=True)
 
 
 async def _bring(paths: Sequence[str]) -> list[str]:

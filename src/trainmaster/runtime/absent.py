@@ -152,6 +152,10 @@ def _stand_in(module, name):
         from trainmaster.runtime.surroundings import RunWorkspace
 
         return RunWorkspace
+    if name == "DataReference":
+        from trainmaster.runtime.datastores import DataReference
+
+        return DataReference
     return Absent(name, (), {"__module__": module, "__doc__": "Not part of what a job gets by itself."})
 
 

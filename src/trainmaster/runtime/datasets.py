@@ -69,7 +69,7 @@ class TabularDataset(JobDataset, TableView):
 
 
 class FileDatasetFactory(FileFactory):
-    """Makes datasets of files of this machine or the web, and with the full Trainmaster of datastores; also
+    """Makes datasets of files of this machine, of datastores that are folders here, or of the web; also
     `Dataset.File`.
     """
 
@@ -85,7 +85,7 @@ class FileDatasetFactory(FileFactory):
 
 
 class TabularDatasetFactory(TabularFactory):
-    """Makes datasets of tables of this machine or the web, and with the full Trainmaster of datastores; also
+    """Makes datasets of tables of this machine, of datastores that are folders here, or of the web; also
     `Dataset.Tabular`.
     """
 
@@ -153,14 +153,36 @@ def job_data():
 
 
 def _of_paths(kind, path, validate, reader):
-    if not all(isinstance(each, (str, os.PathLike)) for each in (path if isinstance(path, list) else [path])):
-        # Of a datastore: who has one has the full Trainmaster.
+    given = path if isinstance(path, list) else [path]
+    if not all(isinstance(each, (str, os.PathLike)) or _of_job(each) for each in given):
+        # Of a datastore of the full Trainmaster.
         return _full_factories("a dataset of a datastore")._made(kind, path, validate, reader)
-    definition = {"kind": kind, "sources": sources_of(path), "reader": reader, "steps": []}
+    definition = {"kind": kind, "sources": sources_of(path, _store_source), "reader": reader, "steps": []}
     made = _made({"id": None, "definition": definition})
     if validate:
         check_there(definition["sources"], made._open_place)
     return made
+
+
+def _of_job(item):
+    """The datastore and path that `item` names, if they are those of a job; else None."""
+    from trainmaster.runtime.datastores import DataReference, Datastore
+
+    if isinstance(item, DataReference):
+        return item.datastore, item.path_on_datastore
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Datastore):
+        return item
+    return None
+
+
+def _store_source(item):
+    from trainmaster.runtime.store_folder import store_path
+
+    store, path = _of_job(item)
+    folder = store.seen_folder()
+    if folder is None:
+        raise store.unseen()
+    return {"path": os.path.join(folder, store_path(path))}
 
 
 def _full_factories(wanted):

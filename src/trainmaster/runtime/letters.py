@@ -110,7 +110,7 @@ class Letter:
             return within
         entry = os.path.basename(path) or "model"
         for source in _chosen(path, children):
-            _place(source, os.path.normpath(os.path.join(self._files, entry, os.path.relpath(source, path))))
+            place(source, os.path.normpath(os.path.join(self._files, entry, os.path.relpath(source, path))))
         return os.path.join(FILES, self._name, entry)
 
 
@@ -132,7 +132,7 @@ def _child(root, child):
     raise ModelPathNotFoundException("child path {!r} is not in {}".format(child, root))
 
 
-def _place(source, target):
+def place(source, target):
     """A file under another name, as a link where that can be."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:

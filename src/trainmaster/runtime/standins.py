@@ -68,9 +68,6 @@ STANDINS = {
     "azureml.core.container_registry": (
         "ContainerRegistry "
     ),
-    "azureml.core.datastore": (
-        "Datastore "
-    ),
     "azureml.core.environment": (
         "CondaDependencies "
         "ContainerRegistry "

@@ -24,6 +24,19 @@ class JobWorkspace:
 
         return JobKeyvault(self)
 
+    def get_default_datastore(self):
+        """The datastore that is used when none is named."""
+        from trainmaster.runtime.datastores import default_of
+
+        return default_of(self)
+
+    @property
+    def datastores(self):
+        """Name to datastore."""
+        from trainmaster.runtime.datastores import all_of
+
+        return all_of(self)
+
     def get_mlflow_tracking_uri(self):
         """Where MLflow logs to this run."""
         return "trainmaster:run"

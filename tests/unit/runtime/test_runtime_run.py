@@ -29,7 +29,7 @@ def test_what_a_run_knows(run):
 def test_the_rest_of_the_workspace_is_told_to_be_outside(run):
     for thing in (run.experiment, run.experiment.workspace):
         with pytest.raises(AttributeError, match="only its names"):
-            _ = thing.datastores
+            _ = thing.datasets
         assert "name=" in repr(thing)
 
 
