@@ -1,4 +1,4 @@
-"""Scripts on other machines ask their workspace: secrets, datasets, models. Real sshd, a real Slurm."""
+"""Scripts on other machines ask their workspace: secrets, datasets, datastores, models. Real sshd, a real Slurm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,17 @@ from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import contents as contents_of
 from tests.conftest import dispatcher_handle, end_workspace, ended, files_below, until, wait_gone
 
-from trainmaster import ComputeTarget, Dataset, Environment, Estimator, Experiment, Model, SshCompute, Workspace
+from trainmaster import (
+    ComputeTarget,
+    Dataset,
+    Datastore,
+    Environment,
+    Estimator,
+    Experiment,
+    Model,
+    SshCompute,
+    Workspace,
+)
 from trainmaster.compute import SlurmCompute
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.estimators import Gloo
@@ -174,6 +184,43 @@ def test_datasets_and_models(ws, send, contents, target):
     assert Path(Model(ws, "of_child").path).read_text() == "parts/a"
     parts = Path(Model(ws, "parts").path)
     assert sorted(str(path.relative_to(parts)) for path in parts.rglob("*") if path.is_file()) == ["a", "sub/b"]
+
+
+STORES = """
+from azureml.core import Datastore
+ws = run.experiment.workspace
+os.makedirs("made/sub")
+for name in ("made/a", "made/sub/b"):
+    open(name, "w").write(name)
+seen = {}
+for store in (ws.get_default_datastore(), ws.datastores["far"]):
+    open("made/a", "w").write("made/a")
+    reference = store.upload("made", sys.argv[1], show_progress=False)
+    open("made/a", "w").write("newer")
+    store.upload_files(["made/a"], target_path=sys.argv[1], show_progress=False)
+    count = store.download("got", prefix=sys.argv[1] + "/a", overwrite=True, show_progress=False)
+    seen[store.name] = [reference.path_on_datastore, count, open("got/" + sys.argv[1] + "/a").read()]
+    seen[store.name].append(store.download("none", "no/such", show_progress=False))
+seen["seen"] = ws.get_default_datastore().seen_folder() is not None
+place = os.environ["TRAINMASTER_RUN_FOLDER"]
+seen["left"] = [os.listdir(os.path.join(place, "errands")), os.listdir(os.environ["TRAINMASTER_LETTERS"])]
+print("SEEN " + json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("target", ["pair", "cluster"])
+def test_datastores(ws, send, target, tmp_path):
+    far = Datastore.register(ws, "far", f"simplecache::file://{tmp_path}/far", overwrite=True)
+    settings = oldest_python() if target == "cluster" else {}
+    run = send(STORES, compute_target=target, script_params={target: ""}, **settings)
+    seen = json.loads(completed(run).partition("SEEN ")[2])
+    one = [target, 1, "made/a", 0]
+    # The cluster's nodes see the workspace's own folder, the hosts do not.
+    assert seen == {"workspaceblobstore": one, "far": one, "seen": target == "cluster", "left": [[], []]}
+    for store in (ws.get_default_datastore(), far):
+        got = tmp_path / "got" / store.name
+        assert store.download(str(got), prefix=target, show_progress=False) == 2
+        assert ((got / target / "a").read_text(), (got / target / "sub" / "b").read_text()) == ("made/a", "made/sub/b")
 
 
 KILLED = """

@@ -5,27 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import re
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.datastores.datastore import Datastore
 from trainmaster.datastores.storage import local_folder, shown_url
 from trainmaster.dispatch.credentials import opened
 from trainmaster.dispatch.processes import run_module
-from trainmaster.errors import DatastoreException, UserErrorException
+from trainmaster.errors import DatastoreException, RunNotFoundException, UserErrorException
 from trainmaster.plain import to_plain
 from trainmaster.records import DatastoreRecord
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
 
-_TOKEN = re.compile(r"\w[\w-]*")
-
 
 class Errands:
-    """The operations of jobs on datastores; scripts on other machines may only ask which there are."""
+    """The operations of jobs on datastores."""
 
     def __init__(self, yard: Yard) -> None:
         self._yard = yard
@@ -43,33 +40,29 @@ class Errands:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
         return [_described(self._opened(store)) for store in self._yard.store.list_datastores()]
 
-    async def fetch(self, store: str, prefix: str, run_id: str, token: str) -> str:
-        """Copies what the store has at `prefix` into the folder of an errand; what was said about it."""
-        return await self._go(store, run_id, token, prefix=prefix)
+    async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
+        """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
+        folder = await self._go(store, run_id, files, prefix=prefix)
+        return str(folder)
 
-    async def send(self, store: str, target: str, overwrite: bool, run_id: str, token: str) -> str:
-        """Copies what lies in the folder of an errand to `target` of the store; what was said about it."""
-        return await self._go(store, run_id, token, target=target, overwrite=overwrite)
+    async def send(self, store: str, target: str, overwrite: bool, run_id: str, files: str) -> str:
+        """Copies what lies in the folder `files` of a run to `target` of the store; what was said about it."""
+        folder = await self._go(store, run_id, files, target=target, overwrite=overwrite)
+        return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
 
-    async def _go(self, name: str, run_id: str, token: str, **what: Any) -> str:
+    async def _go(self, name: str, run_id: str, files: str, **what: Any) -> Path:
         record = self._yard.store.get_datastore(name)
         if record is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
-        folder = self._folder(run_id, token)
-        order = {"store": to_plain(self._opened(record)), "files": str(folder / "files"), **what}
-        log = folder / "log.txt"
+        if self._yard.store.get_run(run_id) is None:
+            raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
+        folder = self._yard.folder.run(run_id).path / inner(files)
+        folder.mkdir(parents=True, exist_ok=True)
+        order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
         # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
         command = ["trainmaster.datastores.errand", str(os.getpid())]
-        await run_module(command, log, dict(os.environ), json.dumps(order).encode())
-        return (await asyncio.to_thread(log.read_text, "utf-8")).rstrip("\n")
-
-    def _folder(self, run_id: str, token: str) -> Path:
-        """What the job made for an errand, below its run's folder."""
-        if _TOKEN.fullmatch(run_id) and _TOKEN.fullmatch(token):
-            folder = self._yard.folder.run(run_id).path / "errands" / token
-            if folder.is_dir():
-                return folder
-        raise UserErrorException(f"there is no errand {token[:60]!r} of a run {run_id[:60]!r}")
+        await run_module(command, _log_of(folder), dict(os.environ), json.dumps(order).encode())
+        return folder
 
     def _opened(self, record: DatastoreRecord) -> DatastoreRecord:
         return opened(record, self._yard.secrets)
@@ -88,6 +81,18 @@ def _described(record: DatastoreRecord) -> dict[str, Any]:
         "account_name": store.account_name,
         "container_name": store.container_name,
     }
+
+
+def inner(path: Any) -> Path:
+    """A path within a folder, which it cannot leave."""
+    parts = PurePosixPath(str(path)).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run")
+    return Path(*parts)
+
+
+def _log_of(folder: Path) -> Path:
+    return folder.with_name("log.txt")
 
 
 def _inode(folder: Path | None) -> int:

@@ -11,9 +11,10 @@ import json
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from trainmaster.dispatch.errands import inner
 from trainmaster.engines import Letter
 from trainmaster.errors import AzureMLException, UserErrorException
 from trainmaster.folders import WorkspaceFolder
@@ -29,6 +30,8 @@ _ALLOWED = frozenset(
         "secrets.fetch",
         "datasets.locate",
         "datastores.describe",
+        "datastores.fetch",
+        "datastores.send",
         "models.delete",
         "models.get",
         "models.keep",
@@ -85,10 +88,12 @@ class Letters:
 
     async def _result(self, letter: Letter) -> Any:
         op, args = _read(letter)
-        if op == "secrets.fetch":
+        if op in ("secrets.fetch", "datastores.fetch", "datastores.send"):
             args["run_id"] = letter.run_id
-        if op == "models.keep":
-            return await self._keep(letter, args)
+        if op in ("models.keep", "datastores.send"):
+            return await self._with_files(letter, op, args)
+        if op == "datastores.fetch" and not letter.shares_files:
+            return await self._fetch(letter, args)
         found = await self._call(op, args)
         if op == "models.locate":
             (found["path"],) = await letter.bring([found["path"]])
@@ -100,16 +105,29 @@ class Letters:
             found = [{**store, "folder": None} for store in found]
         return found
 
-    async def _keep(self, letter: Letter, args: dict[str, Any]) -> Any:
-        """Registers files that the script's machine has brought to the run's folder here."""
+    async def _with_files(self, letter: Letter, op: str, args: dict[str, Any]) -> Any:
+        """Does something with files that the script's machine has brought to the run's folder here."""
         run = self._folder.run(letter.run_id).path
-        if not args.get("of_run"):
-            args["path"] = str(run / _inner(args["path"]))
+        if op == "models.keep" and not args.get("of_run"):
+            args["path"] = str(run / inner(args["path"]))
         try:
-            return await self._call("models.keep", args)
+            return await self._call(op, args)
         finally:
             # What was sent along with this letter and is none of the run's files.
-            await asyncio.to_thread(shutil.rmtree, run / FILES / _inner(letter.name), True)
+            await asyncio.to_thread(shutil.rmtree, run / FILES / inner(letter.name), True)
+
+    async def _fetch(self, letter: Letter, args: dict[str, Any]) -> str:
+        """What a datastore has, brought to the script's machine."""
+        name = inner(f"errands/{letter.name}")
+        folder = self._folder.run(letter.run_id).path / name
+        try:
+            files: str = await self._call("datastores.fetch", {**args, "files": str(name / "files")})
+            if not any(Path(files).iterdir()):
+                return files
+            (there,) = await letter.bring([files])
+            return there
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, True)
 
 
 async def _nobody(op: str, args: Mapping[str, Any]) -> Any:
@@ -121,14 +139,6 @@ async def _brought(sources: Sequence[Mapping[str, Any]], letter: Letter) -> list
     local = [source["path"] for source in sources if not is_web(source)]
     there = iter(await letter.bring(local) if local else ())
     return [dict(source) if is_web(source) else {**source, "path": next(there)} for source in sources]
-
-
-def _inner(path: Any) -> Path:
-    """A path within a folder, which it cannot leave."""
-    parts = PurePosixPath(str(path)).parts
-    if not parts or parts[0] == "/" or ".." in parts:
-        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run")
-    return Path(*parts)
 
 
 def _read(letter: Letter) -> tuple[str, dict[str, Any]]:

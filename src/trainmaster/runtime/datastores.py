@@ -135,9 +135,9 @@ class Datastore(metaclass=Partly):
         folder = self.seen_folder()
         if folder is not None:
             return store_folder.get(folder, prefix, target, overwrite, show_progress, self.name)
-        with self._errand() as errand:
-            errand.go("datastores.fetch", store=self.name, prefix=prefix)
-            return store_folder.get(errand.files, prefix, target, overwrite, show_progress, self.name)
+        with _Errand() as errand:
+            found = errand.go("datastores.fetch", store=self.name, prefix=prefix)
+            return store_folder.get(found, prefix, target, overwrite, show_progress, self.name)
 
     def _upload(self, files, target_path, overwrite, show_progress):
         reference = self.path(target_path)
@@ -146,7 +146,7 @@ class Datastore(metaclass=Partly):
         if folder is not None and _is_written(folder):
             store_folder.put(files, os.path.join(folder, target), target, overwrite, show_progress, self.name)
             return reference
-        with self._errand() as errand:
+        with _Errand() as errand:
             errand.take(files)
             said = errand.go("datastores.send", store=self.name, target=target, overwrite=bool(overwrite))
             if show_progress:
@@ -188,11 +188,6 @@ class Datastore(metaclass=Partly):
             hint="Give it to the run when that is submitted: store.path('...').as_download() for what it "
             "reads, as_upload() for what it writes.",
         )
-
-    def _errand(self):
-        if is_elsewhere():
-            raise self.unseen()
-        return _Errand()
 
     def __getattr__(self, name):
         if name.startswith("_"):
@@ -267,12 +262,13 @@ class _Errand:
     """Files on their way between the script and a storage that only the dispatcher reaches: in the run's folder."""
 
     def __init__(self):
-        self._token = new_id()
-        self._folder = os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "errands", self._token)
-        self.files = os.path.join(self._folder, "files")
+        run = os.environ["TRAINMASTER_RUN_FOLDER"]
+        self._name = os.path.join("errands", new_id(), "files")
+        self._files = os.path.join(run, self._name)
+        self._folder = os.path.dirname(self._files)
 
     def __enter__(self):
-        os.makedirs(self.files)
+        os.makedirs(self._files)
         return self
 
     def __exit__(self, kind, error, trace):
@@ -285,11 +281,11 @@ class _Errand:
         from trainmaster.runtime.letters import place
 
         for source, path in files:
-            place(source, os.path.join(self.files, path))
+            place(source, os.path.join(self._files, path))
 
     def go(self, op, **args):
-        """Has the dispatcher do it; what that said."""
-        args = dict(args, run_id=os.environ["TRAINMASTER_RUN_ID"], token=self._token)
+        """Has the dispatcher do it; what that answers."""
+        args = dict(args, run_id=os.environ["TRAINMASTER_RUN_ID"], files=self._name)
         return ask(op, args, "datastores", _HINT, _ANSWER_SECONDS)
 
 

@@ -83,19 +83,24 @@ class Letter:
     # Files that travel with a letter
 
     def with_files(self, request):
-        """The request, and on its way the files that are to be registered, by their paths in the run's folder."""
+        """The request, and on its way the files that it is about, by their paths in the run's folder."""
+        args = request["args"]
+        if request["op"] == "datastores.send":
+            args = dict(args, files=self._sent(os.path.join(self._run, args["files"]), None))
+            return dict(request, args=args, files=True)
         if request["op"] != "models.keep":
             return request
-        args = request["args"]
         if not args["of_run"]:
             args = dict(args, path=self._sent(args["path"], args["child_paths"]), child_paths=None)
         return dict(request, args=args, files=True)
 
     def with_files_at_hand(self, request):
         """The same for a dispatcher that sees the run's folder under the path that it has here, and no other file."""
+        if request["op"] != "models.keep":
+            return request
         request = self.with_files(request)
         args = request["args"]
-        if request.get("files") and not args["of_run"]:
+        if not args["of_run"]:
             args = dict(args, path=os.path.join(self._run, args["path"]))
         return {"id": request["id"], "op": request["op"], "args": args}
 
