@@ -21,7 +21,7 @@ def store_path(path):
     >>> store_path("/mnist/./train/")
     'mnist/train'
     """
-    text = "" if path is None else os.fspath(path)
+    text = "" if path is None else os.fspath(path) if isinstance(path, os.PathLike) else path
     if not isinstance(text, str) or "\0" in text:
         raise UserErrorException("{!r} is no path in a datastore".format(text))
     normal = posixpath.normpath(text.lstrip("/") or ".")
