@@ -105,6 +105,9 @@ print(run.register_model("mine", model_path="outputs/model.txt").id)
 with open("/tmp/model.txt", "w") as file:
     file.write("seen only inside")
 print(Model.register(ws, "/tmp/model.txt", "other").id)
+store = ws.get_default_datastore()
+print(store.upload_files(["/tmp/model.txt"], target_path="made", show_progress=False).path_on_datastore)
+print(store.download("/tmp/got", prefix="made", show_progress=False), open("/tmp/got/made/model.txt").read())
 """
 
 
@@ -214,7 +217,7 @@ def test_four_processes_on_two_nodes_meet(shared, project, podman):
     nothing_is_left(run, podman)
 
 
-def test_it_asks_for_secrets_datasets_and_models_and_registers_models(shared, launch, podman, tmp_path):
+def test_it_asks_for_secrets_datasets_datastores_and_models_and_registers_models(shared, launch, podman, tmp_path):
     shared.get_default_keyvault().set_secret("token", "hunter22")
     made = tmp_path / "made"
     made.mkdir()
@@ -228,7 +231,8 @@ def test_it_asks_for_secrets_datasets_and_models_and_registers_models(shared, la
     run = launch(ASKS, custom_docker_image=IMAGE)
     assert ended(run)["status"] == "Completed", run.get_details_with_logs()
     said = ["8", "known before", "data of a folder", "data of a folder", "mine:1", "other:1"]
-    assert text(run).splitlines() == said
+    assert text(run).splitlines() == [*said, "made", "1 seen only inside"]
+    assert (shared.path / "datastore" / "made" / "model.txt").read_text() == "seen only inside"
     assert Path(Model(shared, "mine").download(str(tmp_path / "1"))).read_text() == "trained"
     assert Path(Model(shared, "other").download(str(tmp_path / "2"))).read_text() == "seen only inside"
     assert Model(shared, "mine").run_id == run.id
