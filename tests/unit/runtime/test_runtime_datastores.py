@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 
@@ -208,3 +209,17 @@ def test_paths_as_outside_of_jobs(path, expected):
     from trainmaster.datastores import paths
 
     assert store_folder.store_path(path) == paths.store_path(path) == expected
+
+
+@pytest.mark.parametrize("ours, theirs", [(Datastore, ClientDatastore), (DataReference, ClientReference)])
+def test_parameters_and_defaults_as_outside_of_jobs(ours, theirs):
+    shared = [name for name in vars(ours) if not name.startswith("_") and callable(getattr(theirs, name, None))]
+    assert len(shared) >= 4
+    for name in ("__init__", *shared):
+        inside, outside = (_parameters(getattr(each, name)) for each in (ours, theirs))
+        assert inside == outside, name
+
+
+def _parameters(function):
+    found = inspect.signature(function).parameters.values()
+    return [(each.name, each.default) for each in found if not each.name.startswith("_")]
