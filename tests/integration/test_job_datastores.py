@@ -9,6 +9,7 @@ from tests.conftest import ended
 
 from trainmaster import Dataset, Datastore, Environment
 from trainmaster.environments.pythons import all_pythons
+from trainmaster.folders import WorkspaceFolder
 
 SCRIPT = """
 import json, os, sys
@@ -118,3 +119,18 @@ except Exception as error:
     assert ended(run)["status"] == "Completed", run.get_details_with_logs()
     log = run.get_details_with_logs()["logFiles"]["azureml-logs/70_driver_log.txt"]
     assert log.startswith("DatastoreException ") and "a.txt" in log, log
+
+
+def test_a_killed_script_leaves_nothing_on_its_way(shared, launch):
+    script = """
+import os, signal
+from trainmaster.runtime.datastores import _Errand
+open("a.txt", "w").close()
+_Errand().__enter__().take([("a.txt", "a.txt")])
+assert os.listdir(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "errands"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    run = launch(script, **oldest_python())
+    assert "SIGKILL" in ended(run)["error"]["message"]
+    folder = WorkspaceFolder(shared.path).run(run.id).path
+    assert (folder / "code" / "a.txt").exists() and not (folder / "errands").exists()

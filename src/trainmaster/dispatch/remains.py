@@ -19,7 +19,7 @@ from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch.names import rank_names
-from trainmaster.node.ferry.letters import clear
+from trainmaster.node.ferry.letters import ERRANDS, clear
 
 _LITTLE_ROOM = 1024 * 1024
 
@@ -77,7 +77,7 @@ async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Sec
     """
     if nodes.folder.secrets.exists():
         await asyncio.to_thread(secrets.scrub, nodes.folder)
-    if nodes.folder.letters.exists():
+    if nodes.folder.letters.exists() or (nodes.folder.path / ERRANDS).exists():
         await asyncio.to_thread(clear, str(nodes.folder.path))
     folders = [nodes.folder.node(number) for number in range(nodes.count)]
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)

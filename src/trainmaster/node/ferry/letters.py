@@ -10,6 +10,8 @@ _FOLDER = "letters"
 _ASK, _ANSWER = ".ask", ".answer"
 FILES = "kept"
 """Beside the letters: files that they are about, if those are none of the run's."""
+ERRANDS = "errands"
+"""Files on their way to or from a datastore (`runtime/datastores.py`)."""
 
 
 def make_room(run):
@@ -19,7 +21,7 @@ def make_room(run):
 
 def clear(run):
     """After all who asked are gone: nobody takes their answers any more."""
-    for folder in (_FOLDER, FILES):
+    for folder in (_FOLDER, FILES, ERRANDS):
         shutil.rmtree(os.path.join(run, folder), ignore_errors=True)
 
 
