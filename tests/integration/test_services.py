@@ -7,6 +7,7 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -441,3 +442,26 @@ def answers(service: Webservice) -> None:
             return False
 
     until(asked, what="an answer")
+
+
+def test_waiting_goes_on_while_what_was_killed_comes_back(alone: Bench) -> None:
+    """Its deployment has not failed: waiting for it is over when it answers again."""
+    held = alone.place / "held"
+    hold = f"def init():\n    while os.path.exists({str(held)!r}):\n        time.sleep(0.01)\n"
+    alone.script("held.py", SCORE.replace("import json, os", "import json, os, time").replace("def init():\n", hold))
+    service = alone.deploy("back", config=alone.config("held.py"))
+    held.touch()
+    kill(service.run(ASKED)["process"])
+
+    def is_down() -> bool:
+        service.update_deployment_state()
+        return bool(service.state == "failed")
+
+    until(is_down, what="the end of the replica")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(service.wait_for_deployment)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.5)
+        held.unlink()
+        waiting.result()
+    assert service.run(ASKED)["result"] == [2, 4]

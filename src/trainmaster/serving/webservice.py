@@ -200,7 +200,7 @@ class Webservice(Described, ABC):
         told = from_wire(dict(self._record.error))
         goes_on = "What it served before goes on serving. " if self._record.serving else ""
         return WebserviceException(
-            f"service '{self.name}' is {self.state}: {told.headline}",
+            f"service '{self.name}' is {self.state}: {told.headline or 'none of its replicas answers'}",
             cause=told.cause,
             hint=goes_on
             + (told.hint or f"service.get_logs(), or 'trainmaster services logs {self.name}', tells more."),

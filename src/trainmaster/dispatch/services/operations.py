@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("trainmaster.dispatch")
 
 _LONGEST_WAIT = 60.0
+_LOOK_SECONDS = 0.1
 _ATTEMPTS = 5
 _KEYS = ("primary", "secondary")
 
@@ -165,12 +166,15 @@ class Services:
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
         while True:
             changed = self._changed
-            record = self._known(self._seen(name), name)
+            record = self._described(self._known(self._seen(name), name))
             rest = end - time.monotonic()
-            if record.state is not ServiceState.TRANSITIONING or record.generation > generation or rest <= 0:
-                return self._described(record)
+            # Of what was killed, and is being brought back, only its supervisor knows when it is there.
+            comes_back = record.state is ServiceState.UNHEALTHY and not record.error
+            settled = record.state is not ServiceState.TRANSITIONING and not comes_back
+            if settled or record.generation > generation or rest <= 0:
+                return record
             with suppress(TimeoutError):
-                await asyncio.wait_for(changed.wait(), rest)
+                await asyncio.wait_for(changed.wait(), min(rest, _LOOK_SECONDS) if comes_back else rest)
 
     def label(
         self,
