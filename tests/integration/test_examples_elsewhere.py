@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +9,10 @@ import pytest
 from tests.cluster.hosts import REPOSITORY, Hosts
 from tests.cluster.login import LoginNode, View
 from tests.cluster.slurm import MiniSlurm
+from tests.elsewhere import run_example
 
-from trainmaster import Experiment, Workspace
+from trainmaster import Workspace
 from trainmaster.compute import ComputeTarget, SlurmCompute, SshCompute
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 # Frameworks are installed, on a new machine Horovod is compiled, and all of it travels.
 pytestmark = pytest.mark.timeout(1800)
@@ -55,26 +50,4 @@ def pair(tmp_path_factory, frameworks: Workspace) -> Iterator[str]:
     ],
 )
 def test_example(kind, name, experiment, request, frameworks, framework_home, tmp_path):
-    target = request.getfixturevalue(kind)
-    folder = tmp_path / name
-    shutil.copytree(EXAMPLES / name, folder)
-    program = folder / "submit.py"
-    text = program.read_text()
-    changed = text.replace('compute_target="local"', f'compute_target="{target}"')
-    assert changed != text
-    program.write_text(changed)
-    environment = {**os.environ, "TRAINMASTER_HOME": str(framework_home)}
-    done = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    run = next(Experiment(frameworks, experiment).get_runs())
-    details = run.get_details()
-    assert details["status"] == "Completed", details.get("error")
-    assert details["target"] == target
-    metrics = run.get_metrics()
-    if "steps" in metrics:
-        # Workers of a parameter server do not wait for each other: one may find that the other has learned it all.
-        assert metrics["steps"] == 800 and metrics["accuracy"] > 0.7
-    elif "loss" in metrics:
-        assert metrics["loss"][-1] < metrics["loss"][0] / 2
+    run_example(name, experiment, request.getfixturevalue(kind), frameworks, framework_home, tmp_path)

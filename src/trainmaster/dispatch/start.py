@@ -49,36 +49,13 @@ def agent_plans(
     The agents tell that their processes run when they have run for `tell_after` seconds.
     """
     folder = replace(workspace.run(record.id), attempt=attempt)
-    launch = Launch(
-        run_id=record.id,
-        code_folder=str(folder.code),
-        log_folder=str(folder.logs),
-        python=prepared.prefix.python,
-        # Those of a container are of its inside, where others are known.
-        environment_variables={} if prepared.container else prepared.prefix.variables,
-        run_variables=run_variables(record, spec, prepared, workspace, attempt, place.takes_letters),
-        gpus=place.gpus,
-        hosts=place.hosts,
-        cpus=place.cpus,
-        ports=ports,
-        node_folder=str(folder.node(0)),
-        kit=prepared.kit,
-        rank_python=prepared.prefix.python if prepared.container else place.python,
-        fills_in=bool(place.hosts_file),
-        mpi_options=place.mpi_options,
-        mpi_inherits=place.mpi_inherits,
-        container=prepared.container,
-    )
+    launch = _launch(record, spec, prepared, place, workspace, folder, ports)
     layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
     # Another attempt works on in the folder of the one before, if that one came to have it.
     lays_out = attempt == 1 or not folder.code.exists()
     limit = spec.max_run_duration_seconds
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
-    notify = None
-    if place.reaches_dispatcher:
-        notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
-        if tell_after:
-            notify["lock"] = str(workspace.lock)
+    notify = _notify(workspace, tell_after) if place.reaches_dispatcher else None
     plans = []
     agents = agent_count(spec)
     for plan in plan_launch(spec, launch):
@@ -104,6 +81,44 @@ def agent_plans(
             }
         )
     return plans
+
+
+def _launch(
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    place: Place,
+    workspace: WorkspaceFolder,
+    folder: RunFolder,
+    ports: tuple[int, ...],
+) -> Launch:
+    """What the planners need to know of this attempt and its place."""
+    return Launch(
+        run_id=record.id,
+        code_folder=str(folder.code),
+        log_folder=str(folder.logs),
+        python=prepared.prefix.python,
+        # Those of a container are of its inside, where others are known.
+        environment_variables={} if prepared.container else prepared.prefix.variables,
+        run_variables=run_variables(record, spec, prepared, workspace, folder.attempt, place.takes_letters),
+        gpus=place.gpus,
+        hosts=place.hosts,
+        cpus=place.cpus,
+        ports=ports,
+        node_folder=str(folder.node(0)),
+        kit=prepared.kit,
+        rank_python=prepared.prefix.python if prepared.container else place.python,
+        fills_in=bool(place.hosts_file),
+        mpi_options=place.mpi_options,
+        mpi_inherits=place.mpi_inherits,
+        container=prepared.container,
+    )
+
+
+def _notify(workspace: WorkspaceFolder, tell_after: float) -> dict[str, Any]:
+    """Whom an agent tells what happens; agents that tell late look at the lock to see whether somebody is there."""
+    notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
+    return {**notify, "lock": str(workspace.lock)} if tell_after else notify
 
 
 def run_variables(
