@@ -115,6 +115,15 @@ def wait_gone(handle: int, seconds: float = PATIENCE) -> None:
 
 
 @pytest.fixture
+def notebook_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder of the test's own: `start_logging` creates ./outputs and ./logs."""
+    place = tmp_path / "current"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.fixture
 def project(tmp_path: Path) -> Callable[..., Path]:
     """Makes a source folder from file names and contents."""
 

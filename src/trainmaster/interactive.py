@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.errors import UserErrorException
 from trainmaster.experiment import checked_tags, user
+from trainmaster.notices import warn
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import RunRecord, Status
 from trainmaster.run import Run
-from trainmaster.runtime.files import RunFiles
 
 if TYPE_CHECKING:
     from trainmaster.experiment import Experiment
@@ -28,11 +29,13 @@ class InteractiveRun(Run):
     """A run that this program logs to. In a `with` block it ends with the block, and what is printed is kept."""
 
     _tee: _Tee | None = None
-    _logs: dict[Path, tuple[int, int, int]] | None = None
-    """The files in ./logs when the block was entered."""
+    _logs: Path | None = None
+    """The folder ./logs of when the run was started."""
+    _logs_before: Mapping[Path, tuple[int, int, int]] = MappingProxyType({})
+    """The files in there when the block was entered."""
 
     def __enter__(self) -> InteractiveRun:
-        self._logs = _files_in(Path.cwd() / "logs")
+        self._logs_before = _files_in(self._logs) if self._logs else {}
         log = self._folder.files / "logs" / "user_log.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
         self._tee = _Tee(sys.stdout, open(log, "a", encoding="utf-8", errors="backslashreplace"))
@@ -50,40 +53,28 @@ class InteractiveRun(Run):
 
     def _keep_logs(self) -> None:
         """As in v1, what was written to ./logs within the block belongs to the run."""
-        folder = Path.cwd() / "logs"
-        before = self._logs or {}
-        for path, state in _files_in(folder).items():
-            if before.get(path) != state:
-                RunFiles(self._files_folder()).add(f"logs/{path.relative_to(folder).as_posix()}", str(path))
-
-    def complete(self, _set_status: bool = True) -> None:
-        self._collect()
-        super().complete()
-
-    def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
-        self._collect()
-        super().fail(error_details, error_code)
-
-    def _collect(self) -> None:
-        if self._outputs and Path(self._outputs).is_dir():
-            shutil.copytree(self._outputs, self._folder.files / "outputs", dirs_exist_ok=True)
+        if self._logs is None:
+            return
+        written = [path for path, state in _files_in(self._logs).items() if self._logs_before.get(path) != state]
+        self._keep_files(written, self._logs, "logs")
 
 
 def start_logging(
     experiment: Experiment,
-    outputs: str | None = None,
+    outputs: str | os.PathLike[str] | bool | None = None,
     snapshot_directory: str | os.PathLike[str] | None = ".",
     display_name: str | None = None,
     tags: dict[str, Any] | None = None,
     **unknown: Any,
 ) -> InteractiveRun:
-    """Makes the run and returns it, Running."""
+    """Creates the run, and ./outputs and ./logs for what it writes; returns it, Running."""
     if unknown:
         raise UserErrorException(
             f"start_logging has no parameter {', '.join(unknown)}",
             hint="It takes outputs, snapshot_directory, display_name and tags.",
         )
     snapshot_id, properties = _snapshot(experiment, snapshot_directory)
+    own_outputs, logs = _make_folder("outputs"), _make_folder("logs")
     now = time.time()
     record = RunRecord(
         id=str(uuid.uuid4()),
@@ -100,7 +91,22 @@ def start_logging(
         properties={**properties, **this_program()},
     )
     answer = experiment.workspace._call("runs.create", runs=[to_plain(record)])
-    return InteractiveRun(experiment, outputs=outputs, _record=from_plain(RunRecord, answer[0]))
+    run = InteractiveRun(experiment, outputs=outputs, _record=from_plain(RunRecord, answer[0]))
+    if outputs is None or outputs is True:
+        run._outputs = own_outputs
+    run._logs = logs
+    return run
+
+
+def _make_folder(name: str) -> Path | None:
+    """The folder of this name in the current one, created as v1 did: scripts write to it without creating it."""
+    try:
+        folder = Path.cwd() / name
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        warn(f"start_logging() cannot create the folder ./{name}: {error.strerror}. The run goes on without it.")
+        return None
+    return folder
 
 
 def _snapshot(experiment: Experiment, folder: str | os.PathLike[str] | None) -> tuple[str, dict[str, str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster import run_files, run_records
 from trainmaster.details import run_details
-from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException
 from trainmaster.experiment import Experiment, checked_tags, compiled
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.html_table import html_table
@@ -24,6 +24,7 @@ from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
 from trainmaster.run_labels import RunLabels
+from trainmaster.runtime.files import RunFiles, walk_files
 from trainmaster.runtime.journal import Journal
 from trainmaster.runtime.recorder import Recorder
 
@@ -46,7 +47,11 @@ class Run(RunLabels, Recorder):
     """
 
     def __init__(
-        self, experiment: Experiment, run_id: str | None = None, outputs: str | None = None, **kwargs: Any
+        self,
+        experiment: Experiment,
+        run_id: str | None = None,
+        outputs: str | os.PathLike[str] | bool | None = None,
+        **kwargs: Any,
     ) -> None:
         self._experiment = experiment
         record = kwargs.get("_record")
@@ -58,7 +63,7 @@ class Run(RunLabels, Recorder):
                     hint=f"It is in '{record.experiment}'; workspace.get_run(run_id) finds it wherever it is.",
                 )
         self._record: RunRecord = record
-        self._outputs = outputs
+        self._outputs = _outputs_folder(outputs)
         self._own_journal: Journal | None = None
 
     # Finding runs
@@ -221,6 +226,7 @@ class Run(RunLabels, Recorder):
         if self._refresh().spec:
             self._leave_to_its_script("complete")
             return
+        self._collect_outputs()
         self._finish(Status.COMPLETED)
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
@@ -229,12 +235,26 @@ class Run(RunLabels, Recorder):
         if self._refresh().spec:
             self._leave_to_its_script("fail")
             return
+        self._collect_outputs()
         self._finish(Status.FAILED, RunError(error_code or "UserError", str(error_details or "the run was failed")))
 
     def _leave_to_its_script(self, method: str) -> None:
         self._call("runs.ingest")
         if self._record.status not in TERMINAL:
             warn(f"{method}() has no effect on run {self.id}: its script decides how it ends; cancel() ends it now")
+
+    def _collect_outputs(self) -> None:
+        """What lies in the folder `outputs` belongs to the run when it ends."""
+        if self._outputs is not None and self._record.status not in TERMINAL:
+            self._keep_files(sorted(map(Path, walk_files(self._outputs))), self._outputs, "outputs")
+
+    def _keep_files(self, paths: Sequence[Path], folder: Path, prefix: str) -> None:
+        """Copies files of a folder to the run's files; one that cannot be kept costs only itself."""
+        for path in paths:
+            try:
+                RunFiles(self._files_folder()).add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
+            except (AzureMLException, OSError) as error:
+                warn(f"{path} is not among the files of run {self.id}: {error}")
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:
         answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
@@ -258,7 +278,9 @@ class Run(RunLabels, Recorder):
 
     # Children
 
-    def child_run(self, name: str | None = None, run_id: str | None = None, outputs: str | None = None) -> Run:
+    def child_run(
+        self, name: str | None = None, run_id: str | None = None, outputs: str | os.PathLike[str] | None = None
+    ) -> Run:
         """A child without a job, already running."""
         record = self._child(run_id or str(uuid.uuid4()), name or "", {})
         return Run(self._experiment, outputs=outputs, _record=self._create([record])[0])
@@ -560,6 +582,13 @@ def _as_run(experiment: Experiment, record: RunRecord) -> Run:
         return HyperDriveRun(experiment, _record=record)
     kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
     return kind(experiment, _record=record)
+
+
+def _outputs_folder(outputs: str | os.PathLike[str] | bool | None) -> Path | None:
+    """The folder as it is seen from here now; the program may change its current folder later."""
+    if outputs is None or isinstance(outputs, bool):
+        return Path.cwd() / "outputs" if outputs else None
+    return Path.cwd() / outputs
 
 
 def _runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:

@@ -98,7 +98,9 @@ print(run.register_model("net", "outputs/net").version, flush=True)
 """
 
 
-def test_a_job_whose_dispatcher_is_killed_registers_once(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_job_whose_dispatcher_is_killed_registers_once(
+    workspace: Workspace, tmp_path: Path, notebook_folder: Path
+) -> None:
     chance = random.Random(int(os.environ.get("CHAOS_SEED", random.randrange(2**32))))
     run = Experiment(workspace, "jobs").start_logging()
     folder = WorkspaceFolder(workspace.path)

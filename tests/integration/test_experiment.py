@@ -7,6 +7,8 @@ import pytest
 from trainmaster import Experiment
 from trainmaster.errors import AzureMLException, UserErrorException
 
+pytestmark = pytest.mark.usefixtures("notebook_folder")
+
 
 @pytest.mark.parametrize("name", ["../up", "", "a b", "a\nb", "-x", "_x", "x" * 256, "ü", None, 5])
 def test_names_that_cannot_be(shared, name):

@@ -106,6 +106,61 @@ def test_outputs_are_collected(experiment, folder):
     assert run.get_file_names() == ["direct.txt", "outputs/deep/r.txt"]
 
 
+def test_folders_of_v1_are_created_and_collected(experiment, folder, tmp_path, monkeypatch):
+    run = experiment.start_logging()
+    assert (folder / "outputs").is_dir() and (folder / "logs").is_dir()
+    Path("outputs/model.pkl").write_text("model")
+    Path("outputs/plots").mkdir()
+    Path("outputs/plots/loss.png").write_text("picture")
+    run.upload_file("outputs/model.pkl", "outputs/model.pkl")
+    monkeypatch.chdir(tmp_path)
+    run.complete()
+    assert run.get_file_names() == ["outputs/model.pkl", "outputs/plots/loss.png"]
+    (folder / "outputs" / "late.txt").write_text("late")
+    run.complete()
+    assert run.get_file_names() == ["outputs/model.pkl", "outputs/plots/loss.png"]
+
+
+def test_outputs_of_a_block_that_fails_are_kept(experiment):
+    with pytest.raises(ZeroDivisionError), experiment.start_logging(snapshot_directory=None) as run:
+        Path("outputs/half.txt").write_text("half")
+        1 / 0  # noqa: B018
+    assert run.get_file_names() == ["logs/user_log.txt", "outputs/half.txt"]
+
+
+def test_output_that_differs_from_the_uploaded_file(experiment):
+    with (
+        pytest.warns(UserWarning, match=r"outputs/a.txt is not among the files"),
+        experiment.start_logging(snapshot_directory=None) as run,
+    ):
+        Path("outputs/a.txt").write_text("first")
+        run.upload_file("outputs/a.txt", "outputs/a.txt")
+        Path("outputs/a.txt").write_text("second")
+        Path("outputs/b.txt").write_text("other")
+    assert run.get_status() == "Completed"
+    assert run.get_file_names() == ["logs/user_log.txt", "outputs/a.txt", "outputs/b.txt"]
+    run.download_file("outputs/a.txt", "kept.txt")
+    assert Path("kept.txt").read_text() == "first"
+
+
+def test_folder_that_cannot_be_created(experiment, folder):
+    (folder / "outputs").write_text("a file")
+    with pytest.warns(UserWarning, match=r"cannot create the folder \./outputs"):
+        run = experiment.start_logging(snapshot_directory=None)
+    run.complete()
+    assert run.get_file_names() == []
+
+
+def test_outputs_of_a_child_are_collected(experiment, folder):
+    (folder / "fold").mkdir()
+    run = experiment.start_logging(snapshot_directory=None)
+    with run.child_run("fold", outputs="fold") as child:
+        (folder / "fold" / "score.txt").write_text("0.9")
+    run.complete()
+    assert child.get_file_names() == ["outputs/score.txt"]
+    assert run.get_file_names() == []
+
+
 def test_logs_written_within_the_block_are_kept(experiment, folder):
     (folder / "logs").mkdir()
     (folder / "logs" / "old.txt").write_text("old")

@@ -10,6 +10,8 @@ from tests.conftest import ended
 from trainmaster import Experiment
 from trainmaster.errors import UserErrorException
 
+pytestmark = pytest.mark.usefixtures("notebook_folder")
+
 HEAD = "from azureml.core import Run\nrun = Run.get_context()\n"
 
 

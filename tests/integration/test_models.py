@@ -244,7 +244,7 @@ print("ALL OF IT")
 """
 
 
-def test_in_a_job_on_the_oldest_python(workspace, tmp_path):
+def test_in_a_job_on_the_oldest_python(workspace, tmp_path, notebook_folder):
     """The kit alone, with the variables that a job has."""
     run = Experiment(workspace, "jobs").start_logging()
     code = tmp_path / "code"

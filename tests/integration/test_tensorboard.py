@@ -84,9 +84,11 @@ def test_logs_are_shown_while_they_grow_and_after_the_end(
 
 
 @pytest.fixture(scope="module")
-def quiet(shared: Workspace) -> Run:
+def quiet(shared: Workspace, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run that has ended, with metrics of all kinds and a child."""
-    run = Experiment(shared, "exported").start_logging(snapshot_directory=None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("current"))
+        run = Experiment(shared, "exported").start_logging(snapshot_directory=None)
     run.display_name = "first: try"
     for value in (0.5, 0.25, float("nan")):
         run.log("loss", value)

@@ -24,6 +24,8 @@ from trainmaster.errors import UserErrorException
 from trainmaster.run import Run
 from trainmaster.widgets import RunDetails
 
+pytestmark = pytest.mark.usefixtures("notebook_folder")
+
 SCRIPT = """\
 from trainmaster import Run
 run = Run.get_context()
