@@ -148,9 +148,9 @@ class Workspace(AzureOnly):
         workspace._call("status")
         if show_output:
             print(f"Workspace '{workspace.name}' is in {folder.path}")
-        for kind, configuration in (("cpu", default_cpu_compute_target), ("gpu", default_gpu_compute_target)):
+        for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
             if configuration is not None:
-                workspace._make_default_cluster(kind, configuration)
+                workspace._default_cluster(kind, configuration)
         return workspace
 
     @staticmethod
@@ -417,11 +417,15 @@ class Workspace(AzureOnly):
 
         return Keyvault(self)
 
-    def get_default_compute_target(self, type: str) -> ComputeTarget | None:
-        """The target `cpu-cluster` or `gpu-cluster`, if there is one."""
-        if type not in ("CPU", "GPU"):
+    def get_default_compute_target(self, type: str) -> ComputeTarget:
+        """The cluster `cpu-cluster` or `gpu-cluster`; created on first use, with v1's default configuration.
+
+        Without a GPU, scripts on `gpu-cluster` run on the CPU; creating it warns of that.
+        """
+        defaults = {"CPU": self.DEFAULT_CPU_CLUSTER_CONFIGURATION, "GPU": self.DEFAULT_GPU_CLUSTER_CONFIGURATION}
+        if type not in defaults:
             raise ValueError("type must be 'CPU' or 'GPU'")
-        return self.compute_targets.get(f"{type.lower()}-cluster")
+        return self._default_cluster(type, defaults[type])
 
     def get_run(self, run_id: str) -> Run:
         """The run with this id, in whichever experiment."""
@@ -433,11 +437,12 @@ class Workspace(AzureOnly):
         """Nothing: a workspace here depends on nothing else."""
         return self
 
-    def _make_default_cluster(self, kind: str, configuration: Any) -> None:
+    def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:
+        """The default cluster of this kind; created from `configuration` if there is none."""
         from trainmaster.compute import ComputeTarget
 
-        if f"{kind}-cluster" not in self.compute_targets:
-            ComputeTarget.create(self, f"{kind}-cluster", configuration)
+        name = f"{kind.lower()}-cluster"
+        return self.compute_targets.get(name) or ComputeTarget.create(self, name, configuration)
 
     def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
         """Whether the dispatcher answers; `trainmaster doctor` tells more."""

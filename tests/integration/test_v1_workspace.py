@@ -115,7 +115,7 @@ def test_create_records_what_azure_alone_knows(home):
     details = made.get_details()
     assert (details["location"], details["storageAccount"], details["hbiWorkspace"]) == ("eastus2", "/storage", True)
     assert made.get_default_compute_target("CPU").nodes == 2
-    assert made.get_default_compute_target("GPU") is None
+    assert "gpu-cluster" not in made.compute_targets
     assert "s3cr3t" not in (made.path / "workspace.json").read_text()
     end_workspace(made.path)
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.conftest import end_workspace
+from tests.conftest import end_workspace, ended
 
 from trainmaster import Experiment, Workspace
 from trainmaster.errors import ServiceException, UserErrorException, WorkspaceException
@@ -161,8 +161,26 @@ def test_collections(shared):
         assert nothing == {} == nothing()
 
 
-def test_default_compute_target(shared):
-    assert shared.get_default_compute_target("CPU") is None
+def test_default_compute_target(workspace):
+    cluster = workspace.get_default_compute_target("CPU")
+    assert (cluster.name, cluster.vm_size) == ("cpu-cluster", "STANDARD_DS2_V2")
+    assert cluster.scale_settings.maximum_node_count == 2
+    cluster.update(max_nodes=3)
+    assert workspace.get_default_compute_target("CPU").nodes == 3
+    assert workspace.compute_targets.keys() == {"local", "cpu-cluster"}
+
+
+def test_default_gpu_target_without_gpus(workspace, submit, monkeypatch):
+    monkeypatch.setattr("trainmaster.compute.configurations.gpus", lambda: ())
+    with pytest.warns(UserWarning, match="scripts run on the CPU"):
+        cluster = workspace.get_default_compute_target("GPU")
+    assert (cluster.name, cluster.vm_size, cluster.nodes) == ("gpu-cluster", "STANDARD_NC6", 2)
+    assert ended(submit("print('ran')", compute_target=cluster))["status"] == "Completed"
+    # Told once, by what created it.
+    assert workspace.get_default_compute_target("GPU").name == "gpu-cluster"
+
+
+def test_default_compute_target_of_an_unknown_type(shared):
     with pytest.raises(ValueError, match="'CPU' or 'GPU'"):
         shared.get_default_compute_target("TPU")
 
