@@ -29,8 +29,9 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
 def _block(number: float | None, low: float, high: float) -> str:
     if number is None:
         return _NO_NUMBER
-    if low == high:
+    # Halved first: the difference of two large floats may overflow. Halves of the smallest floats are all zero.
+    span = high / 2 - low / 2
+    if span == 0:
         return _BLOCKS[3]
-    # Halved first: the difference of two large floats may be beyond the largest.
-    share = (number / 2 - low / 2) / (high / 2 - low / 2)
+    share = (number / 2 - low / 2) / span
     return _BLOCKS[min(7, int(share * 8))]

@@ -20,6 +20,10 @@ def test_low_is_low_and_high_is_high() -> None:
     assert sparkline([-1e308, 1e308]) == "▁█"
 
 
+def test_the_smallest_floats_do_not_divide_by_zero() -> None:
+    assert sparkline([0.0, 5e-324]) == "▄▄"
+
+
 @given(st.lists(st.integers(), min_size=2), st.integers(2, 30))
 def test_thinning_keeps_both_ends(values: list[int], count: int) -> None:
     kept = thinned(values, count)
