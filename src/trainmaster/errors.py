@@ -12,6 +12,7 @@ AzureMLException                      what (headline), why (cause), what to do n
 ├── WorkspaceException                the workspace cannot be found, opened or migrated
 ├── ComputeTargetException            unknown target, or one that can never fit the request
 ├── EnvironmentException              an environment that cannot be built
+│   └── PythonNotFoundException       a Python that is not on this machine
 ├── DatastoreException                a datastore that cannot be reached, or a path that is not there
 ├── RunNotFoundException
 ├── ServiceException                  the dispatcher cannot be reached, or refused
@@ -105,6 +106,10 @@ class ComputeTargetException(AzureMLException):
 
 class EnvironmentException(AzureMLException):
     """An environment cannot be built."""
+
+
+class PythonNotFoundException(EnvironmentException):
+    """The Python that an environment asks for is not on this machine."""
 
 
 class DatastoreException(AzureMLException):

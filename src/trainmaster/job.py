@@ -57,6 +57,8 @@ class EnvironmentSpec:
     """`user_managed` only: path of the Python; empty means the one that submitted."""
     python_version: str = ""
     """Major.minor of the Python to build with; empty means the one that submitted."""
+    newer_python: bool = False
+    """Whether a newer Python is taken where the packages cannot be installed for `python_version`."""
     pip_packages: tuple[str, ...] = ()
     """Requirements and pip's options, those of the framework included."""
     conda_packages: tuple[str, ...] = ()

@@ -22,9 +22,8 @@ from tests.conftest import ended
 from trainmaster.environments import facts, lock, prefix, tidy
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
-from trainmaster.environments.older_python import older_than
-from trainmaster.environments.pythons import all_pythons, running_version
-from trainmaster.errors import EnvironmentException
+from trainmaster.environments.pythons import all_pythons, newer_than, older_than, running_version
+from trainmaster.errors import EnvironmentException, PythonNotFoundException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import to_plain
 
@@ -400,6 +399,57 @@ def test_a_python_that_was_asked_for_stays(tmp_path: Path, aged_wheels: Path) ->
             build(tmp_path, spec("agedpackage", python_version=wanted))
         assert told in failed.value.hint
     assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir() and name != "aged"]
+
+
+# A newer Python than the one asked for: 3.5 is found on no machine
+
+NEWER = newer_than("3.5", list(all_pythons()))
+
+
+def used_python(folder: Path) -> str:
+    return answer(folder, "import sys; print('%d.%d' % sys.version_info[:2])")
+
+
+@pytest.mark.parametrize("has_sources", [False, True])
+def test_a_python_that_is_not_here_gives_way_to_the_nearest_newer_one(
+    tmp_path: Path, aged_wheels: Path, has_sources: bool
+) -> None:
+    make_wheel(aged_wheels, "tinypackage")
+    made = build(tmp_path, spec("tinypackage", python_version="3.5"))
+    assert used_python(made) == NEWER[0]
+    assert f"Python {NEWER[0]} is used: no Python 3.5 is on this machine" in (made / prefix.WARNINGS).read_text()
+    known = facts.read(made)
+    assert known is not None and (known.python, known.specification.python_version) == (NEWER[0], "3.5")
+    # Not the nearest, if that has no builds of the packages.
+    aged(aged_wheels, "agedpackage", NEWER[-1], has_sources)
+    assert used_python(build(tmp_path, spec("agedpackage", "tinypackage", python_version="3.5"))) == NEWER[-1]
+    assert build(tmp_path, spec("tinypackage", python_version="3.5")) == made
+
+
+def test_conda_packages_of_a_python_that_is_not_here(
+    tmp_path: Path, aged_wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel(aged_wheels, "numpy", "1.19.5")
+    monkeypatch.setenv("TRAINMASTER_CONDA_CHANNELS", "http://127.0.0.1:9")
+    made = build(tmp_path, EnvironmentSpec(python_version="3.5", conda_packages=("numpy=1.19.5",)))
+    assert (used_python(made), locked(made)) == (NEWER[0], {"numpy": "1.19.5"})
+
+
+def test_packages_that_no_newer_python_has_are_named(tmp_path: Path) -> None:
+    with pytest.raises(PythonNotFoundException, match=r"no Python 3\.5 is on this machine") as failed:
+        build(tmp_path, spec("tinypackage==7", python_version="3.5"))
+    assert f"With Python {NEWER[0]}:" in failed.value.cause and "tinypackage==7" in failed.value.cause
+    assert f"Python {', '.join(NEWER)} of this machine either" in failed.value.hint
+
+
+@pytest.mark.skipif(not OLDER, reason="there is no older Python on this machine")
+def test_a_newer_python_where_that_will_do(tmp_path: Path, aged_wheels: Path) -> None:
+    aged(aged_wheels, "agedpackage", running_version(), has_sources=False)
+    with pytest.raises(EnvironmentException, match="agedpackage"):
+        build(tmp_path, spec("agedpackage", python_version=OLDER[-1]))
+    made = build(tmp_path, spec("agedpackage", python_version=OLDER[-1], newer_python=True))
+    assert used_python(made) == running_version()
+    assert f"no builds for Python {OLDER[-1]}" in (made / prefix.WARNINGS).read_text()
 
 
 # Many at once

@@ -156,6 +156,19 @@ def test_python_that_is_not_there(shared, project):
     assert "python_version" in details["error"]["message"]
 
 
+def test_a_checked_in_conda_file_names_a_python_that_is_not_there(shared, project, tmp_path):
+    file = tmp_path / "myenv.yml"
+    file.write_text("dependencies:\n- python=3.5.2\n- pip:\n  - tinypackage\n")
+    nearest = next(iter(all_pythons()))
+    environment = Environment.from_conda_specification("myenv", file)
+    for _ in range(2):
+        run = submitted(shared, project, environment)
+        details = ended(run)
+        assert (details["status"], text(run)) == ("Completed", f"{nearest}\n")
+        (warning,) = [each["message"] for each in details["warnings"]]
+        assert warning.startswith(f"Python {nearest} is used: no Python 3.5 is on this machine")
+
+
 def test_environment_that_lost_its_python_is_built_again(launch, shared):
     known = set(prefixes(shared))
     script = "import lastpackage"

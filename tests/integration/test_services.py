@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
 import sys
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos.wheels import make_wheel
 from tests.conftest import dispatcher_handle, end_workspace, stop_dispatcher, until, wait_gone
 from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, onnx_times, supervisor_of
 
@@ -19,6 +21,7 @@ from trainmaster import (
     AciWebservice,
     AksWebservice,
     ContainerImage,
+    Environment,
     Estimator,
     Experiment,
     Image,
@@ -29,6 +32,7 @@ from trainmaster import (
     Workspace,
 )
 from trainmaster.compute import AksCompute, ComputeTarget, HDInsightCompute
+from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import ModelNotFoundException, WebserviceException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 
@@ -251,6 +255,25 @@ def test_several_models_in_the_environment_of_the_run_that_made_one(bench: Bench
     )
     service.wait_for_deployment()
     assert service.run("") == [["factor", "weights"], "7", sys.executable]
+    service.delete()
+
+
+def test_a_checked_in_environment_of_python_3_6(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """v1's default: the service gets the nearest newer Python that has the packages, and says so."""
+    python = next(version for version in all_pythons() if version not in ("3.6", "3.7"))
+    make_wheel(tmp_path, "agedpackage", tag=f"cp{python.replace('.', '')}-none-any")
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{os.environ.get('PIP_FIND_LINKS', '')} {tmp_path}".strip())
+    conda_file = bench.script("myenv.yml", "dependencies:\n- python=3.6.2\n- pip:\n  - agedpackage\n")
+    bench.script(
+        "which.py",
+        "import sys, agedpackage\n\ndef init():\n    pass\n\ndef run(data):\n    return list(sys.version_info[:2])\n",
+    )
+    environment = Environment.from_conda_specification("myenv", conda_file)
+    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+        service = bench.deploy("aged", config=bench.config("which.py", environment=environment))
+    assert service.run("") == [int(part) for part in python.split(".")]
+    (warning,) = service.warnings
+    assert warning.startswith(f"Python {python} is used: ")
     service.delete()
 
 

@@ -23,7 +23,7 @@ from trainmaster.environments import base, facts, lock, manifest, packages
 from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
 from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
-from trainmaster.environments.pythons import python_for, running_version
+from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
@@ -180,19 +180,18 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
 def _for_a_python_that_fits(
     temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None
 ) -> EnvironmentSpec:
-    """The first two stages; `spec` with an older Python, where nobody asked for one and the packages need it."""
+    """The first two stages; `spec` with another Python, if its own is not here or the packages need another."""
     try:
         _base_and_packages(temporary, final, spec, tools, ahead)
         return spec
     except EnvironmentException as error:
-        from trainmaster.environments import older_python
+        from trainmaster.environments import other_python
 
-        fit = older_python.that_fits(spec, error, tools)
-    print(f"Python {running_version()} has no builds of these packages, Python {fit.python} has", flush=True)
+        fit = other_python.that_fits(spec, error, tools)
     shutil.rmtree(temporary, ignore_errors=True)
     used = replace(spec, python_version=fit.python)
     _base_and_packages(temporary, final, used, tools, None, fit.constraints)
-    facts.warn(temporary, f"Python {fit.python} is used: the packages have no builds for Python {running_version()}")
+    facts.warn(temporary, f"Python {fit.python} is used: {fit.reason}")
     return used
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainmaster.environments.pythons import python_for
+from trainmaster.environments.pythons import newer_for, python_for
 from trainmaster.errors import EnvironmentException
 from trainmaster.job import ContainerSpec, EnvironmentSpec
 from trainmaster.node.tree import INSIDE_VARIABLE
@@ -99,7 +99,7 @@ def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
             hint="Without an image: leave custom_docker_image out and name the packages in pip_packages or "
             "conda_packages, or use a Python of your own with user_managed=True.",
         )
-    if not spec.is_of_image and not spec.conda_packages:
+    if not spec.is_of_image and not spec.conda_packages and not newer_for(spec):
         python_for(spec)
 
 

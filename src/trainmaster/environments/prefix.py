@@ -49,7 +49,11 @@ class Prefix:
 def digest(spec: EnvironmentSpec) -> str:
     """The name of what `spec` asks for: the same digest means the same prefix."""
     asked = replace(canonical(spec), python_version=python_version(spec))
-    parts = [_BUILD_FORMAT, os.uname().machine, to_plain(asked), *map(_stamp, local_files(asked))]
+    plain = to_plain(asked)
+    if not asked.newer_python:
+        # Environments that earlier releases built keep their names.
+        del plain["newer_python"]
+    parts = [_BUILD_FORMAT, os.uname().machine, plain, *map(_stamp, local_files(asked))]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

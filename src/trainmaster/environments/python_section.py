@@ -86,6 +86,8 @@ class PythonSection:
 def _python_of(packages: CondaDependencies) -> tuple[str, tuple[str, ...]]:
     """The Python to build with, empty for the one that submits, and the conda packages without it."""
     version = ".".join(packages.get_python_version().split(".")[:2])
+    # "python=3" means any of them.
+    version = "" if version == "3" else version
     others = [name for name in packages.conda_packages if not name.startswith("python=")]
     ranges = [name for name in others if is_range(name)]
     if version or len(ranges) != 1:

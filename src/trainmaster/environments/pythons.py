@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.errors import EnvironmentException
+from trainmaster.errors import PythonNotFoundException
 from trainmaster.job import EnvironmentSpec
 
 _PROGRAM = re.compile(r"python(3\.\d+)")
+_ASKED = re.compile(r"3\.\d+")
 _PYENV = re.compile(r"(3\.\d+)\.(\d+)")
 _UV = re.compile(r"cpython-(3\.\d+)\.(\d+)-.+")
 _OLDEST = (3, 6)
@@ -26,7 +29,7 @@ def find_python(version: str) -> str:
         return os.path.realpath(sys.executable)
     found = all_pythons()
     if version not in found:
-        raise EnvironmentException(
+        raise PythonNotFoundException(
             f"no Python {version} is on this machine",
             cause=f"Found: {', '.join(found)}.",
             hint=f"Install Python {version}, for example with 'uv python install {version}' or "
@@ -49,12 +52,42 @@ def python_for(spec: EnvironmentSpec) -> str:
     for path in found:
         if os.access(path, os.X_OK) and not os.path.realpath(path).startswith(_OF_SYSTEM):
             return path
-    raise EnvironmentException(
+    raise PythonNotFoundException(
         f"no Python {version} of this machine can be used in an image",
         cause=f"{found[-1]} is a part of the system; an image has a system of its own.",
         hint=f"'uv python install {version}' gets one that can be used. Or leave pip_packages and conda_packages out: "
         "then the script has what is in the image.",
     )
+
+
+def newer_for(spec: EnvironmentSpec) -> list[str]:
+    """The Pythons of this machine above the one that `spec` asks for, nearest first, that `spec` can be built with."""
+    found = []
+    for version in newer_than(spec.python_version, list(all_pythons())):
+        with contextlib.suppress(PythonNotFoundException):
+            python_for(replace(spec, python_version=version))
+            found.append(version)
+    return found
+
+
+def newer_than(asked: str, versions: Sequence[str]) -> list[str]:
+    """Those above the one asked for, nearest first; none in place of Python 2, whose scripts they cannot run.
+
+    >>> newer_than("3.6", ["3.6", "3.10", "3.8"]), newer_than("2.7", ["3.6"])
+    (['3.8', '3.10'], [])
+    """
+    if not _ASKED.fullmatch(asked):
+        return []
+    return sorted((each for each in versions if _order(each) > _order(asked)), key=_order)
+
+
+def older_than(running: str, versions: Sequence[str]) -> list[str]:
+    """Those below the running one, newest first.
+
+    >>> older_than("3.11", ["3.6", "3.9", "3.10", "3.11", "3.12"])
+    ['3.10', '3.9', '3.6']
+    """
+    return sorted((each for each in versions if _order(each) < _order(running)), key=_order, reverse=True)
 
 
 def running_version() -> str:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from trainmaster.environments.requirement import package_name
 from trainmaster.errors import WebserviceException
 from trainmaster.job import EnvironmentSpec
+from trainmaster.notices import warn
 
 SERVER_PACKAGES = ("uvicorn>=0.22,<1", "httptools>=0.5", "uvloop>=0.17", "orjson>=3.8")
 """As the extra `serve` has them."""
@@ -28,16 +29,25 @@ def with_server(spec: EnvironmentSpec) -> EnvironmentSpec:
         )
     if spec.user_managed:
         return spec
-    _check_python(spec.python_version)
+    spec = _with_python(spec)
     named = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages)}
     added = [each for each in SERVER_PACKAGES if package_name(each) not in named]
     return replace(spec, pip_packages=(*spec.pip_packages, *added))
 
 
-def _check_python(version: str) -> None:
-    parts = tuple(int(part) for part in version.split(".") if part.isdigit())
-    if parts and parts < _OLDEST:
+def _with_python(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """`spec` with a Python that the server runs on: the nearest one to the Python asked for that has the packages."""
+    parts = tuple(int(part) for part in spec.python_version.split(".") if part.isdigit())
+    if not parts or parts >= _OLDEST:
+        return spec
+    oldest = f"{_OLDEST[0]}.{_OLDEST[1]}"
+    if parts[0] < _OLDEST[0]:
         raise WebserviceException(
-            f"services need Python {_OLDEST[0]}.{_OLDEST[1]} or newer, and the environment asks for {version}",
+            f"services need Python {oldest} or newer, and the environment asks for {spec.python_version}",
             hint="Name a newer python in its packages.",
         )
+    warn(
+        f"the environment asks for Python {spec.python_version}, and services need {oldest} or newer: "
+        f"it gets Python {oldest}, or the nearest newer one of this machine that its packages can be installed for"
+    )
+    return replace(spec, python_version=oldest, newer_python=True)

@@ -125,6 +125,8 @@ class TestEnvironment:
         assert environment.to_spec() == EnvironmentSpec(python_version="3.7")
         environment.python.conda_dependencies = CondaDependencies.create(conda_packages=["python<3"])
         assert environment.to_spec() == EnvironmentSpec(conda_packages=("python<3",))
+        environment.python.conda_dependencies = CondaDependencies.create(conda_packages=["python=3"])
+        assert environment.to_spec() == EnvironmentSpec()
 
     def test_the_way_back(self):
         spec = EnvironmentSpec(

@@ -160,8 +160,12 @@ def test_the_environment_of_a_service() -> None:
         "Uvicorn==0.30.1",
         "numpy",
     )
+    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+        found = with_server(EnvironmentSpec(python_version="3.6"))
+    assert (found.python_version, found.newer_python) == ("3.7", True)
+    assert with_server(EnvironmentSpec(python_version="3.8")).newer_python is False
     with pytest.raises(WebserviceException, match=r"Python 3\.7 or newer"):
-        with_server(EnvironmentSpec(python_version="3.6"))
+        with_server(EnvironmentSpec(python_version="2.7"))
     with pytest.raises(WebserviceException, match="cannot run in the image"):
         with_server(EnvironmentSpec(container=ContainerSpec("python:3.12")))
 

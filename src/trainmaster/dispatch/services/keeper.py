@@ -97,7 +97,7 @@ class Keeper:
         generation = record.generation
         try:
             self._say(generation, f"generation {generation} of service {self.name}")
-            plan = await self._make(record, record.spec, generation)
+            plan, warnings = await self._make(record, record.spec, generation)
             self._say(generation, f"starting {plan.replicas} replica(s)")
             state = await self._bring_up(plan)
         except Exception as error:  # noqa: BLE001 (a keeper that died would leave the service on its way for ever)
@@ -110,7 +110,7 @@ class Keeper:
                 serving=generation,
                 served=record.spec,
                 port=state.port,
-                warnings=state.warnings,
+                warnings=(*warnings, *state.warnings),
                 error={},
             )
             await asyncio.to_thread(self._drop_old, {record.serving, generation})
@@ -119,7 +119,9 @@ class Keeper:
         self._say(record.generation, f"failed: {error.message}")
         self._change(record.generation, state=ServiceState.FAILED, error=error.to_wire())
 
-    async def _make(self, record: ServiceRecord, spec: ServiceSpec, generation: int) -> ServicePlan:
+    async def _make(
+        self, record: ServiceRecord, spec: ServiceSpec, generation: int
+    ) -> tuple[ServicePlan, tuple[str, ...]]:
         def say(sentence: str) -> None:
             self._say(generation, sentence)
 
@@ -159,7 +161,7 @@ class Keeper:
                 self._pause = _FIRST_PAUSE
             return
         try:
-            plan = await self._make(record, spec, record.serving)
+            plan, _ = await self._make(record, spec, record.serving)
             state = await self._bring_up(plan)
         except Exception as error:  # noqa: BLE001 (a keeper that died would never bring it back)
             await self._still_down(record, self._told(error))

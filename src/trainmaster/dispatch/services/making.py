@@ -37,8 +37,8 @@ async def make_plan(
     yard: Yard,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
-) -> ServicePlan:
-    """Makes what a generation of a service needs, as far as it is not there, and says how it is to be served."""
+) -> tuple[ServicePlan, tuple[str, ...]]:
+    """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
     folder = yard.folder.service(record.name)
     here = folder.generation(generation)
     await asyncio.to_thread(_begin, here)
@@ -47,7 +47,8 @@ async def make_plan(
     places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
     await asyncio.to_thread(_link_models, places, here / MODELS)
     identity = json.loads(yard.folder.identity.read_text())
-    return plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
+    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
+    return plan, found.warnings
 
 
 def plan_of(
