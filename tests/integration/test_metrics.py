@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import sqlite3
+from contextlib import closing
 
 import pytest
-from tests.conftest import ended
+from tests.conftest import ended, until
 
 from trainmaster import Experiment
 from trainmaster.errors import UserErrorException
+from trainmaster.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
@@ -133,3 +136,38 @@ def test_two_programs_log_to_one_run(shared):
     assert run.get_tags() == {"from": "there"}
     assert run.get_status() == "Running"
     run.complete()
+
+
+def test_names_in_the_folder_of_journals_that_cannot_be_read(launch, gate, shared):
+    """They cost nothing: neither this run its end and its metrics, nor other runs that theirs are read in time."""
+    here, there = gate("here"), gate("there")
+    run = launch(
+        f"""{HEAD}
+import os
+folder = os.path.abspath('../journals')
+os.symlink('nowhere', os.path.join(folder, '0-0-dangling.jsonl'))
+os.symlink('0-0-loop.jsonl', os.path.join(folder, '0-0-loop.jsonl'))
+os.mkdir(os.path.join(folder, '0-0-folder.jsonl'))
+open(os.path.join(os.fsencode(folder), b'0-\\xff.jsonl'), 'w').close()
+run.log('loss', 0.5)
+{here.wait}
+"""
+    )
+    here.await_arrival()
+    other = launch(f"{HEAD}run.log('loss', 0.25)\n{there.wait}")
+    there.await_arrival()
+    until(lambda: other.id in read_runs(shared), what="reading the other run's journal without being asked")
+    there.open()
+    here.open()
+    assert ended(run)["status"] == ended(other)["status"] == "Completed"
+    assert (run.get_metrics(), other.get_metrics()) == ({"loss": 0.5}, {"loss": 0.25})
+    (warning,) = run.get_details()["warnings"]
+    assert "skipped 4 entries that cannot be read" in str(warning)
+
+
+def read_runs(workspace):
+    """The runs of which something was brought into the database."""
+    database = WorkspaceFolder(workspace.path).database
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT runs.id FROM runs JOIN journals ON journals.run_seq = runs.seq").fetchall()
+    return {run_id for (run_id,) in rows}

@@ -103,5 +103,6 @@ def start_logging(folder: WorkspaceFolder) -> None:
     """Notes go to dispatcher.log, which never grows beyond a few megabytes."""
     handler = logging.handlers.RotatingFileHandler(folder.log, maxBytes=2_000_000, backupCount=1)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logging.getLogger("trainmaster").addHandler(handler)
+    for name in ("trainmaster", "asyncio"):
+        logging.getLogger(name).addHandler(handler)
     logging.getLogger("trainmaster").setLevel(logging.INFO)

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from io import FileIO
 from pathlib import Path
-from typing import Any
 
 from trainmaster.folders import RunFolder
+from trainmaster.node.shortage import is_passing
 from trainmaster.store import Store
-from trainmaster.store.ingest import Batch
+from trainmaster.store.ingest import Batch, Record, Unusable
 
 # One transaction takes this much, so that the dispatcher answers others in between.
 _CHUNK_BYTES = 512 * 1024
 # A line longer than this is no record of ours.
 _LONGEST_LINE = 64 * 1024 * 1024
+
+_ABOUT_UNREADABLE = "Folder 'journals': "
+
+
+@dataclass(frozen=True)
+class _Journal:
+    """A file in the folder of journals; `problem` says why it cannot be read."""
+
+    path: Path
+    size: int = 0
+    problem: str = ""
 
 
 class Ingest:
@@ -24,6 +40,7 @@ class Ingest:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._offsets: dict[str, dict[str, int]] = {}
+        self._warned: dict[str, str] = {}
 
     def begin(self, run_id: str) -> None:
         """A new run, of which the store has nothing yet."""
@@ -35,18 +52,17 @@ class Ingest:
         if offsets is None:
             offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
         more = False
-        for journal in _journals(folder.journals):
-            start = offsets.get(journal.name, 0)
-            if os.stat(journal).st_size <= start:
-                continue
-            end, records = read_chunk(journal, start)
+        for journal in self._readable(run_id, folder):
+            name = journal.path.name
+            start = offsets.get(name, 0)
+            end, records = self._chunk(run_id, journal, start)
             if end == start:
                 continue
-            if not self._store.ingest(run_id, journal.name, start, end, records):
+            if not self._store.ingest(run_id, name, start, end, records):
                 self._offsets[run_id] = self._store.journal_offsets(run_id)
                 return True
-            offsets[journal.name] = end
-            more = more or os.stat(journal).st_size > end
+            offsets[name] = end
+            more = more or journal.size > end
         return more
 
     def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
@@ -55,35 +71,86 @@ class Ingest:
         if offsets is None:
             offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
         found: list[Batch] = []
-        for journal in _journals(folder.journals):
-            start, size = offsets.get(journal.name, 0), os.stat(journal).st_size
-            if size - start > _CHUNK_BYTES // 4:
+        for journal in self._readable(run_id, folder):
+            start = offsets.get(journal.path.name, 0)
+            if journal.size - start > _CHUNK_BYTES // 4:
                 return None
-            end, records = read_chunk(journal, start) if size > start else (start, [])
+            end, records = self._chunk(run_id, journal, start)
             if end > start:
-                found.append((journal.name, start, end, records))
+                found.append((journal.path.name, start, end, records))
         return found
 
     def forget(self, run_id: str) -> None:
         """Drops what is remembered of a run that has ended."""
         self._offsets.pop(run_id, None)
+        self._warned.pop(run_id, None)
+
+    def _readable(self, run_id: str, folder: RunFolder) -> list[_Journal]:
+        """The journals of a run; the run has a warning about those that cannot be read."""
+        journals = _journals(folder.journals)
+        problems = [journal for journal in journals if journal.problem]
+        if problems:
+            self._warn(run_id, problems)
+        return [journal for journal in journals if not journal.problem]
+
+    def _chunk(self, run_id: str, journal: _Journal, start: int) -> tuple[int, list[Record]]:
+        try:
+            return read_chunk(journal.path, start) if journal.size > start else (start, [])
+        except OSError as error:
+            if is_passing(error):
+                raise
+            self._warn(run_id, [replace(journal, problem=_said(error))])
+            return start, []
+
+    def _warn(self, run_id: str, problems: list[_Journal]) -> None:
+        first = problems[0]
+        many = "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
+        text = f"{_ABOUT_UNREADABLE}skipped {many} that cannot be read; the first: {first.path.name!r} {first.problem}"
+        if self._warned.get(run_id) != text:
+            self._store.replace_warning(run_id, _ABOUT_UNREADABLE, text)
+            self._warned[run_id] = text
 
 
-def read_chunk(journal: Path, start: int) -> tuple[int, list[dict[str, Any]]]:
-    """The complete records from `start` on, up to a chunk's size, and where they end."""
+def read_chunk(journal: Path, start: int) -> tuple[int, list[Record]]:
+    """The complete records from `start` on, up to a chunk's size, and where they end.
+
+    A line beyond all measure is read as one unusable record. Its rest is skipped when it has been written.
+    """
     size = _CHUNK_BYTES
-    with open(journal, "rb") as file:
+    with closing(_open(journal)) as file:
+        begin = _after_long_line(file, start)
         while True:
-            file.seek(start)
+            file.seek(begin)
             text = file.read(size)
             cut = text.rfind(b"\n") + 1
-            if cut or len(text) < size or size > _LONGEST_LINE:
-                break
-            size *= 4
-    return start + cut, list(_records(text[:cut]))
+            if cut or len(text) < size:
+                return begin + cut, list(_records(text[:cut]))
+            if size > _LONGEST_LINE:
+                return begin + len(text), [Unusable(f"its line is longer than {_LONGEST_LINE // 2**20} MB")]
+            size = min(4 * size, _LONGEST_LINE + 1)
 
 
-def _records(text: bytes) -> Iterator[dict[str, Any]]:
+def _open(journal: Path) -> FileIO:
+    """The file itself; a link or a pipe put in its place meanwhile is refused or does not block."""
+    return FileIO(os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _after_long_line(file: FileIO, start: int) -> int:
+    """Where the next line begins: at `start`, unless the last chunk ended within a line that was too long."""
+    if start == 0:
+        return start
+    file.seek(start - 1)
+    if file.read(1) in (b"\n", b""):
+        return start
+    while text := file.read(_CHUNK_BYTES):
+        cut = text.find(b"\n") + 1
+        if cut:
+            return start + cut
+        start += len(text)
+    return start
+
+
+def _records(text: bytes) -> Iterator[Record]:
     for line in text.split(b"\n"):
         if not line:
             continue
@@ -96,9 +163,38 @@ def _records(text: bytes) -> Iterator[dict[str, Any]]:
             yield record
 
 
-def _journals(folder: Path) -> list[Path]:
+def _journals(folder: Path) -> list[_Journal]:
+    """What there is, by name. A script may put anything into this folder, or in its place."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
-    return [folder / name for name in names if name.endswith(".jsonl")]
+    except OSError as error:
+        if is_passing(error):
+            raise
+        return [_Journal(folder, problem=_said(error))]
+    found = [_journal(folder / name) for name in names if name.endswith(".jsonl")]
+    return [journal for journal in found if journal is not None]
+
+
+def _journal(path: Path) -> _Journal | None:
+    try:
+        facts = os.lstat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            return _Journal(path, problem="is not a regular file")
+        path.name.encode()
+        if not os.access(path, os.R_OK):
+            return _Journal(path, problem=f"cannot be read ({os.strerror(errno.EACCES)})")
+    except FileNotFoundError:
+        return None
+    except UnicodeEncodeError:
+        return _Journal(path, problem="has a name that is not UTF-8")
+    except OSError as error:
+        if is_passing(error):
+            raise
+        return _Journal(path, problem=_said(error))
+    return _Journal(path, facts.st_size)
+
+
+def _said(error: OSError) -> str:
+    return f"cannot be read ({error.strerror})"

@@ -11,6 +11,7 @@ import json
 import logging
 import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from trainmaster.errors import AzureMLException, UserErrorException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.ferry.letters import FILES
 from trainmaster.runtime.dataset_files import is_web
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -62,7 +64,7 @@ class Letters:
         key = letter.run_id, letter.name
         if key in self._answering:
             return
-        task = self._answering[key] = asyncio.get_running_loop().create_task(self._answer(letter))
+        task = self._answering[key] = start_task(f"a letter of run {letter.run_id}", partial(self._answer, letter))
         task.add_done_callback(lambda _: self._answering.pop(key, None))
 
     async def close(self) -> None:

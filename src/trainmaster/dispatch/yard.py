@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from trainmaster.dispatch import owners
@@ -29,6 +30,7 @@ from trainmaster.machine import local_target
 from trainmaster.owner import Owner, owner_of
 from trainmaster.records import ACTIVE, TERMINAL, RunError, RunQuery, RunRecord, Status, TargetRecord
 from trainmaster.store import Store
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -63,6 +65,8 @@ class Yard:
         self._owners: set[Owner] = set()
         self._watchers: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
         self._ticker: asyncio.Task[None] | None = None
+        self._troubles: dict[str, str] = {}
+        """Run id to the error because of which its journals could not be read last time."""
 
     @property
     def busy(self) -> bool:
@@ -115,20 +119,21 @@ class Yard:
         if record.target.startswith(THROW_AWAY) and record.target not in self.targets():
             self._give_own_target(record)
         if is_sweep(record):
-            sweep = self._sweeps[record.id] = SweepLife(record, self, sources)
-            self._keep(self._drive_sweep(sweep), record.id)
+            self._sweeps[record.id] = SweepLife(record, self, sources)
+            self._start(f"sweep {record.id}", partial(self._drive_sweep, record.id))
             return
-        life = self._lives[record.id] = Life(record, self, sources, spec)
+        self._lives[record.id] = Life(record, self, sources, spec)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
-        self._keep(self._drive(life), record.id)
-        if self._ticker is None:
-            self._ticker = asyncio.get_running_loop().create_task(self._tick())
+        self._start(f"run {record.id}", partial(self._drive, record.id))
+        if self._ticker is None or self._ticker.done():
+            self._ticker = self._start("reading journals", self._tick)
 
-    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.get_running_loop().create_task(work, name=name)
+    def _start(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        task = start_task(name, work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _give_own_target(self, record: RunRecord) -> None:
         # A specification that cannot be read fails its run, not the dispatcher.
@@ -137,28 +142,34 @@ class Yard:
             if target is not None:
                 self._own_targets[record.id] = target
 
-    async def _drive(self, life: Life) -> None:
+    async def _drive(self, run_id: str) -> None:
         try:
-            await life.drive()
-        finally:
-            self._lives.pop(life.run_id, None)
-            self.ingest.forget(life.run_id)
-            self.ports.release(life.run_id)
-            self.release(life.run_id)
-            self._own_targets.pop(life.run_id, None)
+            await self._lives[run_id].drive()
+        except Exception:
+            record = self.store.get_run(run_id)
+            if record is not None and record.status not in TERMINAL:
+                # Started again, it continues from the store, as under the next dispatcher.
+                self._lives[run_id] = Life(record, self)
+                raise
+            log.exception("run %s", run_id)
+        del self._lives[run_id]
+        self.ingest.forget(run_id)
+        self._troubles.pop(run_id, None)
+        self.ports.release(run_id)
+        self.release(run_id)
+        self._own_targets.pop(run_id, None)
 
-    async def _drive_sweep(self, sweep: SweepLife) -> None:
-        try:
-            await sweep.drive()
-        finally:
-            sweep.close()
-            self._sweeps.pop(sweep.run_id, None)
-            self._own_targets.pop(sweep.run_id, None)
+    async def _drive_sweep(self, run_id: str) -> None:
+        sweep = self._sweeps[run_id]
+        await sweep.drive()
+        sweep.close()
+        del self._sweeps[run_id]
+        self._own_targets.pop(run_id, None)
 
     def resume(self) -> None:
         """Goes on with what an earlier dispatcher had begun besides runs."""
         self.services.resume()
-        self._keep(self.removal.resume(), "removal")
+        self._start("removal", self.removal.resume)
 
     async def until_left(self, run_id: str) -> None:
         """Returns when nothing is done for a run that has ended any more."""
@@ -174,8 +185,17 @@ class Yard:
         while self._lives:
             await asyncio.sleep(_INGEST_SECONDS)
             for run_id in [run_id for held in self._held.values() for run_id in held]:
-                await self.bring_in(run_id)
-        self._ticker = None
+                await self.bring_in_or_log(run_id)
+
+    async def bring_in_or_log(self, run_id: str) -> None:
+        """An error is logged when it first occurs: the journals of one run must not hold up those of others."""
+        try:
+            await self.bring_in(run_id)
+            self._troubles.pop(run_id, None)
+        except Exception as error:
+            if repr(error) != self._troubles.get(run_id):
+                self._troubles[run_id] = repr(error)
+                log.exception("run %s: its journals cannot be read for now", run_id)
 
     async def bring_in(self, run_id: str) -> None:
         """Brings all a run has written so far into the store, a chunk at a time."""
@@ -195,9 +215,7 @@ class Yard:
         if owner is None or owner in self._owners or not owner.is_here:
             return
         self._owners.add(owner)
-        task = asyncio.get_running_loop().create_task(owners.end_with(owner, self))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task = self._start(f"owner {owner.pid}", partial(owners.end_with, owner, self))
         task.add_done_callback(lambda _: self._owners.discard(owner))
 
     def cancel(self, run_id: str) -> None:
@@ -356,10 +374,12 @@ class Yard:
 
     async def close(self) -> None:
         """Lets go of all runs; they go on by themselves and are taken up by the next dispatcher."""
-        tasks = [*self._tasks, *([self._ticker] if self._ticker else [])]
+        tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for sweep in self._sweeps.values():
+            sweep.close()
         await self.letters.close()
         await self.services.close()
         for engine in self._engines.values():

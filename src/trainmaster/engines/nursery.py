@@ -11,11 +11,13 @@ import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.pids import pid_ended
 from trainmaster.node.warm import VARIABLE
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.engines")
 
@@ -193,7 +195,7 @@ class Nursery:
         if self.lives:
             self._line.close()
             # Waited for, so that it does not stay as a zombie.
-            asyncio.get_running_loop().create_task(pid_ended(self.pid))
+            start_task(f"end of process {self.pid}", partial(pid_ended, self.pid))
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

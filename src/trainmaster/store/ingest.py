@@ -34,16 +34,19 @@ _LARGEST_STEP = 2**63 - 1
 _OF_RANK = re.compile(r"(\d{1,9})-")
 
 
-Batch = tuple[str, int, int, Sequence[Mapping[str, Any]]]
-"""Of a journal: its name, where the records begin and end, and the records."""
-
-
 class Overtaken(Exception):
     """Somebody else has read on in a journal, or ended the run."""
 
 
 class Unusable(Exception):
     """A record that cannot be applied; the text says why."""
+
+
+Record = Mapping[str, Any] | Unusable
+"""What a line of a journal says; or that it was found unusable already."""
+
+Batch = tuple[str, int, int, Sequence[Record]]
+"""Of a journal: its name, where the records begin and end, and the records."""
 
 
 def offsets(connection: Connection, run_seq: int) -> dict[str, int]:
@@ -57,7 +60,7 @@ def ingest(
     journal: str,
     start: int,
     end: int,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Record],
 ) -> bool:
     """Apply `records`, which lie from `start` to `end`; False if the journal is not read up to `start`."""
     row = _JOURNAL.row(connection, run_seq=run.seq, journal=journal)
@@ -140,9 +143,11 @@ class _Batch:
             "state": self._state,
         }
 
-    def apply(self, record: Mapping[str, Any]) -> None:
+    def apply(self, record: Record) -> None:
         """Apply one record, or count it as passed over."""
         try:
+            if isinstance(record, Unusable):
+                raise record
             if not isinstance(record, Mapping):
                 raise Unusable("it is not an object")
             kind = record.get("k")

@@ -43,7 +43,7 @@ from trainmaster.store import (
 )
 from trainmaster.store.connection import Database
 from trainmaster.store.experiments import View
-from trainmaster.store.ingest import Batch
+from trainmaster.store.ingest import Batch, Record
 
 
 class Store:
@@ -185,6 +185,11 @@ class Store:
         with self._database.writing() as connection:
             runs.add_warnings(connection, runs.seq_of(connection, run_id), texts)
 
+    def replace_warning(self, run_id: str, beginning: str, text: str) -> None:
+        """Append a warning in the place of those that begin with `beginning`."""
+        with self._database.writing() as connection:
+            runs.add_warnings(connection, runs.seq_of(connection, run_id), [text], beginning)
+
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
         """Merge `tags` into those of the run; a value may be None."""
         with self._database.writing() as connection:
@@ -245,7 +250,7 @@ class Store:
         with self._database.reading() as connection:
             return ingest.offsets(connection, runs.seq_of(connection, run_id))
 
-    def ingest(self, run_id: str, journal: str, start: int, end: int, records: Sequence[Mapping[str, Any]]) -> bool:
+    def ingest(self, run_id: str, journal: str, start: int, end: int, records: Sequence[Record]) -> bool:
         """Apply the records that lie from `start` to `end` in a journal of the run, all or none.
 
         False, and nothing done, unless the journal is read exactly up to `start`. A record that cannot be

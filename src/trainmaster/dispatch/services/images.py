@@ -18,6 +18,7 @@ from trainmaster.errors import AzureMLException, WebserviceException
 from trainmaster.folders import RunFolder
 from trainmaster.plain import from_plain
 from trainmaster.serving.spec import ImageRecord
+from trainmaster.tasks import start_task
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
@@ -133,7 +134,9 @@ class Images:
 
     def _take(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
         if record.id not in self._building:
-            self._building[record.id] = asyncio.ensure_future(self._build(record, sources))
+            task = start_task(f"image {record.id}", partial(self._build, record, sources))
+            self._building[record.id] = task
+            task.add_done_callback(lambda _: self._building.pop(record.id, None))
 
     async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
         place = self._yard.folder.image(record.name, record.version)
@@ -148,8 +151,6 @@ class Images:
             with suppress(OSError):
                 note(place / "deploy.log", f"failed: {told.message}")
             changes = {"state": "Failed", "error": told.to_wire()}
-        finally:
-            self._building.pop(record.id, None)
         self._store.change_image(record.name, record.version, **changes)
         self._tell()
 

@@ -53,12 +53,10 @@ class Keeper:
 
     async def keep(self) -> None:
         """Goes on until the service is deleted, or failed with nothing that serves."""
-        try:
-            while await self._step():
-                pass
-        finally:
-            self.finished = True
-            self._tell()
+        while await self._step():
+            pass
+        self.finished = True
+        self._tell()
 
     async def _step(self) -> bool:
         """Does the next thing the record asks for; false when there is none."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from trainmaster.plain import from_plain
 from trainmaster.serving import control
 from trainmaster.serving.plan import State
 from trainmaster.serving.spec import ServiceRecord, ServiceSpec, ServiceState, check_service_name
+from trainmaster.tasks import start_task
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
@@ -84,14 +86,14 @@ class Services:
         with suppress(FileNotFoundError):
             for place in self._yard.folder.services.iterdir():
                 if place.name not in known:
-                    self._tasks[f"/{place.name}"] = asyncio.ensure_future(self._remove(place))
+                    self._tasks[f"/{place.name}"] = start_task(
+                        f"removing service {place.name}", partial(self._remove, place)
+                    )
 
     async def _remove(self, place: Path) -> None:
-        try:
-            await end_processes(place)
-            await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
-        finally:
-            self._tasks.pop(f"/{place.name}", None)
+        await end_processes(place)
+        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        self._tasks.pop(f"/{place.name}", None)
 
     async def close(self) -> None:
         """Lets go of all; they go on serving."""
@@ -294,17 +296,13 @@ class Services:
             keeper.wake()
             return
         keeper = self._keepers[name] = Keeper(name, self._yard, self._tell, sources)
-        self._tasks[name] = asyncio.ensure_future(self._keep(keeper))
+        self._tasks[name] = start_task(f"service {name}", partial(self._keep, keeper))
 
     async def _keep(self, keeper: Keeper) -> None:
-        try:
-            await keeper.keep()
-        except Exception:
-            log.exception("service %s is not kept any more", keeper.name)
-        finally:
-            if self._keepers.get(keeper.name) is keeper:
-                del self._keepers[keeper.name], self._tasks[keeper.name]
-            self._tell()
+        await keeper.keep()
+        if self._keepers.get(keeper.name) is keeper:
+            del self._keepers[keeper.name], self._tasks[keeper.name]
+        self._tell()
 
     def _tell(self) -> None:
         self._changed.set()
@@ -321,7 +319,7 @@ class Services:
             task = self._tasks.get(name) or self._tasks.get(f"/{name}")
             if task is None:
                 return None
-            await asyncio.wait({task})
+            await asyncio.wait({task}, timeout=_LONGEST_WAIT)
         raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._yard.folder.log}.")
 
     def _seen(self, name: str) -> ServiceRecord | None:

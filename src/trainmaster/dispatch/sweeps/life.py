@@ -194,7 +194,7 @@ class SweepLife:
         self._plain_job = to_plain(self._spec.job)
         trials = Trials(self._yard.store, self.run_id, spec.metric)
         if spec.policy.kind != "none":
-            self._reports = Reports(self._yard.bring_in)
+            self._reports = Reports(self._yard.bring_in_or_log)
         self._trials = trials
         self._watch(trials.going())
         self._log.say_what_is_missing(self._lines())

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from trainmaster.file_events import FolderEvents
 from trainmaster.folders import RunFolder
+from trainmaster.tasks import start_task
 
 # Reports that come within this time are brought in together.
 _TOGETHER_SECONDS = 0.1
@@ -41,18 +42,15 @@ class Reports:
 
     def _hear(self) -> None:
         self._heard |= self._events.take()
-        if self._heard and self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._bring_all_in())
+        if self._heard and (self._task is None or self._task.done()):
+            self._task = start_task("reports of trials", self._bring_all_in)
 
     async def _bring_all_in(self) -> None:
-        try:
-            while self._heard:
-                await asyncio.sleep(_TOGETHER_SECONDS)
-                heard, self._heard = self._heard, set()
-                for run_id in sorted(heard):
-                    await self._bring_in(run_id)
-        finally:
-            self._task = None
+        while self._heard:
+            await asyncio.sleep(_TOGETHER_SECONDS)
+            heard, self._heard = self._heard, set()
+            for run_id in sorted(heard):
+                await self._bring_in(run_id)
 
     def close(self) -> None:
         """Listens no more."""

@@ -16,6 +16,7 @@ from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.under_way import UnderWay
 from trainmaster.errors import ComputeTargetException
+from trainmaster.tasks import start_task
 
 _AT_ONCE = 4
 _IDLE_SECONDS = 30.0
@@ -136,7 +137,7 @@ class Delivery:
         self._closing = asyncio.get_running_loop().call_later(_IDLE_SECONDS, self._begin_to_close)
 
     def _begin_to_close(self) -> None:
-        self._closer = asyncio.get_running_loop().create_task(self._close_idle())
+        self._closer = start_task("closing idle connections", self._close_idle)
 
     async def _close_idle(self) -> None:
         while self._idle:

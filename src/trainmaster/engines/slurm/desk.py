@@ -13,6 +13,7 @@ from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.errors import ComputeTargetException
+from trainmaster.tasks import start_task
 
 Take = Callable[[str, dict[str, Any], bytes], None]
 """Takes what becomes of a run: under which name it is watched, a header, and bytes."""
@@ -30,7 +31,7 @@ class Desk:
         self._take = take
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
-        self._tasks = [asyncio.create_task(self._receive()), asyncio.create_task(self._ping())]
+        self._tasks = [asyncio.create_task(self._receive()), start_task(f"ping of {session.host.shown}", self._ping)]
 
     @classmethod
     async def open(cls, host: SshHost, root: str, patience: float, take: Take) -> Desk:
@@ -98,7 +99,7 @@ class Desk:
             self._break(Unreachable(f"host {self._session.host.shown} has fallen silent"))
         except ComputeTargetException as error:
             self._break(error)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 (without a reader the connection is of no use)
             # A full disk, as a rule. The next connection brings it again.
             shown = self._session.host.shown
             self._break(ComputeTargetException(f"what came from host {shown} could not be kept", cause=str(error)))

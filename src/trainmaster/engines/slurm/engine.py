@@ -22,6 +22,7 @@ from trainmaster.engines.slurm.site import Here, Site
 from trainmaster.errors import ComputeTargetException
 from trainmaster.node.fill import gpu_token, host_token
 from trainmaster.node.slurm import GANG
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -273,7 +274,7 @@ class SlurmEngine:
     def _watch(self) -> None:
         self._hurry()
         if self._watcher is None or self._watcher.done():
-            self._watcher = asyncio.get_running_loop().create_task(self._look())
+            self._watcher = start_task("watching Slurm jobs", self._look)
 
     def _hurry(self) -> None:
         self._squeue.hurry()
@@ -287,7 +288,7 @@ class SlurmEngine:
         least, most = _FILES_SECONDS
         pause = least
         while self._open or self._leaving:
-            news = [self._look_at(job) for job in self._open]
+            news = [self._look_safely(job) for job in self._open]
             if any(news):
                 pause = least
             if self._squeue.due_in(time.monotonic()) == 0.0:
@@ -299,6 +300,18 @@ class SlurmEngine:
                 await asyncio.wait_for(self._wake.wait(), pause)
                 pause = least
             pause = min(pause * 1.5, most)
+
+    def _look_safely(self, job: Job) -> bool:
+        """An error is logged when it first occurs: the files of one job must not keep others from being seen."""
+        try:
+            found = self._look_at(job)
+            job.unreadable = ""
+        except Exception as error:
+            found = False
+            if repr(error) != job.unreadable:
+                job.unreadable = repr(error)
+                log.exception("run %s: the files of its job cannot be read for now", job.nodes.run_id)
+        return found
 
     def _look_at(self, job: Job) -> bool:
         """Whether its files have something new, which is passed on."""

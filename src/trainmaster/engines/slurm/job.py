@@ -39,6 +39,8 @@ class Job:
         """In how many lists of jobs it was not to be found, one after the other."""
         self.trouble = ""
         """Why it is not submitted yet."""
+        self.unreadable = ""
+        """Why its files could not be read last time."""
         self.refused = ""
         self.bringing: asyncio.Future[None] | None = None
         """While what it needs is on its way."""

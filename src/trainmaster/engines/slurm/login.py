@@ -34,6 +34,7 @@ from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patient
 from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import JobSpec, load_spec
 from trainmaster.node.watch import STOP
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -138,7 +139,7 @@ class Login:
         if self._desk is not None:
             self._send_out(self._begin_to_watch(self._desk, self._followed[job.name]))
         if self._keeper is None or self._keeper.done():
-            self._keeper = asyncio.get_running_loop().create_task(self._keep())
+            self._keeper = start_task(f"connection to {self._host.shown}", self._keep)
 
     async def _keep(self) -> None:
         """Connects, again and again, as long as there are jobs to follow."""
@@ -264,7 +265,7 @@ class Login:
         # No process of it was ever at the login node: there are only files.
         self._left.note(self._host.shown, job.nodes.run_id, "")
         if self._tidier is None or self._tidier.done():
-            self._tidier = asyncio.get_running_loop().create_task(self._tidy())
+            self._tidier = start_task(f"tidying {self._host.shown}", self._tidy)
         return {"slurm.login": self._host.shown}
 
     async def _tidy(self) -> None:

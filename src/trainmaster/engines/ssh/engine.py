@@ -26,6 +26,7 @@ from trainmaster.errors import AzureMLException, ComputeTargetException
 from trainmaster.job import load_spec
 from trainmaster.node import fill, silence
 from trainmaster.records import RunError, Status
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -201,7 +202,7 @@ class SshEngine:
         self._left.note(host.shown, run_id, link.kit)
         task = self._tidying.get(host.shown)
         if task is None or task.done():
-            self._tidying[host.shown] = asyncio.create_task(self._tidy(host))
+            self._tidying[host.shown] = start_task(f"tidying {host.shown}", partial(self._tidy, host))
 
     async def _tidy(self, host: SshHost) -> None:
         pause = _TIDY_SECONDS

@@ -18,6 +18,7 @@ from trainmaster.engines.ssh.mirror import RESULT, Mirror
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.errors import ComputeTargetException
 from trainmaster.folders import RunFolder
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -187,7 +188,7 @@ class Link:
         await self.session.send(order)
         self._watching = True
         self.doing = ""
-        pinging = asyncio.create_task(self._ping())
+        pinging = start_task("ping", self._ping)
         try:
             await self._say_again()
             await self._take_all()
