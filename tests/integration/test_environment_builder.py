@@ -16,9 +16,17 @@ from typing import Any
 
 import pytest
 from tests.builder_process import start_builder
-from tests.chaos.wheels import make_source, make_wheel
+from tests.chaos.wheels import make_library, make_source, make_wheel
 from tests.conftest import ended
 
+from trainmaster import (
+    Estimator,
+    Experiment,
+    HyperDriveConfig,
+    PrimaryMetricGoal,
+    RandomParameterSampling,
+    uniform,
+)
 from trainmaster.environments import facts, lock, prefix, tidy
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
@@ -242,6 +250,67 @@ def test_old_releases_have_cuda_inside_and_are_taken(tmp_path: Path) -> None:
 
 def test_any_takes_what_comes(tmp_path: Path) -> None:
     assert "nvidia-fake" in locked(build(tmp_path, spec("torch==2.13.0")))
+
+
+# torch and its companions
+
+
+@pytest.fixture(scope="module")
+def mixed_wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A torch for the CPU, and a torchvision for CUDA whose metadata does not say so, as on PyPI."""
+    folder = tmp_path_factory.mktemp("mixed")
+    library = make_library(tmp_path_factory.mktemp("library"), ["libtorch.so", "libtorch_cuda.so"])
+    make_wheel(folder, "torch", "2.13.0+cpu", files={"torch/version.py": "cuda = None\n"})
+    make_wheel(folder, "torch", "1.4.0", files={"torch/version.py": "cuda = None\n"})
+    for version, release in (("0.28.0", "2.13.0"), ("0.5.0", "1.4.0")):
+        make_wheel(folder, "torchvision", version, [f"torch=={release}"], files={"torchvision/_C.so": library})
+    make_wheel(folder, "needsvision", requires=["torchvision"])
+    return folder
+
+
+CUDA_VISION = r"torchvision 0\.28\.0 is built for CUDA .*libtorch_cuda\.so.*https://download\.pytorch\.org/whl/cpu has"
+
+
+def test_a_companion_for_another_accelerator_is_refused_before_the_script(
+    tmp_path: Path, mixed_wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(mixed_wheels))
+    for package in ("torchvision", "needsvision"):
+        with pytest.raises(EnvironmentException, match=CUDA_VISION):
+            build(tmp_path, spec("torch==2.13.0", package, accelerator="cpu"))
+    # The lock does not say what this torch is; what is installed does.
+    with pytest.raises(EnvironmentException, match=r"torchvision 0\.5\.0 is built for CUDA"):
+        build(tmp_path, spec("torch==1.4.0", "torchvision", accelerator="cpu"))
+    assert not [name for name in names(tmp_path) if (tmp_path / name).is_dir()]
+
+
+def test_a_companion_that_fits_is_looked_for(
+    tmp_path: Path, mixed_wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = make_library(tmp_path / "library", ["libtorch.so", "libtorch_cpu.so"])
+    fitting = {"torchvision/_C.so": library}
+    # uv on its own takes the newest, whatever it was built for.
+    make_wheel(tmp_path / "more", "torchvision", "0.28.0+cpu", ["torch==2.13.0"], files=fitting)
+    make_wheel(tmp_path / "more", "torchvision", "0.28.0+cu130", ["torch==2.13.0"], files={"torchvision/_C.so": b""})
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{mixed_wheels} {tmp_path}/more")
+    folder = build(tmp_path / "e", spec("torch==2.13.0", "torchvision", accelerator="cpu"))
+    assert locked(folder) == {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu"}
+
+
+@pytest.mark.parametrize("kind", ["run", "sweep"])
+def test_a_companion_for_another_accelerator_is_refused_at_submit(
+    project: Callable[..., Path], shared: Any, mixed_wheels: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("PIP_FIND_LINKS", str(mixed_wheels))
+    packages = ["torch==2.13.0", "torchvision"]
+    job = Estimator(str(project(train="")), entry_script="train.py", compute_target="local", pip_packages=packages)
+    sweep = HyperDriveConfig(
+        RandomParameterSampling({"x": uniform(0, 1)}), "score", PrimaryMetricGoal.MAXIMIZE, 1, estimator=job
+    )
+    experiment = Experiment(shared, f"refused-{kind}")
+    with pytest.raises(EnvironmentException, match=CUDA_VISION):
+        experiment.submit(job if kind == "run" else sweep)
+    assert list(experiment.get_runs()) == []
 
 
 # Whole or not

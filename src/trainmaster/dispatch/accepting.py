@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from trainmaster.dispatch import environments
 from trainmaster.dispatch.capacity import check_fits
 from trainmaster.dispatch.datasets import save_inputs
 from trainmaster.dispatch.targets import target_named
@@ -23,13 +25,14 @@ if TYPE_CHECKING:
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
-def accepted(yard: Yard, record: RunRecord) -> RunRecord:
+async def accept(yard: Yard, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
     """A new run as it will be kept; refused if it can never run."""
     with_plain_id(record)
     spec = load_spec(record.spec)
     target = _target_of(yard, record, spec)
     spec = as_on(target, spec)
     _check_can_run(yard, spec, target)
+    await environments.check(spec.environment, yard, sources, spec.inherited_variables)
     save_inputs(spec, yard.store)
     warnings = (*record.warnings, *_doubts(spec, target))
     return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatch.processes import run_module
 from trainmaster.environments import build as builder
-from trainmaster.environments import facts, prefix, tidy
+from trainmaster.environments import companions, facts, prefix, tidy
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
 from trainmaster.environments.sources import is_source_variable
-from trainmaster.errors import EnvironmentException
+from trainmaster.errors import AzureMLException, EnvironmentException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.job import EnvironmentSpec, load_spec
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
 
 _NOTE = "environment.json"
+_CHECK_SECONDS = 60.0
 
 
 async def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str) -> Prefix | None:
@@ -39,6 +40,32 @@ async def build(
     """Builds an environment into `place` in a process of its own, which prints to `log`."""
     order = await asyncio.to_thread(builder.order, place, spec, variables, refresh)
     await run_module(["trainmaster.environments"], log, variables, order)
+
+
+async def check(
+    spec: EnvironmentSpec, yard: Yard, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
+) -> None:
+    """Refuses an environment whose packages can be had but do not work together, before a run is queued.
+
+    Only where such packages are named, because uv has to be asked for the lock: seconds, and the build needs the answer
+    anyway. What is not known in time is left to the build.
+    """
+    place, name = yard.folder.environments, prefix.digest(spec)
+    if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
+        return
+    if await asyncio.to_thread(prefix.ready, place, name) is not None:
+        return
+    wanted = variables(sources, inherited)
+    order = await asyncio.to_thread(builder.order, place, spec, wanted)
+    try:
+        with yard.working():
+            async with asyncio.timeout(_CHECK_SECONDS):
+                await run_module(["trainmaster.environments", "check"], tidy.log_of(place, name), wanted, order)
+    except EnvironmentException:
+        raise
+    except (AzureMLException, TimeoutError):
+        # It was killed, or an index does not answer.
+        return
 
 
 def variables(sources: Mapping[str, str] | None, inherited: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster import __version__
 from trainmaster.dispatch import environments
-from trainmaster.dispatch.accepting import accepted, with_plain_id
+from trainmaster.dispatch.accepting import accept, with_plain_id
 from trainmaster.dispatch.datasets import Datasets
 from trainmaster.dispatch.datastores import Datastores
 from trainmaster.dispatch.errands import Errands
@@ -39,7 +39,7 @@ class Service:
         self._datasets = Datasets(yard.store)
         self._models = Models(yard)
         self._models.users.append(yard.services.users_of_model)
-        self._sweeps = Sweeps(yard, partial(accepted, yard))
+        self._sweeps = Sweeps(yard, partial(accept, yard))
         yard.letters.answer_with(self.call, answer_error)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
@@ -135,12 +135,13 @@ class Service:
 
     # Runs
 
-    def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
+    async def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a run durably; the same run again is the same run."""
         record = with_plain_id(from_plain(RunRecord, run))
         known = self._store.get_run(record.id)
         if known is None:
-            known = self._store.insert_run(accepted(self._yard, record))
+            new = await accept(self._yard, record, sources)
+            known = self._store.get_run(record.id) or self._store.insert_run(new)
         self._yard.take(known, sources)
         return known
 

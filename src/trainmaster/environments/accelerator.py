@@ -12,6 +12,7 @@ from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.machine import gpus
 
+# The companions of torch that have builds of their own for every accelerator (torchtext has the same for all).
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
 # Packages that exist only to bring CUDA.
 _CUDA = re.compile(r"nvidia-.+|cuda-.+|triton|pytorch-triton|cupy-cuda.+|jax-cuda.+|tensorrt.*")
@@ -55,6 +56,11 @@ def on_this_machine(spec: EnvironmentSpec) -> EnvironmentSpec:
 def has_cpu_torch(lock: Sequence[Pin]) -> bool:
     """Whether torch is no part of it, or said to be a CPU build."""
     return all(build_of(pin) == "cpu" for pin in lock if pin.name == "torch")
+
+
+def is_cpu_family(lock: Sequence[Pin]) -> bool:
+    """Whether torch and all its companions in a lock are said to be CPU builds."""
+    return all(build_of(pin) == "cpu" for pin in lock if pin.name in _TORCH_FAMILY)
 
 
 def brings_cuda(lock: Sequence[Pin]) -> bool:

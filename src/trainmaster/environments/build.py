@@ -67,6 +67,46 @@ def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahe
     return 0
 
 
+def check(folder: str, specification: str, parent: int, ahead: Ahead | None) -> int:
+    """Looks for packages that do not work together, without building; on failure as `main`."""
+    die_with(parent)
+    try:
+        check_packages(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), ahead)
+    except AzureMLException as error:
+        print(json.dumps(error.to_wire()), file=sys.stderr)
+        return 1
+    return 0
+
+
+def check_packages(folder: Path, spec: EnvironmentSpec, ahead: Ahead | None = None) -> None:
+    """Refuses packages that can be had, but are known not to work together. Anything else is left to the build."""
+    name, tools = digest(spec), Tools(dict(os.environ))
+    spec = _completed(canonical(spec), tools)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with _only_builder(folder, name, patient=False):
+            _check_lock(folder / f".building-{name}-{os.getpid()}", spec, tools, ahead)
+    except OSError:
+        # Another process builds it, or there is no room: the build tells.
+        return
+    finally:
+        if ahead is not None:
+            ahead.close()
+
+
+def _check_lock(work: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
+    try:
+        wanted = packages.wanted(spec, python_for(spec), tools)
+        asked = ahead if ahead is not None and ahead.question == packages.first_question(wanted) else None
+        found = packages.resolve(wanted, spec, work, tools, asked)
+    except EnvironmentException:
+        return
+    try:
+        packages.check_lock(found, spec, work, tools)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
 def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahead | None = None) -> Path:
     """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one.
 
@@ -93,13 +133,15 @@ def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahe
 
 
 @contextlib.contextmanager
-def _only_builder(folder: Path, name: str) -> Iterator[bool]:
-    """Holds the lock of this environment; says whether it had to be waited for."""
+def _only_builder(folder: Path, name: str, patient: bool = True) -> Iterator[bool]:
+    """Holds the lock of this environment; says whether it had to be waited for. Raises if it is not to be."""
     with open(folder / f"{name}.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             waited = False
         except BlockingIOError:
+            if not patient:
+                raise
             print("waiting for another run that builds the same environment", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
             waited = True
@@ -213,9 +255,11 @@ def _base_and_packages(
             found = packages.resolve(wanted, asked, work, tools)
         else:
             found = _beside_one_another(temporary, _completed(spec, tools), work, tools, ahead, constraints)
+        packages.check_lock(found, spec, work, tools)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     packages.install(found, temporary, tools)
+    packages.check_installed(temporary, spec)
 
 
 def _beside_one_another(

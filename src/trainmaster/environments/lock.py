@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -119,6 +119,29 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
         work.unlink(missing_ok=True)
     if code:
         raise failure("installed", "".join(said))
+
+
+def only(text: str, names: Collection[str]) -> str:
+    """The part of a lock that is about these packages.
+
+    >>> only("numpy==2.4.6\n    # via torchvision\ntorchvision==0.28.0\n", ["torchvision"])
+    'torchvision==0.28.0\n'
+    """
+    found = [(_PIN.match(line), line) for line in text.splitlines()]
+    return "".join(f"{line}\n" for pin, line in found if pin and _normal(pin["name"]) in names)
+
+
+def fetch(text: str, folder: Path, python: str, sources: Sources, tools: Tools) -> bool:
+    """Unpacks exactly what a lock names into `folder`, for `python`; false if that cannot be done."""
+    work = folder.with_name(f"{folder.name}.txt")
+    work.write_text(exactly(text))
+    command = ["pip", "install", "--python", python, "--target", str(folder), "--no-deps", *sources.options]
+    command += ["-r", str(work)]
+    for more in (["--offline"], []):
+        code, _ = tools.attempt(tools.uv_command([*command, *more]), sources.variables)
+        if not code:
+            return True
+    return False
 
 
 def exactly(text: str) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.environments import accelerator, lock
+from trainmaster.environments import accelerator, companions, lock
 from trainmaster.environments.ahead import Ahead
-from trainmaster.environments.lock import Question, Request, Sources
+from trainmaster.environments.lock import Pin, Question, Request, Sources
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.sources import masked
 from trainmaster.environments.tools import Tools
@@ -28,6 +28,8 @@ class Resolved:
     """The lock as uv wrote it; it may hold passwords."""
     title: str
     sources: Sources
+    python: str
+    """The interpreter it is for."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,30 @@ def first_question(found: Wanted) -> Question | None:
 def resolve(found: Wanted, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None = None) -> Resolved:
     """The lock of what is wanted. `work` is a folder for files on the way; `ahead` was asked the first question."""
     if not found.request.requirements:
-        return Resolved("", found.title, found.sources)
+        return Resolved("", found.title, found.sources, found.python)
     text = _Resolver(found, spec, work, tools).resolve(ahead)
-    return Resolved(text, found.title, found.sources)
+    return Resolved(text, found.title, found.sources, found.python)
+
+
+def check_lock(found: Resolved, spec: EnvironmentSpec, work: Path, tools: Tools) -> None:
+    """Refuses companions of torch that were built for another accelerator than torch, before torch itself is fetched.
+
+    Only what the lock cannot tell is left to `check_installed`.
+    """
+    torch = companions.torch_in_lock(lock.pins(found.text))
+    text = lock.only(found.text, companions.COMPANIONS)
+    if torch is None or not torch.kind or not text:
+        return
+    folder = work / "companions"
+    folder.mkdir(parents=True, exist_ok=True)
+    if lock.fetch(text, folder, found.python, found.sources, tools):
+        companions.check(torch, companions.companions_in(folder), spec.accelerator)
+
+
+def check_installed(folder: Path, spec: EnvironmentSpec) -> None:
+    """The same for what is installed in the environment in `folder`."""
+    for packages in folder.glob("lib/python3.*/site-packages"):
+        companions.check(companions.torch_in(packages), companions.companions_in(packages), spec.accelerator)
 
 
 def install(found: Resolved, folder: Path, tools: Tools) -> None:
@@ -96,15 +119,17 @@ class _Resolver:
         return text
 
     def _for_cpu(self, request: Request, text: str) -> str:
-        """The same with a CPU build of torch, if there is one; never CUDA by accident."""
+        """The same with CPU builds of torch and its companions, if there are any; never CUDA by accident."""
         found = lock.pins(text)
-        if accelerator.has_cpu_torch(found):
+        if accelerator.is_cpu_family(found):
             return text
+        has_cpu_torch = accelerator.has_cpu_torch(found)
+        fits = accelerator.is_cpu_family if has_cpu_torch else _is_free_of_cuda
         for better in self._cpu_requests(request, text):
             other, _ = self._ask(better)
-            if other and not accelerator.brings_cuda(lock.pins(other)):
+            if other and fits(lock.pins(other)):
                 return other
-        if not accelerator.brings_cuda(found):
+        if has_cpu_torch or not accelerator.brings_cuda(found):
             return text
         if self.tools.environ.get("TRAINMASTER_ALLOW_CUDA", "") in ("", "0"):
             raise accelerator.refusal(found)
@@ -118,7 +143,8 @@ class _Resolver:
         asked = [replace(request, constraints=(*request.constraints, *constraints))]
         if self._may_ask_outside() and reachable(_TORCH_INDEX):
             asked.append(replace(request, options=(*request.options, "--torch-backend", "cpu")))
-        asked.append(replace(request, constraints=(*request.constraints, accelerator.tested_cpu_constraint())))
+        if not accelerator.has_cpu_torch(lock.pins(text)):
+            asked.append(replace(request, constraints=(*request.constraints, accelerator.tested_cpu_constraint())))
         return asked
 
     def _for_cuda(self, request: Request, text: str) -> str:
@@ -149,6 +175,10 @@ class _Resolver:
         file = self.work / lock.ALLOWED_NAME
         file.write_text("\n".join(constraints) + "\n")
         return file
+
+
+def _is_free_of_cuda(found: Sequence[Pin]) -> bool:
+    return not accelerator.brings_cuda(found)
 
 
 def reachable(host: str) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_histo
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
 
-Accept = Callable[[RunRecord], RunRecord]
+Accept = Callable[[RunRecord, Mapping[str, str] | None], Awaitable[RunRecord]]
 
 
 class Sweeps:
@@ -37,20 +37,22 @@ class Sweeps:
         self._store = yard.store
         self._accept = accept
 
-    def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
+    async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a sweep durably; the same again is the same sweep."""
         record = from_plain(RunRecord, run)
         known = self._store.get_run(record.id)
         if known is None:
-            known = self._keep(record, load_sweep(sweep))
+            known = await self._keep(record, load_sweep(sweep), sources)
         elif not is_sweep(known):
             raise UserErrorException(f"there is a run '{record.id}' already, and it is no sweep")
         self._yard.take(known, sources)
         return known
 
-    def _keep(self, record: RunRecord, spec: SweepSpec) -> RunRecord:
+    async def _keep(self, record: RunRecord, spec: SweepSpec, sources: Mapping[str, str] | None) -> RunRecord:
         spec = self._with_history(spec)
-        accepted = self._accept(replace(record, spec=dump_spec(spec.job)))
+        accepted = await self._accept(replace(record, spec=dump_spec(spec.job)), sources)
+        if known := self._store.get_run(record.id):
+            return known
         folder = self._yard.folder.run(record.id)
         folder.journals.mkdir(parents=True, exist_ok=True)
         SweepLog(folder.logs / LOG_NAME).close()
