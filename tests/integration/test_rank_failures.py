@@ -93,6 +93,8 @@ def test_the_rank_that_failed_first_is_the_cause(
     assert (error["rank"], error["node"]) == (2, 1), error
     assert error["tail"].splitlines()[-1] == last
     lines = error["message"].splitlines()
+    if last == RAISED:
+        assert lines.pop(0) == f"rank 2 on node 1: {RAISED}"
     # After its exception it lets its peers down before it has ended: on a busy machine they may be so much quicker
     # that it is told to stop. The exception was before that.
     told = last == RAISED and lines[0] == "rank 2 on node 1 failed with an exception"
@@ -140,7 +142,7 @@ def test_one_that_takes_its_time_to_close_down_after_its_exception(submit: Submi
     error = ended(submit(PEERS.format(how=how.strip()), kind))["error"]
     assert (error["code"], error["rank"], error["node"]) == ("ScriptFailed", 2, 1), error
     lines = error["message"].splitlines()
-    assert lines[0] == "rank 2 on node 1 failed with an exception"
+    assert lines[:2] == [f"rank 2 on node 1: {RAISED}", "rank 2 on node 1 failed with an exception"]
     assert RAISED in lines
 
 
@@ -160,16 +162,17 @@ comm.recv(source=2)
     ("how", "first", "last"),
     [
         # mpi4py would wait in MPI_Finalize for ever.
-        pytest.param("raise ValueError('the real mistake')", "ended with exit code 1", RAISED, id="exception"),
-        pytest.param("sys.exit('the real mistake')", "ended with exit code 1", "the real mistake", id="sys.exit"),
-        pytest.param("comm.Abort(5)", "ended with exit code 5", "rank 2 is here", id="abort"),
-        pytest.param("ctypes.string_at(0)", "was killed by SIGSEGV", "rank 2 is here", id="crash"),
+        pytest.param("raise ValueError('the real mistake')", f": {RAISED}", RAISED, id="exception"),
+        pytest.param("sys.exit('the real mistake')", " ended with exit code 1: the real mistake", "the real mistake",
+                     id="sys.exit"),
+        pytest.param("comm.Abort(5)", " ended with exit code 5", "rank 2 is here", id="abort"),
+        pytest.param("ctypes.string_at(0)", " was killed by SIGSEGV", "rank 2 is here", id="crash"),
     ],
-)
+)  # fmt: skip
 def test_with_real_mpi(submit: Submit, how: str, first: str, last: str) -> None:
     run = submit(MPI_PEERS.format(how=how), "mpi")
     error = ended(run)["error"]
-    assert error["message"].startswith(f"rank 2 on node 1 {first}\n"), error
+    assert error["message"].startswith(f"rank 2 on node 1{first}\n"), error
     assert error["tail"].splitlines()[-1] == last
     _only_the_scripts_words(run)
 

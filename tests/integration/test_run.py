@@ -76,6 +76,13 @@ def test_failed_script_says_why(launch):
     assert "exit code 1" in error["message"]
     assert "RuntimeError: no luck today" in error["message"]
     assert (error["rank"], error["exit_code"], error["signal"]) == (0, 1, None)
+    assert error["message"].startswith("RuntimeError: no luck today\n")
+
+
+def test_missing_module_says_how_to_get_it(launch):
+    error = ended(launch("import absent_module\n"))["error"]
+    assert error["message"].startswith("ModuleNotFoundError: No module named 'absent_module'\n")
+    assert error["hint"] in error["message"] and "absent_module" in error["hint"]
 
 
 def test_killed_script_says_by_what(launch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,16 +101,17 @@ def test_names_that_are_none(vault, names):
 def test_given_to_a_job_and_hidden_everywhere(vault, shared, launch, capsys, tmp_path):
     script = (
         ASK
-        + "import json, os, sys\n"
+        + "import json, os\n"
         + "print('length', len(value)); print('value', value); print(json.dumps({'k': value}))\n"
         + "assert value not in str(dict(os.environ)) and value not in open('/proc/self/cmdline').read()\n"
-        + "sys.exit('failed with ' + value)\n"
+        + "raise RuntimeError('failed with ' + value)\n"
     )
     run = launch(script)
     details = run.wait_for_completion(show_output=True, raise_on_error=False)
     shown = capsys.readouterr().out
     assert f"length {len(VALUE)}" in shown
     assert details["error"]["message"].count("*") > 20
+    assert re.match(r"RuntimeError: failed with \*+\n", details["error"]["message"])
     run.get_all_logs(destination=str(tmp_path / "logs"))
     everything = [shown, json.dumps(details), json.dumps(run.get_details_with_logs())]
     assert [text for text in everything if "hunter22" in text] == []

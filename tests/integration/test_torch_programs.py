@@ -133,8 +133,9 @@ def test_nccl_without_gpus_shows_the_error_of_the_script(experiment, source):
     # It closes down after its exception. The other one's end may come in between, and then it is told to stop: whether
     # that or its own exit code comes first, the exception was before both.
     place = f"rank {error['rank']} on node {error['rank']}"
-    ways = (f"{place} ended with exit code 1", f"{place} failed with an exception")
-    assert error["message"].startswith(ways), error
+    said, how = error["message"].splitlines()[:2]
+    assert said.startswith(f"{place}: "), error
+    assert how in (f"{place} ended with exit code 1", f"{place} failed with an exception"), error
     assert "NCCL" in error["tail"].splitlines()[-1]
     logs = run._folder.files / "azureml-logs"
     shares = [(logs / f"70_driver_log_{rank}.txt").read_text().partition("\n")[0] for rank in (0, 1)]

@@ -112,9 +112,10 @@ def show_end(record: RunRecord, told: Collection[str] = ()) -> None:
     line = f"{word}{f' after {duration(seconds)}' if seconds is not None else ''}"
     if record.error is not None:
         line += f": {first_line(record.error.message)}"
-        if not record.error.details.get("tail"):
-            # The last lines of a script were just shown; anything else is only in the error.
-            line += "".join(f"\n  {text}" for text in record.error.message.splitlines()[1:])
+        # The last lines of a script were just shown; anything else is only in the error.
+        shown = record.error.details.get("tail")
+        more = record.error.details.get("hint", "") if shown else record.error.message.partition("\n")[2]
+        line += "".join(f"\n  {text}" for text in str(more).splitlines())
     sys.stderr.write(line + "\n")
     for text in record.warnings:
         if text in told:

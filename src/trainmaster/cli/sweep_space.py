@@ -6,13 +6,13 @@ import ast
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Any
 
 from trainmaster.cli.marked_yaml import Marked
 from trainmaster.cli.text import counted
 from trainmaster.errors import AzureMLException, UserErrorException
+from trainmaster.spelling import guess
 from trainmaster.tuning import parameter_expressions
 from trainmaster.tuning.parameter_expressions import EXPRESSIONS, Expression
 
@@ -87,15 +87,6 @@ def _call(given: Marked, name: str, words: list[Any], named: dict[str, Any]) -> 
         return function(*words, **named)
     except AzureMLException as error:
         raise placed(given, error) from None
-
-
-def guess(word: str, known: Iterable[str]) -> str:
-    """
-    >>> guess("unifrom", ["uniform", "normal"]), guess("x", ["uniform"])
-    ('Did you mean uniform? ', '')
-    """
-    close = get_close_matches(word, known, 1)
-    return f"Did you mean {close[0]}? " if close else ""
 
 
 def placed(given: Marked, error: AzureMLException) -> UserErrorException:

@@ -9,14 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainmaster.dispatch.failure_hints import Surroundings, hint_for
 from trainmaster.dispatch.hangs import early_ends, hang_error, is_early, named
+from trainmaster.dispatch.last_words import exception_in, exceptions_in, last_line, message_in
 from trainmaster.engines import Ending
 from trainmaster.node import cause
 from trainmaster.records import RunError, Status
 
 _ALSO_NAMED = 4
+# With these a message comes last: of sys.exit("a text"), of parsers of arguments, of shells that find no program.
+_EXPLAINED = (1, 2, 126, 127)
 _STOPPED = frozenset({"NodeAgentLost", "NodeStopped", "ScriptKilled", "LauncherFailed"})
-_MISSING_MODULE = re.compile(r"^ModuleNotFoundError: No module named '([^'.]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,12 +40,14 @@ def outcome(
     time_limit: int | None,
     disk_full: bool = False,
     upload_error: str = "",
-    own_packages: bool = False,
+    processes: int = 1,
+    surroundings: Surroundings | None = None,
     services: Collection[int] = (),
     ending: Ending | None = None,
 ) -> Outcome:
     """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one).
 
+    Of a run with several `processes` an exception is told with its rank. With `surroundings` there are hints.
     `services` are the nodes that had only services, which are ended by us when the others are done. `ending` is what
     the engine knows: where the processes were ended from outside, it counts more than what they could see of it.
     """
@@ -51,13 +56,13 @@ def outcome(
     for number in numbers:
         if number in services and _was_stopped(results[number]):
             continue
-        found = _failure(number, results, cancel_requested, time_limit)
+        found = _failure(number, results, cancel_requested, time_limit, processes)
         if found is not None and cancel_requested and _was_told(found.error):
             return Outcome(Status.CANCELED, None, warnings)
         if found is not None and ending is not None and not cancel_requested and _from_outside(found.error):
             return Outcome(ending.status, ending.error, warnings, again=ending.again)
         if found is not None:
-            return Outcome(found.status, _explained(found.error, disk_full, own_packages), warnings)
+            return Outcome(found.status, _explained(found.error, disk_full, surroundings), warnings)
     if upload_error:
         message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
         return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
@@ -106,7 +111,11 @@ def _when_failed(result: Mapping[str, Any] | None) -> float:
 
 
 def _failure(
-    node: int, results: Sequence[Mapping[str, Any] | None], cancel_requested: bool, time_limit: int | None
+    node: int,
+    results: Sequence[Mapping[str, Any] | None],
+    cancel_requested: bool,
+    time_limit: int | None,
+    processes: int,
 ) -> Outcome | None:
     result = results[node]
     if result is None:
@@ -129,7 +138,7 @@ def _failure(
         return Outcome(Status.FAILED, hang_error(records, result.get("silent_seconds", 0)))
     failure = result.get("first_failure")
     if failure:
-        return Outcome(Status.FAILED, _rank_error(node, failure, records))
+        return Outcome(Status.FAILED, _rank_error(node, failure, records, processes))
     return None
 
 
@@ -143,13 +152,17 @@ def _records(results: Sequence[Mapping[str, Any] | None]) -> list[Mapping[str, A
     ]
 
 
-def _rank_error(node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunError:
+def _rank_error(
+    node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]], processes: int
+) -> RunError:
     """The error of the rank that failed first in the whole run, and what is known of the others."""
     first = cause.first(records)
+    if first is None and failure.get("launcher"):
+        return _launcher_error(node, failure, records)
     if first is None:
-        return _launcher_error(node, failure, records) if failure.get("launcher") else script_error(node, failure)
+        return script_error(node, failure, processes)
     own = failure if failure.get("rank") == first["rank"] and not failure.get("launcher") else {}
-    error = script_error(first["node"], {**first, **own})
+    error = script_error(first["node"], {**first, **own}, processes)
     early = [each for each in records if is_early(each) and each["ended_at"] < cause.failed_at(first)]
     also = [each for each in records if each is not first and cause.failed(each) and not each.get("told")]
     words = [f"Before that, {early_ends(early)}."] if early else []
@@ -177,20 +190,17 @@ def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Map
     return RunError("LauncherFailed" if kind == "ScriptFailed" else kind, message, details)
 
 
-def _explained(error: RunError | None, disk_full: bool, own_packages: bool) -> RunError | None:
+def _explained(error: RunError | None, disk_full: bool, surroundings: Surroundings | None) -> RunError | None:
     """The error with what is known beyond it."""
     if error is None:
         return None
     message = error.message
     if disk_full:
         message += "\nThe disk of the workspace was full (no space left on device)."
-    missing = _MISSING_MODULE.search(str(error.details.get("tail", "")))
-    if missing and own_packages:
-        message += (
-            f"\nThe run's environment has no '{missing[1]}': add the package that brings it to pip_packages (--pip), "
-            "or run in a Python of yours with user_managed=True (--user-managed)."
-        )
-    return replace(error, message=message)
+    hint = hint_for(exceptions_in(str(error.details.get("tail", ""))), surroundings) if surroundings else ""
+    if not hint:
+        return replace(error, message=message)
+    return replace(error, message=f"{message}\n{hint}", details={**error.details, "hint": hint})
 
 
 def _agent_lost(node: int, cancel_requested: bool) -> Outcome:
@@ -210,14 +220,17 @@ def _told_to_stop(node: int, cancel_requested: bool) -> Outcome:
     return Outcome(Status.FAILED, RunError("NodeStopped", message, {"node": node}))
 
 
-def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
-    """The error of a script that did not end well: which rank, how, and its last lines."""
+def script_error(node: int, failure: Mapping[str, Any], processes: int = 1) -> RunError:
+    """The error of a script that did not end well: its exception, which rank, how, and its last lines."""
     rank, code, number = failure.get("rank", 0), failure.get("exit_code"), failure.get("signal")
     # Under MPI the agent's node is not the rank's.
     node = failure.get("node", node)
     how, kind = _how(failure)
     tail = str(failure.get("tail") or "")
-    message = f"rank {rank} on node {node} {how}"
+    who = f"rank {rank} on node {node}"
+    message = f"{who} {how}"
+    if kind == "ScriptFailed":
+        message = _headline(who, how, tail, code, processes)
     if tail.strip():
         message += f"\nThe last lines it wrote:\n{tail.rstrip()}"
     if failure.get("memory_ran_out") and kind != "OutOfMemory":
@@ -230,6 +243,15 @@ def script_error(node: int, failure: Mapping[str, Any]) -> RunError:
         "tail": tail,
     }
     return RunError(kind, message, details)
+
+
+def _headline(who: str, how: str, tail: str, code: int | None, processes: int) -> str:
+    """What the script said first, because that is all there is room for in a list of runs."""
+    said = exception_in(tail) or message_in(tail, code)
+    if said:
+        return f"{who}: {said}\n{who} {how}" if processes > 1 else f"{said}\n{who} {how}"
+    last = last_line(tail) if code in _EXPLAINED else ""
+    return f"{who} {how}: {last}" if last else f"{who} {how}"
 
 
 def _how(failure: Mapping[str, Any]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatch.agents import only_serves
+from trainmaster.dispatch.failure_hints import Surroundings
 from trainmaster.dispatch.outcome import Outcome, by_name, outcome
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.secrets import Secrets
@@ -53,6 +54,7 @@ class Remains:
         self, ending: Ending | None, *, cancel_requested: bool, disk_full: bool, upload_error: str = ""
     ) -> Outcome:
         """How it ended, with what only the engine and the dispatcher know."""
+        names = rank_names(self.spec)
         found = outcome(
             self.results,
             ending=ending,
@@ -60,10 +62,11 @@ class Remains:
             time_limit=self.spec.max_run_duration_seconds,
             disk_full=disk_full,
             upload_error=upload_error,
-            own_packages=not self.spec.environment.user_managed,
+            processes=len(names),
+            surroundings=Surroundings(self.spec, self.folder.code),
             services={number for number in range(len(self.results)) if only_serves(self.spec, self.folder, number)},
         )
-        return by_name(found, rank_names(self.spec))
+        return by_name(found, names)
 
     def write_processes(self) -> None:
         """The table of all processes, where there may be several."""

@@ -7,11 +7,12 @@ from typing import NoReturn
 from trainmaster.errors import TrainingException
 
 
-def notebook_script(script: str) -> NoReturn:
+def notebook_script(parameter: str, script: str) -> NoReturn:
     """Notebooks as entry scripts need the notebook extra."""
+    exported = f"{script[: -len('.ipynb')]}.py"
     raise TrainingException(
-        f"entry_script {script!r} is a notebook, which needs trainmaster[notebook] of a later release",
-        hint="Export the notebook to a .py file and give that one.",
+        f"{parameter} {script!r} is a notebook, which needs trainmaster[notebook] of a later release",
+        hint=f"Export it with 'jupyter nbconvert --to script {script}', and give {exported!r}.",
     )
 
 

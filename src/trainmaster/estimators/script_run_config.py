@@ -23,10 +23,27 @@ from trainmaster.estimators.run_configuration import RunConfiguration
 from trainmaster.estimators.source import entry_script, source_folder
 from trainmaster.job import JobSpec
 from trainmaster.notices import warn
+from trainmaster.spelling import suggests_keywords
 
 MAX_DURATION_SECONDS_DEFAULT = 2592000
 
 
+# What the estimators and the command line call them.
+_SYNONYMS = {
+    "entry_script": "script",
+    "script_params": "arguments",
+    "args": "arguments",
+    "target": "compute_target",
+    "environment_definition": "environment",
+    "env": "environment",
+    "distributed_training": "distributed_job_config",
+    "distributed_backend": "distributed_job_config",
+    "pip_packages": "environment",
+    "conda_packages": "environment",
+}
+
+
+@suggests_keywords(_SYNONYMS)
 class ScriptRunConfig:
     """A script of a folder with its arguments, or a command line instead, on a target (`local` by default).
 

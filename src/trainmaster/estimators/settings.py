@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar
 
 from trainmaster.environments.definition import ContainerRegistry, Environment
+from trainmaster.spelling import unexpected_keyword
 
 C = TypeVar("C", bound=type)
 
@@ -129,6 +130,20 @@ class Settings:
     hang_seconds: Any = None
 
 
+# What ScriptRunConfig, Environment and the command line call them.
+_SYNONYMS = {
+    "arguments": "script_params",
+    "args": "script_params",
+    "script": "entry_script",
+    "target": "compute_target",
+    "environment": "environment_definition",
+    "env": "environment_variables",
+    "pip": "pip_packages",
+    "packages": "pip_packages",
+    "requirements": "pip_requirements_file",
+    "conda_file": "conda_dependencies_file",
+    "distributed_job_config": "distributed_training",
+}
 _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
 
@@ -136,7 +151,7 @@ def read(owner: Any, given: Mapping[str, Any]) -> Settings:
     """`given` as Settings; a parameter that `owner` does not have is a TypeError, as for any function."""
     for name in given:
         if name not in owner.PARAMETERS:
-            raise TypeError(f"{owner.__name__}() got an unexpected keyword argument {name!r}")
+            raise unexpected_keyword(owner.__name__, name, owner.PARAMETERS, _SYNONYMS)
     return Settings(**given)
 
 

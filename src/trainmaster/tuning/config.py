@@ -11,6 +11,7 @@ from trainmaster.estimators.base import BaseEstimator
 from trainmaster.estimators.script_run_config import ScriptRunConfig
 from trainmaster.job import JobSpec
 from trainmaster.notices import warn, warn_deprecated
+from trainmaster.spelling import suggests_keywords
 from trainmaster.tuning import checks
 from trainmaster.tuning.arguments import without
 from trainmaster.tuning.goal import PrimaryMetricGoal
@@ -24,6 +25,20 @@ _RUNS_PER_PARAMETER = 20
 _BAYESIAN_AT_ONCE = 20
 
 
+# Shorter names, and those of a sweep's file.
+_SYNONYMS = {
+    "sampling": "hyperparameter_sampling",
+    "metric": "primary_metric_name",
+    "goal": "primary_metric_goal",
+    "max_concurrent_trials": "max_concurrent_runs",
+    "max_total_trials": "max_total_runs",
+    "early_termination_policy": "policy",
+    "script_run_config": "run_config",
+    "config": "run_config",
+}
+
+
+@suggests_keywords(_SYNONYMS)
 class HyperDriveConfig:
     """A sweep: an estimator or a ScriptRunConfig, run many times with sampled arguments.
 
@@ -114,6 +129,7 @@ class HyperDriveConfig:
         )
 
 
+@suggests_keywords(_SYNONYMS)
 class HyperDriveRunConfig(HyperDriveConfig):
     """The name of 2018 and 2019 for HyperDriveConfig."""
 

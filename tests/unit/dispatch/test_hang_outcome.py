@@ -127,7 +127,7 @@ def ended(*records, failure=None, **more):
     shown = {key: records[0][key] for key in ("rank", "exit_code", "signal")} if records else {"rank": 0}
     first = {**shown, "tail": "", **(failure or {})}
     result = {"reason": "exited", "first_failure": first, "processes": list(records), "ended_at": 99.0, **more}
-    return outcome([result], cancel_requested=False, time_limit=None).error
+    return outcome([result], cancel_requested=False, time_limit=None, processes=3).error
 
 
 def test_the_others_are_named_after_the_cause():
@@ -137,6 +137,7 @@ def test_the_others_are_named_after_the_cause():
         {**early(2), "ended_at": 4.0},
     )
     assert error.message.splitlines() == [
+        "rank 1 on node 0: ValueError: the mistake",
         "rank 1 on node 0 ended with exit code 1",
         "The last lines it wrote:",
         "ValueError: the mistake",
@@ -152,7 +153,9 @@ def test_one_that_was_stopped_while_it_closed_down_after_its_exception():
             1, 11.0, exit_code=None, signal=15, told=True, raised=True, wrote_at=10.0, tail="ValueError: the mistake"
         ),
     )
-    assert error.message.startswith("rank 1 on node 0 failed with an exception\nThe last lines it wrote:\nValueError")
+    assert error.message.startswith(
+        "rank 1 on node 0: ValueError: the mistake\nrank 1 on node 0 failed with an exception\nThe last lines"
+    )
     assert error.code == "ScriptFailed"
 
 

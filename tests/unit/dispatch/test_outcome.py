@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from trainmaster.dispatch.failure_hints import Surroundings
 from trainmaster.dispatch.outcome import by_name, outcome, script_error, signal_name
+from trainmaster.job import JobSpec
 
 
 def result(reason="exited", failure=None, **more):
@@ -61,7 +63,7 @@ def test_messages():
         return outcome([found], cancel_requested=False, time_limit=5).error.message
 
     assert message(result(failure=FAILED)) == (
-        "rank 0 on node 0 ended with exit code 1\nThe last lines it wrote:\nTraceback\nValueError: x"
+        "ValueError: x\nrank 0 on node 0 ended with exit code 1\nThe last lines it wrote:\nTraceback\nValueError: x"
     )
     assert message(result(failure=KILLED)) == "rank 3 on node 0 was killed by SIGKILL, which Trainmaster did not send"
     assert message(result("timeout")).endswith("max_run_duration_seconds=5")
@@ -97,12 +99,48 @@ def test_signal_names(number, name):
     assert signal_name(number) == name
 
 
-def test_a_missing_module_is_explained_where_the_packages_are_ours():
-    failure = {**FAILED, "tail": "Traceback\nModuleNotFoundError: No module named 'numpy.linalg'\n"}
-    told = outcome([result(failure=failure)], cancel_requested=False, time_limit=None, own_packages=True)
-    assert "has no 'numpy': add the package" in told.error.message
-    silent = outcome([result(failure=failure)], cancel_requested=False, time_limit=None)
-    assert "add the package" not in silent.error.message
+@pytest.mark.parametrize(
+    ("code", "tail", "first"),
+    [
+        (1, "before\nno data in /data\n", "rank 0 on node 0 ended with exit code 1: no data in /data"),
+        (2, "usage: a.py\na.py: error: unrecognized arguments: -x\n", "a.py: error: unrecognized arguments: -x"),
+        (127, "sh: 1: nvidia-smi: not found\n", "rank 0 on node 0 ended with exit code 127: sh: 1: nvidia-smi: not"),
+        # Nobody says that the last line has to do with it.
+        (7, "epoch 3\n", "rank 0 on node 0 ended with exit code 7\n"),
+        (1, "", "rank 0 on node 0 ended with exit code 1"),
+    ],
+)
+def test_a_script_without_an_exception_is_quoted(code, tail, first):
+    failure = {**FAILED, "exit_code": code, "tail": tail}
+    end = outcome([result(failure=failure)], cancel_requested=False, time_limit=None)
+    assert end.error.message.startswith(first)
+
+
+def test_of_several_ranks_the_exception_is_told_with_its_rank():
+    failure = {**FAILED, "rank": 2}
+    end = outcome([result(failure=failure)], cancel_requested=False, time_limit=None, processes=4)
+    assert end.error.message.splitlines()[:2] == [
+        "rank 2 on node 0: ValueError: x",
+        "rank 2 on node 0 ended with exit code 1",
+    ]
+    named = by_name(end, ["worker 0", "worker 1", "ps 0", "ps 1"])
+    assert named.error.message.startswith("ps 0 (rank 2) on node 0: ValueError: x\n")
+
+
+def test_a_killed_script_is_not_told_by_an_earlier_exception():
+    end = outcome([result(failure={**KILLED, "tail": FAILED["tail"]})], cancel_requested=False, time_limit=None)
+    assert end.error.message.startswith("rank 3 on node 0 was killed by SIGKILL")
+
+
+def test_a_hint_stands_behind_the_last_lines_and_by_itself(tmp_path):
+    failure = {**FAILED, "tail": "Traceback\nModuleNotFoundError: No module named 'tqdm'\n"}
+    known = Surroundings(JobSpec(".", "local", script="train.py"), tmp_path)
+    told = outcome([result(failure=failure)], cancel_requested=False, time_limit=None, surroundings=known)
+    assert told.error.message.startswith("ModuleNotFoundError: No module named 'tqdm'\n")
+    assert told.error.message.endswith("\n" + told.error.details["hint"])
+    assert "--pip tqdm" in told.error.details["hint"]
+    silent = outcome([result(failure=FAILED)], cancel_requested=False, time_limit=None, surroundings=known)
+    assert "hint" not in silent.error.details
 
 
 def test_data_that_could_not_be_uploaded_is_not_a_success():

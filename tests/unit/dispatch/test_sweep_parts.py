@@ -59,7 +59,7 @@ def test_one_that_goes_on_is_told_from_where(tmp_path: Path) -> None:
 def test_lines_of_the_log() -> None:
     trial = TrialRecord(3, "s_3", {"--lr": 0.5}, "old_1", status=Status.FAILED, error="it fell\nover")
     assert start_line(trial) == "run_3 starts: --lr 0.5 (goes on with old_1)"
-    assert end_line(trial, None, "score") == "run_3 is Failed: it fell: over"
+    assert end_line(trial, None, "score") == "run_3 is Failed: it fell"
 
 
 def test_the_log_says_what_is_missing_once(tmp_path: Path) -> None:

@@ -202,6 +202,34 @@ class TestAtSubmit:
         assert isinstance(error.inner_exception, ExperimentExecutionException)
         assert "inside source_directory" in error.hint
 
+    @pytest.mark.parametrize(
+        ("given", "meant"), [("trian.py", "train.py"), ("train", "train.py"), ("score.py", "below/score.py")]
+    )
+    def test_a_script_with_a_slip_of_the_pen(self, make, project, given, meant):
+        (project / "below").mkdir()
+        (project / "below" / "score.py").touch()
+        error = self.refused(make(Estimator, entry_script=given), f"entry_script '{given}' does not exist")
+        assert error.hint == f"Did you mean '{meant}'?"
+
+    @pytest.mark.parametrize(
+        ("name", "text", "program"),
+        [
+            ("run.sh", "python train.py\n", "bash"),
+            ("run.sh", "#!/bin/sh -e\n", "sh"),
+            ("run", "#!/usr/bin/env bash\n", "bash"),
+            ("run", "#!/usr/bin/env -S Rscript --vanilla\n", "Rscript"),
+        ],
+    )
+    def test_script_of_another_language(self, make, project, name, text, program):
+        (project / name).write_text(text)
+        error = self.refused(make(Estimator, entry_script=name), f"is not a Python script, but one for {program}")
+        assert f"command=['{program}', '{name}']" in error.hint
+
+    @pytest.mark.parametrize("first", ["", "#!/usr/bin/env python3\n", "#!/opt/pypy/bin/pypy3 -u\n"])
+    def test_a_python_script_may_have_any_name(self, make, project, first):
+        (project / "train.sh" if first else project / "train").write_text(f"{first}print(1)\n")
+        assert make(Estimator, entry_script="train.sh" if first else "train").compile({}).script.startswith("train")
+
     def test_no_script(self, make):
         self.refused(make(Estimator, entry_script=None), "entry_script is missing")
 
@@ -212,7 +240,7 @@ class TestAtSubmit:
     def test_notebook(self, make, project):
         (project / "a.ipynb").write_text("{}")
         error = self.refused(make(Estimator, entry_script="a.ipynb"), r"trainmaster\[notebook\]")
-        assert ".py" in error.hint
+        assert error.hint == "Export it with 'jupyter nbconvert --to script a.ipynb', and give 'a.py'."
 
     def test_script_set_outside_afterwards(self, make):
         estimator = make(Estimator)

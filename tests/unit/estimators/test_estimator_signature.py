@@ -8,7 +8,9 @@ import typing
 import pytest
 
 from trainmaster.estimators import Chainer, Estimator, Gloo, Mpi, Nccl, ParameterServer, PyTorch, SKLearn, TensorFlow
+from trainmaster.estimators.script_run_config import ScriptRunConfig
 from trainmaster.estimators.settings import FrameworkSettings, Settings, TensorFlowSettings
+from trainmaster.tuning.config import HyperDriveConfig
 
 EVERY = {
     "compute_target": None,
@@ -110,3 +112,25 @@ def test_the_import_is_light():
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("make", "given", "meant"),
+    [
+        (Estimator, "pip_package", "pip_packages"),
+        (Estimator, "arguments", "script_params"),
+        (Estimator, "script", "entry_script"),
+        (ScriptRunConfig, "entry_script", "script"),
+        (ScriptRunConfig, "comand", "command"),
+        (HyperDriveConfig, "max_total_run", "max_total_runs"),
+        (HyperDriveConfig, "metric", "primary_metric_name"),
+    ],
+)
+def test_the_keyword_that_was_meant_is_named(make, given, meant):
+    with pytest.raises(TypeError, match=rf"unexpected keyword argument '{given}'\. Did you mean '{meant}'\?"):
+        make(**{"source_directory": "."} if make is not HyperDriveConfig else {}, **{given: 1})
+
+
+def test_a_keyword_that_nobody_meant():
+    with pytest.raises(TypeError, match=r"ScriptRunConfig\(\) got an unexpected keyword argument 'zzz'$"):
+        ScriptRunConfig(".", zzz=1)

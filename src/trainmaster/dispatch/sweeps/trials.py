@@ -187,10 +187,9 @@ def _planned(record: TrialRecord, values: tuple[float, ...]) -> Trial:
 
 
 def headline(error: str) -> str:
-    """What failed and, of a script, its last line, which is mostly the exception.
+    """The first line of an error, which says most.
 
-    >>> headline("rank 0 ended with exit code 1\\n  Traceback ...\\n  ValueError: no luck\\n")
-    'rank 0 ended with exit code 1: ValueError: no luck'
+    >>> headline("ValueError: no luck\\nrank 0 on node 0 ended with exit code 1\\n")
+    'ValueError: no luck'
     """
-    first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [""]
-    return f"{first.rstrip(':')}: {rest[-1]}" if rest else first
+    return next((line.strip() for line in error.splitlines() if line.strip()), "")
