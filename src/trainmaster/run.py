@@ -221,31 +221,25 @@ class Run(RunLabels, Recorder):
         """Marks a run without a job as started; ours are from the beginning."""
 
     def complete(self, _set_status: bool = True) -> None:
-        """Marks a run without a job as Completed. A submitted run ends with its script."""
+        """Marks the run as Completed: at once, or for a submitted run when its script ends."""
         self._close_journal()
-        if self._refresh().spec:
-            self._leave_to_its_script("complete")
-            return
+        self._refresh()
         self._collect_outputs()
         self._finish(Status.COMPLETED)
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
-        """Marks a run without a job as Failed. A submitted run ends with its script."""
+        """Marks the run as Failed: at once, or for a submitted run when its script ends. `cancel()` ends that now."""
         self._close_journal()
-        if self._refresh().spec:
-            self._leave_to_its_script("fail")
-            return
+        has_script = bool(self._refresh().spec)
         self._collect_outputs()
-        self._finish(Status.FAILED, RunError(error_code or "UserError", str(error_details or "the run was failed")))
-
-    def _leave_to_its_script(self, method: str) -> None:
-        self._call("runs.ingest")
-        if self._record.status not in TERMINAL:
-            warn(f"{method}() has no effect on run {self.id}: its script decides how it ends; cancel() ends it now")
+        error = RunError(error_code or "UserError", str(error_details or "the run was failed"))
+        # Without a reason given here, that of the script is the better one.
+        is_said = error_details is not None or error_code is not None
+        self._finish(Status.FAILED, error if is_said or not has_script else None)
 
     def _collect_outputs(self) -> None:
-        """What lies in the folder `outputs` belongs to the run when it ends."""
-        if self._outputs is not None and self._record.status not in TERMINAL:
+        """What lies in the folder `outputs` belongs to a run without a script when it ends."""
+        if self._outputs is not None and not self._record.spec and self._record.status not in TERMINAL:
             self._keep_files(sorted(map(Path, walk_files(self._outputs))), self._outputs, "outputs")
 
     def _keep_files(self, paths: Sequence[Path], folder: Path, prefix: str) -> None:

@@ -8,10 +8,11 @@ import warnings
 from pathlib import Path
 
 import pytest
-from tests.conftest import ended, until
+from tests.conftest import ended, stop_dispatcher, until
 
 from trainmaster import Environment, Estimator, Experiment, Run, ScriptRun, ScriptRunConfig
-from trainmaster.errors import RunNotFoundException, UserErrorException
+from trainmaster.errors import ActivityFailedException, RunNotFoundException, UserErrorException
+from trainmaster.folders import WorkspaceFolder
 
 
 def test_submit_to_completed(launch):
@@ -119,23 +120,63 @@ def test_states_on_the_way(launch, gate):
     assert "azureml-logs/70_driver_log.txt" in run.get_file_names()
 
 
-def test_complete_and_fail_do_not_touch_a_submitted_run(launch, gate):
+def test_fail_from_outside_marks_a_submitted_run(launch, gate):
     here = gate("here")
     run = launch(here.wait)
     here.await_arrival()
     listed = next(each for each in run.experiment.get_runs() if each.id == run.id)
-    for one in (run, listed):
-        with pytest.warns(UserWarning, match=r"complete\(\) has no effect"):
-            one.complete()
-        with pytest.warns(UserWarning, match=r"fail\(\) has no effect.*cancel\(\)"):
-            one.fail("no")
-        assert one.get_status() in ("Starting", "Running")
+    listed.fail(error_details="the data was wrong", error_code="BadData")
+    details = run.get_details()
+    assert details["status"] in ("Starting", "Running")
+    assert "marked as Failed from outside" in details["warnings"][0]["message"]
+    # The first mark stands, as a terminal state does.
+    run.complete()
     here.open()
-    assert ended(run)["status"] == "Completed"
+    details = ended(run)
+    assert details["status"] == "Failed"
+    assert details["error"]["error"] == {"code": "BadData", "message": "the data was wrong"}
+    assert [each["message"] for each in details["warnings"][1:]] == ["without the mark it would be Completed"]
+    with pytest.raises(ActivityFailedException, match="the data was wrong"):
+        run.wait_for_completion()
     # What many notebooks do at their end says nothing.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run.complete()
+    assert run.get_status() == "Failed"
+
+
+def test_complete_from_outside_marks_a_run_whose_script_fails(launch, gate):
+    here = gate("here")
+    run = launch(f"{here.wait}\nraise SystemExit(3)", max_retries=1)
+    here.await_arrival()
+    run.complete()
+    here.open()
+    details = ended(run)
+    assert details["status"] == "Completed" and "error" not in details
+    assert "without the mark it would be Failed: rank 0" in details["warnings"][1]["message"]
+    assert len(details["attempts"]) == 1
+
+
+@pytest.mark.parametrize("first", ["fail", "cancel"])
+def test_mark_and_cancel(launch, gate, first):
+    """What comes first decides the state; the cancel ends the script either way."""
+    here = gate("here")
+    run = launch(here.wait)
+    here.await_arrival()
+    for method in (first, "cancel", "fail"):
+        getattr(run, method)()
+    assert ended(run)["status"] == {"fail": "Failed", "cancel": "Canceled"}[first]
+
+
+def test_mark_survives_the_dispatcher(workspace, submit, gate):
+    here = gate("here")
+    run = submit(here.wait)
+    here.await_arrival()
+    run.fail("no")
+    stop_dispatcher(WorkspaceFolder(workspace.path))
+    here.open()
+    details = ended(run)
+    assert (details["status"], details["error"]["message"]) == ("Failed", "no")
 
 
 def test_labels(launch):

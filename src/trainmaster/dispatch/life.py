@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trainmaster.dispatch import agents, attempts, files
 from trainmaster.dispatch.capacity import Request
 from trainmaster.dispatch.datasets import register_outputs
+from trainmaster.dispatch.marks import Mark, mark_of, marked
 from trainmaster.dispatch.outcome import Outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
 from trainmaster.dispatch.remains import Remains, find_remains, is_full
@@ -73,6 +74,7 @@ class Life:
         self._folder = yard.folder.run(record.id)
         # Not an event: that would take a task of its own wherever work is waited for.
         self._cancel: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._mark = mark_of(record.properties)
         self._news = asyncio.Event()
         self._disk_full = False
         self._laid_down = False
@@ -85,6 +87,10 @@ class Life:
         """The user wants it to end."""
         if not self._cancel.done():
             self._cancel.set_result(None)
+
+    def mark(self, mark: Mark) -> None:
+        """Somebody outside has given it a state, which is its own once its script has ended."""
+        self._mark = mark
 
     def seen_running(self, at: float | None = None) -> None:
         """The agent says that the script has started."""
@@ -267,7 +273,7 @@ class Life:
 
     async def _is_retried(self, spec: JobSpec) -> bool:
         """Whether the attempt that ended is followed by another; then why it failed is kept."""
-        if self._cancel.done() or self._record.status is Status.FINALIZING:
+        if self._cancel.done() or self._mark is not None or self._record.status is Status.FINALIZING:
             return False
         ending = await self._engine.ending(self._nodes(spec))
         if attempts.counted(self._folder) >= spec.max_retries and not (ending and ending.again):
@@ -305,23 +311,28 @@ class Life:
         await self._yard.bring_in(self.run_id)
         if facts:
             self._yard.store.add_properties(self.run_id, facts)
-        end = self._outcome(remains, ending, upload_error)
+        own = self._outcome(remains, ending, upload_error)
+        end = self._final(own)
         self._keep_processes(remains, end)
-        if end.status is Status.COMPLETED:
+        if own.status is end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
-        self._move(end.status, error=attempts.with_attempts(end.error, end.status, self._folder.attempt))
+        self._move(end.status, error=end.error)
+
+    def _final(self, end: Outcome) -> Outcome:
+        """The outcome as people see it: an error says how many attempts there were, and a mark goes before it."""
+        error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
+        return marked(replace(end, error=error), self._mark)
 
     def _end_at_once(self, remains: Remains, ending: Ending | None) -> bool:
         """All of it in one step, where nothing takes time; whether it was done."""
         if has_data(remains.spec):
             return False
         files.collect(self._folder)
-        end = self._outcome(remains, ending)
+        end = self._final(self._outcome(remains, ending))
         remains.write_processes()
-        error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
         started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
-        record = self._yard.finish(self.run_id, end.status, end.warnings, error=error, **changes)
+        record = self._yard.finish(self.run_id, end.status, end.warnings, error=end.error, **changes)
         if record is not None:
             self._record = record
         return record is not None
@@ -404,12 +415,14 @@ class Life:
 
     async def _finish(self, status: Status, error: RunError | None = None) -> None:
         """The terminal state, written as soon as the store can be written."""
-        told = attempts.with_attempts(error, status, self._folder.attempt)
 
         async def write() -> None:
             if self._folder.attempt > 1:
                 await self._bring_in_earlier_attempts()
-            self._move(status, error=told)
+            end = self._final(Outcome(status, error))
+            if end.warnings:
+                self._yard.store.add_warnings(self.run_id, *end.warnings)
+            self._move(end.status, error=end.error)
 
         await self._patiently(write)
 

@@ -15,10 +15,12 @@ from trainmaster.dispatch.accepting import accept, with_plain_id
 from trainmaster.dispatch.datasets import Datasets
 from trainmaster.dispatch.datastores import Datastores
 from trainmaster.dispatch.errands import Errands
+from trainmaster.dispatch.marks import STATES, Mark
 from trainmaster.dispatch.models import Models
 from trainmaster.dispatch.own_code import OwnCode
 from trainmaster.dispatch.registered_environments import RegisteredEnvironments
 from trainmaster.dispatch.sweeps import Sweeps
+from trainmaster.dispatch.sweeps.life import is_sweep
 from trainmaster.dispatch.targets import Targets
 from trainmaster.dispatch.yard import Yard
 from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException, WorkspaceException
@@ -175,16 +177,18 @@ class Service:
         return self._run(run_id)
 
     async def finish(self, run_id: str, status: str, error: Mapping[str, Any] | None = None) -> RunRecord:
-        """Ends a run that has no job; what it logged is brought in first."""
+        """Ends a run that has no job, or marks one that has; what was logged from outside is brought in first."""
         record = self._run(run_id)
-        if record.spec:
-            raise UserErrorException(
-                f"run {run_id} is a submitted run: its state follows from its script's exit code",
-                hint="Use cancel() to end it.",
-            )
+        if status not in STATES:
+            raise UserErrorException(f"a run is ended as {' or '.join(sorted(STATES))}, not as {status!r:.40}")
+        if is_sweep(record):
+            raise UserErrorException(f"sweep {run_id} ends with its trials", hint="Use cancel() to end it now.")
         await self._yard.bring_in(run_id)
-        cause = from_plain(RunError, error) if error else None
-        return self._yard.move(run_id, Status(status), error=cause) or self._run(run_id)
+        mark = Mark(Status(status), from_plain(RunError, error) if error else None)
+        if record.spec:
+            self._yard.mark(run_id, mark)
+            return self._run(run_id)
+        return self._yard.move(run_id, mark.status, error=mark.error) or self._run(run_id)
 
     async def ingest(self, run_id: str) -> None:
         self._run(run_id)

@@ -16,6 +16,7 @@ from trainmaster.dispatch.capacity import Request, decide
 from trainmaster.dispatch.journals import Ingest
 from trainmaster.dispatch.letters import Letters
 from trainmaster.dispatch.life import Life
+from trainmaster.dispatch.marks import Mark, mark_of, mark_property
 from trainmaster.dispatch.ports import Ports
 from trainmaster.dispatch.removal import Removal
 from trainmaster.dispatch.secrets import Secrets
@@ -223,6 +224,17 @@ class Yard:
         life = self._lives.get(run_id) or self._sweeps.get(run_id)
         if life is not None:
             life.cancel()
+
+    def mark(self, run_id: str, mark: Mark) -> None:
+        """Gives a submitted run the state it will have when its script has ended. The first mark stands."""
+        record = self.store.get_run(run_id)
+        if record is None or record.status in (*TERMINAL, Status.CANCEL_REQUESTED) or mark_of(record.properties):
+            return
+        self.store.add_properties(run_id, mark_property(mark))
+        life = self._lives.get(run_id)
+        if life is not None:
+            life.mark(mark)
+        self.store.add_warnings(run_id, mark.notice)
 
     def heard_from_agent(self, run_id: str, event: str) -> None:
         """An agent said something: its script runs, or only services are left. The end is seen by itself."""

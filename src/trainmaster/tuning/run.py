@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import HyperDriveNotImplementedException, RunNotFoundException, UserErrorException
 from trainmaster.metrics import metric_value
+from trainmaster.notices import warn
 from trainmaster.plain import from_plain
-from trainmaster.records import MetricSeries
+from trainmaster.records import TERMINAL, MetricSeries
 from trainmaster.run import Run
 from trainmaster.tuning.spec import SweepSpec
 from trainmaster.tuning.tags import trial_tags
@@ -142,6 +143,13 @@ class HyperDriveRun(Run):
     def get_diagnostics(self) -> None:
         """Not supported, as in v1."""
         raise HyperDriveNotImplementedException("get_diagnostics is not supported for a sweep")
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Has no effect: a sweep ends with its trials, or by `cancel`."""
+        self._close_journal()
+        self._call("runs.ingest")
+        if self.get_status() not in TERMINAL:
+            warn(f"complete() has no effect on sweep {self.id}: it ends with its trials; cancel() ends it now")
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
         """Not supported, as in v1: a sweep ends with its trials, or by `cancel`."""
