@@ -97,6 +97,26 @@ def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_pa
     }
 
 
+OF_V1 = """\
+import mlflow
+from azureml.core import Dataset
+
+open("people.csv", "w").write("name,age\\nAda,36\\n")
+table = Dataset.Tabular.from_delimited_files(path="people.csv").to_pandas_dataframe()
+mlflow.log_metric("age", int(table["age"][0]))
+"""
+
+
+def test_packages_of_the_sdk_bring_what_they_brought_in_v1(experiment: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(OF_V1)
+    packages = ["azureml-mlflow", "azureml-dataset-runtime[pandas,fuse]"]
+    estimator = Estimator(str(tmp_path), compute_target="local", entry_script="train.py", pip_packages=packages)
+    with pytest.warns(UserWarning, match="azureml-mlflow by mlflow"):
+        run = experiment.submit(estimator)
+    assert ended(run)["status"] == "Completed"
+    assert run.get_metrics() == {"age": 36}
+
+
 def test_a_place_of_the_users_own_is_left_alone(experiment: Experiment, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("import os\nprint(os.environ['MLFLOW_TRACKING_URI'])\n")
     variables = {"MLFLOW_TRACKING_URI": "http://tracking.example:5000"}

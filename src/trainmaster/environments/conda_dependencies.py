@@ -28,7 +28,7 @@ class CondaDependencies:
 
     v1 began with Python 3.6.2 and `azureml-defaults`. Here the Python is the one that submits, and the SDK
     itself is no package of the environment, because every job is given its runtime: packages `azureml-*` are kept
-    here and in files, and left out of what is built.
+    here and in files, and replaced by what they brought when the environment is built.
 
     >>> packages = CondaDependencies.create(pip_packages=["numpy"])
     >>> packages.add_pip_package("numpy==2.0")

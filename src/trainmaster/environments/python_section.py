@@ -11,8 +11,8 @@ from typing import Any
 from trainmaster.environments import pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.python_range import choose, is_range
-from trainmaster.environments.requirement import package_name
 from trainmaster.environments.requirements_file import check_no_other_file, check_requirement
+from trainmaster.environments.sdk_packages import replace_sdk_packages
 from trainmaster.errors import UserErrorException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.notices import warn
@@ -112,18 +112,15 @@ def _options(packages: CondaDependencies) -> list[str]:
 
 
 def _without_sdk(packages: CondaDependencies) -> list[str]:
-    """The pip packages but those of Azure's SDK: a job is never given Microsoft's packages by surprise."""
-    given = list(packages.pip_packages)
-    kept = [package for package in given if not package_name(package).startswith("azureml-")]
-    for package in kept:
+    """The pip packages without those of Azure's SDK: a job is never given Microsoft's packages by surprise."""
+    found = replace_sdk_packages(list(packages.pip_packages))
+    for package in found.packages:
         # Whole file addresses are what Environment.add_private_pip_wheel gives.
         if "file:///" not in package:
             check_requirement("one of the pip packages", package)
-    # What v1 asked everybody to add says nothing about what the script needs.
-    left_out = ", ".join(each for each in given if each not in kept and package_name(each) != "azureml-defaults")
-    if left_out:
-        warn(f"{left_out}: left out of the environment, because every job is given its runtime and 'azureml' to import")
-    return kept
+    if found.warning:
+        warn(found.warning)
+    return found.packages
 
 
 def _interpreter(path: Any) -> str:

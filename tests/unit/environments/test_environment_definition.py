@@ -89,18 +89,43 @@ class TestEnvironment:
         environment = Environment("mine")
         packages = CondaDependencies.create(pip_packages=["azureml-defaults", "numpy", "AzureML_SDK[notebooks]==1.0"])
         environment.python.conda_dependencies = packages
-        with pytest.warns(UserWarning, match=r"^AzureML_SDK\[notebooks\]==1.0: left out") as caught:
-            assert environment.to_spec().pip_packages == ("numpy",)
+        with pytest.warns(UserWarning, match=r"AzureML_SDK\[notebooks\]==1.0 by pandas and pyarrow") as caught:
+            assert environment.to_spec().pip_packages == ("flask", "requests", "numpy", "pandas", "pyarrow")
         assert len(caught) == 1 and caught[0].filename == __file__
         assert "azureml-defaults" in packages.serialize_to_string()
 
-    def test_what_v1_asked_everybody_to_add_is_left_out_without_a_word(self, recwarn):
+    @pytest.mark.parametrize(
+        ("given", "built", "words"),
+        [
+            (["azureml-mlflow==1.20"], ("mlflow",), "azureml-mlflow==1.20 by mlflow;"),
+            (["azureml-mlflow", "mlflow-skinny"], ("mlflow-skinny",), "azureml-mlflow by mlflow;"),
+            (["azureml-mlflow", "mlflow<2"], ("mlflow<2",), "azureml-mlflow by mlflow;"),
+            (["azureml-dataset-runtime[pandas,fuse]"], ("pandas", "pyarrow"), "by pandas and pyarrow;"),
+            (
+                ["azureml-dataprep[pandas]~=1.1", "azureml-dataset-runtime"],
+                ("pandas", "pyarrow"),
+                "~=1.1 by pandas and",
+            ),
+            (["azureml-defaults"], ("flask", "numpy", "requests"), "azureml-defaults by flask, numpy and requests;"),
+            (["azureml-train-automl", "six"], ("six",), "^azureml-train-automl: left out of the environment;"),
+            (
+                ["azureml-mlflow; python_version < '4'"],
+                ("mlflow; python_version < '4'",),
+                "replaced by what they brought: azureml-mlflow",
+            ),
+            (["azureml-tensorboard", "azureml-core"], ("tensorboard", "python-dateutil", "pytz", "requests"), "by"),
+        ],
+    )
+    def test_packages_of_the_sdk_are_replaced_by_what_they_brought(self, tmp_path, given, built, words):
+        conda_file = tmp_path / "myenv.yml"
+        lines = "".join(f'    - "{package}"\n' for package in given)
+        conda_file.write_text(f"dependencies:\n- pip\n- pip:\n{lines}")
         environment = Environment("mine")
-        environment.python.conda_dependencies = CondaDependencies.create(
-            pip_packages=["azureml-defaults>=1.0", "numpy"]
-        )
-        assert environment.to_spec().pip_packages == ("numpy",)
-        assert not recwarn.list
+        environment.python.conda_dependencies = CondaDependencies.create(pip_packages=given)
+        of_file = Environment.from_conda_specification("mine", conda_file)
+        for each in (environment, of_file):
+            with pytest.warns(UserWarning, match=words):
+                assert {package.replace('"', "'") for package in each.to_spec().pip_packages} == set(built)
 
     @pytest.mark.parametrize("package", ["./local", "a.whl", "x @ file:a"])
     def test_packages_that_are_not_elsewhere(self, package):

@@ -122,8 +122,8 @@ def test_a_name_goes_along_and_a_version_only_if_it_is_true(make):
 
 def test_packages_of_the_sdk(make):
     estimator = make(Estimator, pip_packages=["azureml-sdk", "numpy"])
-    with pytest.warns(UserWarning, match="azureml-sdk: left out of the environment") as caught:
-        assert estimator.compile({}).environment.pip_packages == ("numpy",)
+    with pytest.warns(UserWarning, match="azureml-sdk by pandas and pyarrow") as caught:
+        assert estimator.compile({}).environment.pip_packages == ("pandas", "pyarrow", "numpy")
     assert [each.filename for each in caught] == [__file__]
 
 
