@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.chaos.wheels import make_wheel
 from tests.conftest import dispatcher_handle, end_workspace, stop_dispatcher, until, wait_gone
-from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, onnx_times, supervisor_of
+from tests.service_bench import ASKED, SCORE, Bench, ask, kill, kill_dispatcher, onnx_times, own_python, supervisor_of
 
 from trainmaster import (
     AciWebservice,
@@ -234,6 +234,29 @@ def test_pages_of_others_may_ask_where_that_is_allowed(bench: Bench) -> None:
     assert allowed == {"https://example.org": "https://example.org", "https://other.example": None}
     with pytest.raises(WorkspaceException, match="has 1 services, such as for-pages"):
         bench.workspace.delete()
+    service.delete()
+
+
+def test_the_script_works_in_the_parent_of_its_source_folder(bench: Bench) -> None:
+    source = bench.place / "src"
+    (source / "x").mkdir(parents=True)
+    (source / "data.json").write_text("[5]")
+    (source / "beside.py").write_text("ADDED = 1\n")
+    (source / "x" / "nearer.py").write_text("MORE = 2\n")
+    bench.script(
+        "src/x/score.py",
+        "import json, os\nimport beside, nearer, src.beside\nfrom azureml.core.model import Model\n\ndef init():\n"
+        "    global numbers\n    numbers = json.load(open('./src/data.json'))\n\ndef run(data):\n"
+        "    inside = os.listdir(os.environ['AZUREML_MODEL_DIR'])\n"
+        "    return [numbers, beside.ADDED + nearer.MORE, os.path.exists(Model.get_model_path('factor')), inside]\n",
+    )
+    config = InferenceConfig(source_directory=str(source), entry_script="x/score.py", environment=own_python())
+    service = bench.deploy("parent", config=config)
+    assert service.run("") == [[5], 3, True, ["factor.json"]]
+    (source / "data.json").write_text("[6]")
+    service.reload()
+    service.wait_for_deployment()
+    assert service.run("")[0] == [6]
     service.delete()
 
 

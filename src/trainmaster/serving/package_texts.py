@@ -11,8 +11,10 @@ PORT = 5001
 """Inside an image; that of v1's."""
 PIP, CERTIFICATES = "pip", "pip-cert"
 """Secrets of a build: a pip.conf, and the certificates that it is to trust. Neither becomes a part of the image."""
-MODELS = "code/azureml-models"
-"""Where `Model.get_model_path` looks from the folder of the script."""
+CODE = "code"
+"""The folder that the script works in."""
+MODELS = f"{CODE}/azureml-models"
+"""Where `Model.get_model_path` looks from there."""
 
 APP = '''"""The scoring service: `uvicorn app:app`, anywhere the packages of requirements.lock are."""
 
@@ -53,6 +55,13 @@ class Contents:
     variables: Mapping[str, str] = field(default_factory=dict)
     local: tuple[str, ...] = ()
     """Packages that came from a folder of the machine it was made on."""
+    folder_name: str = ""
+    """The source folder below `code/`; empty where the script lies in `code/` itself."""
+
+    @property
+    def code(self) -> str:
+        """The source folder, below the package."""
+        return f"{CODE}/{self.folder_name}" if self.folder_name else CODE
 
 
 def model_dir(models: Sequence[str]) -> str:
@@ -71,7 +80,8 @@ def server_settings(contents: Contents) -> str:
     """`server.json`; its paths are relative to itself."""
     settings: dict[str, Any] = {
         "name": contents.name,
-        "code": "code",
+        "code": contents.code,
+        "working": CODE,
         "entry_script": contents.entry_script,
         "model_dir": model_dir(contents.models) if contents.models else "",
         "keys_file": "",
@@ -118,7 +128,7 @@ Prometheus. `uvicorn app:app` with options of your own does the same.
 
 | file | what it is |
 |---|---|
-| `code/` | the scoring script `{contents.entry_script}` and what lies beside it |
+| `{contents.code}/` | the scoring script `{contents.entry_script}` and what lies beside it |
 | `server/`, `app.py`, `server.json` | the server and its settings |
 | `kit/` | names of `azureml` that scripts import |
 | `requirements.lock` | every package, with its hashes |

@@ -309,6 +309,7 @@ def _write(
     contents = texts.Contents(
         name=spec.models[0].partition(":")[0].lower() if spec.models else "service",
         entry_script=spec.code.entry_script,
+        folder_name=spec.code.folder_name,
         models=spec.models,
         python=about["python"],
         variables=spec.environment_variables,
@@ -333,7 +334,9 @@ def _write(
 
 def _lay_out(workspace: Workspace, spec: ServiceSpec, models: Sequence[Model], files: Path) -> None:
     own = WorkspaceFolder(workspace.path)
-    lay_out(own.snapshots / f"{spec.code.snapshot_id}.json", own.blobs, files / "code")
+    if spec.code.folder_name:
+        (files / texts.CODE).mkdir()
+    lay_out(own.snapshots / f"{spec.code.snapshot_id}.json", own.blobs, files / texts.CODE / spec.code.folder_name)
     for model in models:
         model.download(files / texts.MODELS / model.name / str(model.version))
     unwanted = shutil.ignore_patterns("__pycache__")

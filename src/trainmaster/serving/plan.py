@@ -52,7 +52,7 @@ class Scoring:
 
     name: str
     code: str
-    """The folder of the scoring script: its working folder, and the first place it imports from."""
+    """The source folder of the scoring script: the first place it imports from."""
     entry_script: str
     """Relative to `code`."""
     model_dir: str = ""
@@ -68,6 +68,13 @@ class Scoring:
     description: str = ""
     version: str = "1"
     """What the OpenAPI description calls the service's version."""
+    working: str = ""
+    """The folder that the script works in; empty for `code`."""
+
+    @property
+    def working_folder(self) -> str:
+        """The same, never empty."""
+        return self.working or self.code
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Any, Literal
 
 from trainmaster.errors import WebserviceException
@@ -41,6 +42,17 @@ class ServiceCode:
     """Where the folder was taken from, for `reload`; empty for single files."""
     files: tuple[str, ...] = ()
     """Where single files were taken from."""
+
+    @property
+    def folder_name(self) -> str:
+        """The name of the source folder: as in v1, the script works in the folder that holds it. Empty for files.
+
+        >>> ServiceCode("id", "x/score.py", source_directory="/home/me/src").folder_name
+        'src'
+        """
+        name = PurePath(self.source_directory).name
+        # The models lie under that name.
+        return "" if name == "azureml-models" else name
 
     @property
     def is_ready_made(self) -> bool:

@@ -42,6 +42,13 @@ def test_every_setting_reaches_the_plan() -> None:
     assert (scoring.description, scoring.version) == ("about", "5")
 
 
+def test_the_script_works_in_the_parent_of_its_source_folder() -> None:
+    wanted = ServiceSpec(ServiceCode("s", "x/score.py", source_directory="/home/me/src"))
+    record = ServiceRecord("mine", "Local", wanted, "t")
+    scoring = plan_of(record, wanted, 1, ServiceFolder(Path("/w/services/mine")), FOUND, "/kit", IDENTITY).scoring
+    assert (scoring.working_folder, scoring.code) == ("/w/services/mine/1/code", "/w/services/mine/1/code/src")
+
+
 def test_without_keys_there_is_no_file_of_keys() -> None:
     record = ServiceRecord("mine", "Local", spec(), "t")
     plan = plan_of(record, spec(), 1, ServiceFolder(Path("/w/services/mine")), FOUND, "/kit", IDENTITY)

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -254,6 +255,9 @@ def test_the_texts_of_a_package():
     contents = package_texts.Contents("mnist", "score.py", ("mnist:3",), "3.11", {"A": "1"}, ("torch==2.13.0+cpu",))
     settings = json.loads(package_texts.server_settings(contents))
     assert settings["model_dir"] == "code/azureml-models/mnist/3" and settings["variables"] == {"A": "1"}
+    assert (settings["code"], settings["working"]) == ("code", "code")
+    within = json.loads(package_texts.server_settings(replace(contents, folder_name="src")))
+    assert (within["code"], within["working"]) == ("code/src", "code")
     assert package_texts.dockerfile(contents).startswith("FROM python:3.11-slim\n")
     assert "torch==2.13.0+cpu" in package_texts.readme(contents)
     compile(package_texts.APP, "app.py", "exec")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import glob
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from trainmaster.serving.spec import ServiceRecord, ServiceSpec
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
 
+CODE = "code"
 MODELS = "azureml-models"
 _ATTEMPTS = 4
 
@@ -41,7 +43,7 @@ async def make_plan(
     """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
     folder = yard.folder.service(record.name)
     here = folder.generation(generation)
-    await asyncio.to_thread(_begin, here)
+    await asyncio.to_thread(_begin, here, spec)
     found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), yard, sources, say)
     await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
     places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
@@ -68,7 +70,8 @@ def plan_of(
         generation=generation,
         scoring=Scoring(
             name=record.name,
-            code=str(here / "code"),
+            code=str(code_place(here, spec)),
+            working=str(here / CODE),
             entry_script=spec.code.entry_script,
             model_dir=model_dir(spec.models, here / MODELS),
             keys_file=str(folder.keys) if spec.auth_enabled else "",
@@ -147,16 +150,26 @@ def note(log: Path, sentence: str) -> None:
         file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
 
 
-def _begin(here: Path) -> None:
+def code_place(here: Path, spec: ServiceSpec) -> Path:
+    """Where the code of a service lies: its source folder under its own name, in the folder that the script works in.
+
+    Single files lie in the working folder itself.
+    """
+    return here / CODE / spec.code.folder_name
+
+
+def _begin(here: Path, spec: ServiceSpec) -> None:
     """The folder of a generation, without what a dispatcher left half-made that was killed over it."""
-    here.mkdir(parents=True, exist_ok=True)
-    for left in here.glob("*.partial-*"):
+    place = code_place(here, spec)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(f"{glob.escape(place.name)}.partial-*"):
         shutil.rmtree(left, ignore_errors=True)
 
 
 def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> None:
-    if not (here / "code").is_dir():
-        lay_out(workspace.snapshots / f"{spec.code.snapshot_id}.json", workspace.blobs, here / "code")
+    place = code_place(here, spec)
+    if not place.is_dir():
+        lay_out(workspace.snapshots / f"{spec.code.snapshot_id}.json", workspace.blobs, place)
 
 
 def _model_place(model: str, yard: Yard) -> Path:

@@ -77,7 +77,7 @@ def _asked(question: Callable[..., Dict[str, Any]], run: Callable[..., Any]) -> 
 
 
 def load(settings: Settings) -> Script:
-    """Imports the script and calls its `init`, in its own folder. Raises ScriptError."""
+    """Imports the script and calls its `init`, in its working folder. Raises ScriptError."""
     for name in _NAMES:
         sys.modules[name] = raw
     if settings.model_dir:
@@ -123,10 +123,13 @@ def _import(settings: Settings) -> ModuleType:
         raise ScriptError(
             "{} is not there".format(settings.entry_script), hint="Check entry_script and source_directory."
         )
-    os.chdir(settings.code)
+    working = settings.working or settings.code
+    os.chdir(working)
     for folder in (settings.code, os.path.dirname(path)):
         if folder not in sys.path:
             sys.path.insert(0, folder)
+    if working not in sys.path:
+        sys.path.append(working)
     name = os.path.splitext(os.path.basename(path))[0]
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None

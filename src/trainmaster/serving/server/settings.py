@@ -26,6 +26,7 @@ class Settings:
     threads: int = 1
     description: str = ""
     version: str = "1"
+    working: str = ""
 
 
 def read(path: str) -> Settings:
@@ -36,7 +37,7 @@ def read(path: str) -> Settings:
     # A newer Trainmaster may write more than this copy of the server knows.
     flat = {**data, **data.get("batching", {}), **data.get("limits", {})}
     known = {name: flat[name] for name in Settings.__dataclass_fields__ if name in flat}
-    for name in ("code", "model_dir", "keys_file"):
+    for name in ("code", "working", "model_dir", "keys_file"):
         if known.get(name):
             known[name] = os.path.join(folder, known[name])
     if "cors_origins" in known:

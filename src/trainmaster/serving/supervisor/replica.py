@@ -40,7 +40,7 @@ class ReplicaProcess:
         numbers = (str(listening), str(theirs.fileno()), str(files.numbers), str(slot), str(plan.drain_seconds))
         server, settings = files.server(plan.generation), files.settings(plan.generation)
         argv = [plan.python, str(server), "serve", str(settings), *numbers]
-        program = _Program(argv, plan.scoring.code, str(files.log))
+        program = _Program(argv, plan.scoring.working_folder, str(files.log))
         variables = {**plan.variables, "AZUREML_MODEL_DIR": plan.scoring.model_dir, VARIABLE: plan.folder}
         try:
             started = spawn.start(program, variables)

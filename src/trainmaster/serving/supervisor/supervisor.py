@@ -464,7 +464,7 @@ def _lay_out(plan: ServicePlan, files: ServiceFiles) -> None:
         shutil.copytree(plan.server, making, ignore=shutil.ignore_patterns("__pycache__"))
         making.rename(server)
     jsonfile.write(str(files.settings(plan.generation)), to_plain(plan.scoring))
-    place = Path(plan.scoring.code, "azureml-models")
+    place = Path(plan.scoring.working_folder, "azureml-models")
     if plan.models_root and not os.path.lexists(place):
         place.symlink_to(plan.models_root)
 
