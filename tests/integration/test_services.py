@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import socket
 import sys
@@ -362,6 +363,9 @@ def test_another_model_of_a_service_without_code(bench: Bench) -> None:
     service = Model.deploy(bench.workspace, "no-code", [registered("first.onnx", 2.0, 2)])
     service.wait_for_deployment()
     assert service.run('{"data": [[1, 2]]}') == {"y": [[2.0, 4.0]]}
+    asked = {"dims": [1, 2], "dataType": 1, "rawData": "AACAPwAAAEA="}
+    found = service.run(json.dumps({"inputs": {"x": asked}, "outputFilter": ["y"]}))["outputs"]["y"]
+    assert found == {"dims": ["1", "2"], "dataType": 1, "rawData": "AAAAQAAAgEA=", "dataLocation": "DEFAULT"}
     address = service.scoring_uri
     service.update(models=[registered("second.onnx", 3.0, 3)])
     service.wait_for_deployment()
@@ -377,6 +381,9 @@ def test_the_oldest_spellings(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     service = Webservice.deploy(bench.workspace, "of-files", ["factor"], config, AciWebservice.deploy_configuration())
     service.wait_for_deployment()
     assert service.run(ASKED)["result"] == [6, 12] and service.models[0].name == "factor"
+    image = bench.workspace.images["of-files"]
+    assert (image.id, [model.name for model in image.models]) == ("of-files:1", ["factor"])
+    assert [each.name for each in Webservice.list(bench.workspace, image_name="of-files")] == ["of-files"]
     with pytest.raises(WebserviceException, match="there is a service 'of-files' already"):
         Webservice.check_for_existing_webservice(bench.workspace, "of-files")
     local = Webservice.deploy_local_from_model(bench.workspace, "tried", service.models, config, wait=True)

@@ -80,14 +80,16 @@ class Webservice(Described, ABC):
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """Deploys registered models with what `ContainerImage.image_configuration` gave; v1's second way."""
-        from trainmaster.serving.image import checked_image_configuration
+        """Deploys registered models with what `ContainerImage.image_configuration` gave; v1's second way.
 
-        check_service_name(name)
-        config = deploying.checked_configuration(deployment_config, deployment_target)
-        image = checked_image_configuration(image_config)
-        spec = deploying.make_spec(workspace, deploying.registered(workspace, models), image)
-        return deploying.send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
+        The image that it creates, of the service's name, is among `workspace.images`.
+        """
+        from trainmaster.serving.image import Image
+
+        Webservice.check_for_existing_webservice(workspace, name, overwrite)
+        deploying.checked_configuration(deployment_config, deployment_target)
+        image = Image.create(workspace, name, models, image_config)
+        return Webservice.deploy_from_image(workspace, name, image, deployment_config, deployment_target, overwrite)
 
     @staticmethod
     def deploy_from_image(
@@ -117,11 +119,16 @@ class Webservice(Described, ABC):
         deployment_config: Any = None,
         wait: bool = False,
     ) -> Webservice:
-        """The same as a LocalWebservice."""
+        """The same as a LocalWebservice; as in v1, no image of it is kept."""
+        from trainmaster.serving.image import checked_image_configuration
         from trainmaster.serving.local import LocalWebservice
 
-        config = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
-        service = Webservice.deploy_from_model(workspace, name, models, image_config, config, overwrite=True)
+        check_service_name(name)
+        given = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
+        config = deploying.checked_configuration(given, None)
+        image = checked_image_configuration(image_config)
+        spec = deploying.make_spec(workspace, deploying.registered(workspace, models), image)
+        service = deploying.send(workspace, name, spec, config, overwrite=True)
         if wait:
             service.wait_for_deployment()
         return service

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import doctest
 import importlib.util
 import json
@@ -38,6 +39,7 @@ def script(name: str) -> Any:
 
 
 tensors = script("no_code_tensors")
+messages = script("onnx_messages")
 DOUBLE = tensors.Model(
     [tensors.Tensor("x", "float32", ("batch", 2)), tensors.Tensor("n", "int64", ("batch",))],
     [tensors.Tensor("y", "float32", ("batch", 2))],
@@ -249,6 +251,80 @@ def test_the_release_of_the_model_is_served(tmp_path):
         assert "scikit-learn==1.9.1" in of_release(Known(tmp_path, {}, "ScikitLearn"), SKLEARN).pip_packages
     with pytest.raises(WebserviceException, match="no release of SKLearn"):
         of_release(Known(tmp_path, {}, "ScikitLearn", "newest"), SKLEARN)
+
+
+def raw(array: Any) -> str:
+    return base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+
+
+X = {"dims": ["1", "2"], "dataType": 1, "rawData": raw(np.array([[1, 2]], "<f4"))}
+N = {"dims": [1], "data_type": "7", "int64_data": ["3"]}
+
+
+def test_the_form_of_v1s_onnx_services():
+    for body in (X, {**X, "dims": [1, 2]}, {"dims": [1, 2], "dataType": 1, "floatData": [1, 2.0]}):
+        found = messages.answer(ONE, json.dumps({"inputs": {"x": body}, "outputFilter": ["y"]}).encode())
+        assert found["outputs"]["y"] == {
+            "dims": ["1", "2"],
+            "dataType": 1,
+            "rawData": raw(np.array([[1, 0.5]], "<f4")),
+            "dataLocation": "DEFAULT",
+        }
+    assert messages.answer(ONE, '{"data": [[1, 2]]}')["y"].tolist() == [[1.0, 0.5]]
+    several = [json.dumps({"inputs": {"x": X, "n": N}}), '{"inputs": {"x": [[1, 1]], "n": [5]}}', '{"dataType":']
+    first, second, third = messages.answer(DOUBLE, several)
+    assert first["outputs"]["y"]["rawData"] == raw(np.array([[3, 6]], "<f8"))
+    assert second["y"].tolist() == [[5, 5]]
+    assert isinstance(third, tensors.Wrong)
+
+
+def test_texts_and_truth_in_the_form_of_v1():
+    ends = [tensors.Tensor("s", "object", (None,)), tensors.Tensor("b", "bool", (None,))]
+    same = tensors.Model(ends, ends, lambda arrays: arrays)
+    given = {
+        "s": {"dims": ["2"], "dataType": 8, "stringData": [base64.b64encode(t.encode()).decode() for t in "aü"]},
+        "b": {"dims": ["2"], "dataType": 9, "rawData": base64.b64encode(b"\x01\x00").decode()},
+    }
+    found = messages.answer(same, json.dumps({"inputs": given}))
+    assert found == {"outputs": {name: {**each, "dataLocation": "DEFAULT"} for name, each in given.items()}}
+    filtered = messages.answer(same, json.dumps({"inputs": given, "outputFilter": ["b"]}))
+    assert list(filtered["outputs"]) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dataType": 11}, r"x: its dataType must be 1 \(float32\), and is 11"),
+        ({"dataType": None}, "x: its dataType must be 1"),
+        ({"dims": [2, 2]}, "dims say 4 elements, and there are 2"),
+        ({"dims": [2, 1]}, "x: it must be an array of batch x 2, and is one of 2 x 1"),
+        ({"dims": "x"}, "dims must be a list of sizes"),
+        ({"dims": [-1, 2]}, "dims must be a list of sizes"),
+        ({"dims": [0, 2], "rawData": ""}, "x: it is empty"),
+        ({"rawData": "AAA"}, "are base64"),
+        ({"rawData": 5}, "are base64"),
+        ({"rawData": "AAAA"}, "rawData has 3 bytes, and an element takes 4"),
+        ({"colour": 1}, "x: it has no part colour"),
+    ],
+)
+def test_wrong_requests_in_the_form_of_v1(change, words):
+    with pytest.raises(tensors.Wrong, match=words):
+        messages.answer(ONE, json.dumps({"inputs": {"x": {**X, **change}}}))
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"inputs": {"x": X}, "outputFilter": ["z"]}, "outputFilter must be a list of outputs. This model has y"),
+        ({"inputs": {"x": X}, "outputFilter": 3}, "outputFilter must be a list"),
+        ({"inputs": {"z": X}}, "The inputs of this model are x: the request lacks x"),
+        ({"inputs": {"x": X}, "colour": 1}, "no part colour"),
+        ({"inputs": {"x": {k: X[k] for k in ("dims", "dataType")}}}, "its values are missing"),
+    ],
+)
+def test_wrong_bodies_in_the_form_of_v1(body, words):
+    with pytest.raises(tensors.Wrong, match=words):
+        messages.answer(ONE, json.dumps(body))
 
 
 def test_the_texts_of_a_package():

@@ -35,6 +35,7 @@ _SCRIPT_OF = {
     Kind.TORCH_PROGRAM: "torch_model.py",
     Kind.SAVED_MODEL: "tensorflow_model.py",
 }
+_COMPANIONS = {Kind.ONNX: ("onnx_messages.py",)}
 ENTRY = "score.py"
 
 
@@ -53,7 +54,8 @@ def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
 def write_code(folder: Path, kind: Kind, known: dict[str, Any]) -> None:
     """The script of a kind and its companions, into an empty folder."""
     shutil.copyfile(_SCRIPTS / _SCRIPT_OF[kind], folder / ENTRY)
-    shutil.copyfile(_SCRIPTS / "no_code_tensors.py", folder / "no_code_tensors.py")
+    for name in ("no_code_tensors.py", *_COMPANIONS.get(kind, ())):
+        shutil.copyfile(_SCRIPTS / name, folder / name)
     (folder / "no_code.json").write_text(json.dumps(known, indent=1) + "\n")
 
 

@@ -51,6 +51,17 @@ class Tensor:
             self._check_shape(array.shape)
         return array
 
+    def read_flat(self, value: Any) -> Any:
+        """The elements that `value` holds, as a row: their sizes are said apart."""
+        return self._array(value).reshape(-1)
+
+    def check(self, array: Any) -> None:
+        """Refuses an array of other sizes, or an empty one."""
+        if array.size == 0:
+            raise Wrong("{}: it is empty.".format(self.name))
+        if self.shape is not None:
+            self._check_shape(array.shape)
+
     def _array(self, value: Any) -> Any:
         try:
             array = numpy.asarray(value)
@@ -144,6 +155,12 @@ class Model:
         if self._has_common_sizes:
             self._check_common(arrays)
         return arrays
+
+    def compute(self, arrays: Arrays) -> Arrays:
+        """The outputs for arrays that were read elsewhere, each of the type and sizes of its input."""
+        if self._has_common_sizes:
+            self._check_common(arrays)
+        return self._computed(arrays)
 
     def _check_common(self, arrays: Arrays) -> None:
         """Sizes with one name are one size."""

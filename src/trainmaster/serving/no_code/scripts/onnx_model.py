@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Dict
 
 import no_code_tensors as tensors
+import onnx_messages
 import onnxruntime
 
 _TYPES = {
@@ -37,7 +38,7 @@ def init() -> None:
 
 def run(data: Any) -> Any:
     """The answer to a request, or to each of a list of them."""
-    return _model.answer(data)
+    return onnx_messages.answer(_model, data)
 
 
 def openapi() -> Dict[str, Any]:
