@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.environments.definition import Environment
-from trainmaster.environments.pythons import running_version
 from trainmaster.environments.sources import source_variables
 from trainmaster.errors import RunNotFoundException, WebserviceException
 from trainmaster.estimators.inherited import inherited
@@ -21,7 +20,7 @@ from trainmaster.job import EnvironmentSpec, load_spec
 from trainmaster.models import Model
 from trainmaster.plain import from_plain, to_plain
 from trainmaster.serving.configurations import WebserviceDeploymentConfiguration
-from trainmaster.serving.environment import needs_newer_python, with_server
+from trainmaster.serving.environment import with_server
 from trainmaster.serving.image_configuration import ContainerImageConfig
 from trainmaster.serving.inference_config import InferenceConfig
 from trainmaster.serving.spec import ServiceCode, ServiceRecord, ServiceSpec, check_service_name
@@ -124,28 +123,27 @@ def spec_of(
     """The parts as one description; without an environment it is the one in which the model was trained."""
     if environment is None:
         packages, name, variables = _models_own(workspace, models)
-        trained_with = ""
+        made_in = None
     else:
         packages, name = environment.to_spec(), environment.name
         variables = {key: str(value) for key, value in environment.job_variables().items()}
-        trained_with = _python_of(workspace, models) if needs_newer_python(packages) else ""
+        made_in = _made_in(workspace, models)
     return ServiceSpec(
         code=code,
         models=tuple(model.id for model in models),
-        environment=with_server(packages, trained_with),
+        environment=with_server(packages, made_in),
         environment_name=name,
         environment_variables=variables,
         inherited_variables=inherited(os.environ),
     )
 
 
-def _python_of(workspace: Workspace, models: Sequence[Model]) -> str:
-    """The Python that the models come from: that of their run, or else this one."""
+def _made_in(workspace: Workspace, models: Sequence[Model]) -> EnvironmentSpec:
+    """The environment that the models come from: that of their run, as far as it is still there."""
     try:
-        made_in = _models_own(workspace, models)[0]
+        return _models_own(workspace, models)[0]
     except RunNotFoundException:
-        return running_version()
-    return made_in.python_version or running_version()
+        return EnvironmentSpec()
 
 
 def _models_own(workspace: Workspace, models: Sequence[Model]) -> tuple[EnvironmentSpec, str, dict[str, str]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from trainmaster.environments.conda_names import stand_in
 from trainmaster.environments.requirement import package_name, parse
 from trainmaster.errors import WebserviceException
 from trainmaster.job import EnvironmentSpec
@@ -14,14 +14,15 @@ SERVER_PACKAGES = ("uvicorn>=0.22,<1", "httptools>=0.5", "uvloop>=0.17", "orjson
 """As the extra `serve` has them."""
 
 _OLDEST = (3, 7)
+_OLDEST_VERSION = "3.7"
 _IN_MODEL_FILES = frozenset(("joblib", "lightgbm", "numpy", "pandas", "scikit-learn", "scipy", "xgboost"))
 """Packages whose objects are pickled as models: an older release cannot read what a newer one wrote."""
 
 
-def with_server(spec: EnvironmentSpec, trained_with: str = "") -> EnvironmentSpec:
+def with_server(spec: EnvironmentSpec, made_in: EnvironmentSpec | None = None) -> EnvironmentSpec:
     """`spec` with the packages of the server that it does not name itself; the user's own Python stays as it is.
 
-    `trained_with` is the Python that the model comes from. It is used where `spec` asks for one that is too old.
+    `made_in` is the environment that the model comes from, for what `spec` leaves open.
 
     >>> with_server(EnvironmentSpec(pip_packages=("orjson==3.9",))).pip_packages
     ('orjson==3.9', 'uvicorn>=0.22,<1', 'httptools>=0.5', 'uvloop>=0.17')
@@ -34,41 +35,79 @@ def with_server(spec: EnvironmentSpec, trained_with: str = "") -> EnvironmentSpe
         )
     if spec.user_managed:
         return spec
-    spec = _with_python(spec, trained_with)
+    spec = _with_python(spec if made_in is None else as_model_needs(spec, made_in))
     named = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages)}
     added = [each for each in SERVER_PACKAGES if package_name(each) not in named]
     return replace(spec, pip_packages=(*spec.pip_packages, *added))
 
 
-def needs_newer_python(spec: EnvironmentSpec) -> bool:
-    """Whether the server cannot run on the Python that `spec` asks for."""
-    return () < _parts(spec.python_version) < _OLDEST
+def as_model_needs(spec: EnvironmentSpec, made_in: EnvironmentSpec) -> EnvironmentSpec:
+    """`spec` with the Python and the releases that the model was made with, where it names none that can be served.
 
+    Only if it names packages that models are pickled with, all without a version. Another release of them may not
+    be able to read the model.
 
-def _with_python(spec: EnvironmentSpec, trained_with: str) -> EnvironmentSpec:
-    """`spec` with a Python that the server runs on: the model's, or the nearest newer one that has the packages."""
-    if not needs_newer_python(spec):
+    >>> made_in = EnvironmentSpec(python_version="3.8", pip_packages=("scikit-learn==0.22.1",))
+    >>> found = as_model_needs(EnvironmentSpec(conda_packages=("scikit-learn",)), made_in)
+    >>> found.python_version, found.pip_packages, found.conda_packages
+    ('3.8', ('scikit-learn==0.22.1',), ())
+    """
+    asked, python = _parts(spec.python_version), made_in.python_version
+    if asked >= _OLDEST or asked[:1] == (2,) or not _leaves_releases_open(spec):
         return spec
-    oldest = f"{_OLDEST[0]}.{_OLDEST[1]}"
-    if _parts(spec.python_version) < (3,):
+    if asked and not () < _parts(python) < _OLDEST:
+        warn(f"{_too_old(spec)}: it gets the Python that its model comes from, since its packages have no versions")
+    of_pip = {package_name(each): each for each in made_in.pip_packages if parse(each)}
+    of_conda = {package_name(each): each for each in made_in.conda_packages}
+    from_pip = [each for each in spec.conda_packages if _is_open(each) and package_name(each) in of_pip]
+    return replace(
+        spec,
+        python_version=python,
+        pip_packages=(*_in_releases_of(of_pip, spec.pip_packages), *_in_releases_of(of_pip, from_pip)),
+        conda_packages=_in_releases_of(of_conda, [each for each in spec.conda_packages if each not in from_pip]),
+    )
+
+
+def _in_releases_of(known: Mapping[str, str], asked: Iterable[str]) -> tuple[str, ...]:
+    """The requirements that were asked for; those without a version as they are known."""
+    return tuple(known.get(package_name(each), each) if _is_open(each) else each for each in asked)
+
+
+def _is_open(requirement: str) -> bool:
+    """Whether a requirement of pip or conda names a package and no version.
+
+    >>> [_is_open(each) for each in ("numpy", "numpy=1.19", "numpy<2", "--pre")]
+    [True, False, False, False]
+    """
+    found = parse(requirement)
+    return found is not None and not found.clauses and not found.url
+
+
+def _with_python(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """`spec` with a Python that the server runs on: the nearest one to the Python asked for that has the packages."""
+    asked = _parts(spec.python_version)
+    if not asked or asked >= _OLDEST:
+        return spec
+    if asked[0] < _OLDEST[0]:
         raise WebserviceException(
-            f"services need Python {oldest} or newer, and the environment asks for {spec.python_version}",
+            f"services need Python {_OLDEST_VERSION} or newer, and the environment asks for {spec.python_version}",
             hint="Name a newer python in its packages.",
         )
-    told = f"the environment asks for Python {spec.python_version}, and services need {oldest} or newer: it gets Python"
-    if _parts(trained_with) >= _OLDEST and _reads_any_model(spec):
-        warn(f"{told} {trained_with}, which the model comes from, because no package has a version")
-        return replace(spec, python_version=trained_with, newer_python=True)
-    warn(f"{told} {oldest}, or the nearest newer one of this machine that its packages can be installed for")
-    return replace(spec, python_version=oldest, newer_python=True)
+    warn(
+        f"{_too_old(spec)}: it gets Python {_OLDEST_VERSION}, "
+        "or the nearest newer one of this machine that its packages can be installed for"
+    )
+    return replace(spec, python_version=_OLDEST_VERSION, newer_python=True)
 
 
-def _reads_any_model(spec: EnvironmentSpec) -> bool:
-    """Whether the packages that read a model are named without a version: the Python then decides their releases."""
-    found = [parse(each) for each in (*spec.pip_packages, *stand_in(spec.conda_packages)[0])]
-    if any(each is None or each.clauses or each.url for each in found):
-        return False
-    return any(each is not None and each.name in _IN_MODEL_FILES for each in found)
+def _too_old(spec: EnvironmentSpec) -> str:
+    return f"the environment asks for Python {spec.python_version}, and services need {_OLDEST_VERSION} or newer"
+
+
+def _leaves_releases_open(spec: EnvironmentSpec) -> bool:
+    """Whether packages that models are pickled with are named, and none of them with a version."""
+    needed = [each for each in (*spec.pip_packages, *spec.conda_packages) if package_name(each) in _IN_MODEL_FILES]
+    return bool(needed) and all(map(_is_open, needed))
 
 
 def _parts(version: str) -> tuple[int, ...]:

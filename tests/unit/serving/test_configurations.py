@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -171,22 +172,39 @@ def test_the_environment_of_a_service() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "trained_with", "python"),
+    ("packages", "made_with", "python"),
     [
-        (("numpy",), "3.11", "3.11"),
-        (("requests", "Scikit_Learn"), "3.8", "3.8"),
+        (("numpy",), "", ""),
+        (("requests==2.0", "Scikit_Learn"), "3.8", "3.8"),
         (("numpy",), "3.6", "3.7"),
-        (("numpy",), "", "3.7"),
         (("requests",), "3.11", "3.7"),
-        (("numpy", "scikit-learn==0.20.3"), "3.11", "3.7"),
+        (("numpy", "scikit-learn=0.20.3"), "3.11", "3.7"),
     ],
 )
-def test_the_python_that_a_model_comes_from(packages: tuple[str, ...], trained_with: str, python: str) -> None:
+def test_the_python_that_a_model_comes_from(packages: tuple[str, ...], made_with: str, python: str) -> None:
     """An older release of a package cannot read what a newer one wrote; a release that is named decides by itself."""
     spec = EnvironmentSpec(python_version="3.6", conda_packages=packages)
-    with pytest.warns(UserWarning, match=rf"it gets Python {python}\b"):
-        found = with_server(spec, trained_with)
-    assert (found.python_version, found.newer_python) == (python, True)
+    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+        found = with_server(spec, EnvironmentSpec(python_version=made_with))
+    assert (found.python_version, found.newer_python, found.conda_packages) == (python, python == "3.7", packages)
+
+
+def test_the_releases_that_a_model_comes_from() -> None:
+    made_in = EnvironmentSpec(python_version="3.7", pip_packages=("scikit-learn==0.20.3", "numpy<1.20", "pandas"))
+    asked = EnvironmentSpec(conda_packages=("scikit-learn",), pip_packages=("numpy", "pandas-schema>1", "requests"))
+    found = with_server(asked, made_in)
+    assert (found.python_version, found.conda_packages) == ("3.7", ())
+    assert found.pip_packages[:4] == ("numpy<1.20", "pandas-schema>1", "requests", "scikit-learn==0.20.3")
+    from_conda = replace(made_in, pip_packages=(), conda_packages=("scikit-learn=0.20.3",))
+    assert with_server(EnvironmentSpec(conda_packages=("scikit-learn",)), from_conda).conda_packages == (
+        "scikit-learn=0.20.3",
+    )
+    # What the service names itself counts.
+    named = EnvironmentSpec(python_version="3.8", conda_packages=("scikit-learn",))
+    assert with_server(named, made_in).conda_packages == ("scikit-learn",)
+    assert with_server(EnvironmentSpec(pip_packages=("numpy==1.19",)), made_in).python_version == ""
+    notebook = EnvironmentSpec(pip_packages=("numpy",))
+    assert with_server(notebook, EnvironmentSpec()) == with_server(notebook)
 
 
 @pytest.mark.parametrize(
