@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from trainmaster.errors import UserErrorException
+from trainmaster.node.ferry.names import RULE, is_plain
+
 # A unix socket's path has to fit into 108 bytes, its end mark included.
 _LONGEST_SOCKET_PATH = 107
 
@@ -14,6 +17,18 @@ _LONGEST_SOCKET_PATH = 107
 def home() -> Path:
     """The user's own folder: `TRAINMASTER_HOME`, or `~/.trainmaster`. Named workspaces lie in it."""
     return Path(os.environ.get("TRAINMASTER_HOME") or Path.home() / ".trainmaster").resolve()
+
+
+def key_file(workspace_id: str) -> Path:
+    """Where the key of a workspace's secrets lies."""
+    return home() / "keys" / f"{_plain(workspace_id, 'the id of a workspace')}.key"
+
+
+def _plain(name: str, what: str) -> str:
+    """The name, if it names one file: whoever asks for a path gets none that leads out of its folder."""
+    if not is_plain(name):
+        raise UserErrorException(f"{str(name)[:100]!r} cannot be {what}", hint=f"Use {RULE}, 255 at most.")
+    return name
 
 
 @dataclass(frozen=True)
@@ -165,6 +180,10 @@ class WorkspaceFolder:
         return self.path / "services"
 
     @cached_property
+    def images(self) -> Path:
+        return self.path / "images"
+
+    @cached_property
     def datastore(self) -> Path:
         return self.path / "datastore"
 
@@ -173,10 +192,14 @@ class WorkspaceFolder:
         return self.path / "filestore"
 
     def run(self, run_id: str) -> RunFolder:
-        return RunFolder(self.runs / run_id)
+        return RunFolder(self.runs / _plain(run_id, "a run id"))
+
+    def snapshot(self, snapshot_id: str) -> Path:
+        """The manifest of a snapshot."""
+        return self.snapshots / f"{_plain(snapshot_id, 'the id of a snapshot')}.json"
 
     def service(self, name: str) -> ServiceFolder:
-        return ServiceFolder(self.services / name)
+        return ServiceFolder(self.services / _plain(name, "the name of a service"))
 
     def image(self, name: str, version: int) -> Path:
-        return self.path / "images" / name / str(version)
+        return self.images / _plain(name, "the name of an image") / str(int(version))

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.client import Client, stop_dispatcher
 from trainmaster.errors import WorkspaceException
-from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.folders import WorkspaceFolder, key_file
 from trainmaster.workspace_files import read_identity
 
 _FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
@@ -50,7 +50,7 @@ def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -
         for pattern in _FILES:
             for path in folder.path.glob(pattern):
                 path.unlink()
-        (home() / "keys" / f"{identity['id']}.key").unlink(missing_ok=True)
+        key_file(identity["id"]).unlink(missing_ok=True)
     except OSError as error:
         raise WorkspaceException(f"not all of {folder.path} could be removed", cause=str(error)) from None
     with contextlib.suppress(OSError):

@@ -15,7 +15,17 @@ import pytest
 from tests.conftest import dispatcher_handle, end_workspace, ended, wait_gone
 from tests.integration.conftest import Gate
 
-from trainmaster import Estimator, Experiment, Model, Workspace
+from trainmaster import (
+    Estimator,
+    Experiment,
+    HyperDriveConfig,
+    Model,
+    PrimaryMetricGoal,
+    RandomParameterSampling,
+    Workspace,
+    uniform,
+)
+from trainmaster.errors import UserErrorException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.run import Run
 from trainmaster.store import Store
@@ -136,3 +146,64 @@ def test_a_new_dispatcher_finishes_what_a_killed_one_began(workspace: Workspace,
     assert data(workspace, "runs", "prune", "--older-than", "100w")["removed"] == []
     assert run.id not in {each["id"] for each in data(workspace, "runs", "-a")}
     assert not folder.run(run.id).path.exists() and not (folder.runs / ".removed").exists()
+
+
+ATTACK = """\
+import json, os, sys
+folder = os.environ["TRAINMASTER_RUN_FOLDER"]
+with open(os.path.join(folder, "journals", "0-666-attack.jsonl"), "w") as journal:
+    for child in sys.argv[1:]:
+        journal.write(json.dumps({"k": "child", "id": child, "name": "evil", "t": 1.0}) + "\\n")
+"""
+
+
+def test_a_script_cannot_have_other_folders_deleted(workspace: Workspace, tmp_path: Path) -> None:
+    """A child is what its journal says: the id of one must not be the path of something else."""
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("mine")
+    relative = os.path.relpath(victim, WorkspaceFolder(workspace.path).runs)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text(ATTACK)
+    run = Experiment(workspace, "attack").submit(
+        Estimator(
+            str(source),
+            compute_target="local",
+            entry_script="train.py",
+            user_managed=True,
+            script_params={str(victim): relative},
+        )
+    )
+    assert ended(run)["status"] == "Completed"
+    assert list(run.get_children()) == []
+    assert "2 records were passed over" in str(run.get_details()["warnings"])
+    assert data(workspace, "runs", "delete", run.id)["removed"] == [run.id]
+    for name in (str(victim), relative, f"../runs/../{relative}"):
+        workspace._call("runs.delete", run_ids=[name])
+    assert (victim / "precious").read_text() == "mine"
+
+
+def test_a_sweep_with_a_long_id_is_deleted(workspace: Workspace, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "train.py").write_text("from trainmaster import Run\nRun.get_context().log('loss', 1)\n")
+    estimator = Estimator(str(source), compute_target="local", entry_script="train.py", user_managed=True)
+
+    def sweep(run_id: str) -> Run:
+        config = HyperDriveConfig(
+            estimator=estimator,
+            hyperparameter_sampling=RandomParameterSampling({"--x": uniform(0, 1)}),
+            primary_metric_name="loss",
+            primary_metric_goal=PrimaryMetricGoal.MINIMIZE,
+            max_total_runs=1,
+            custom_run_id=run_id,
+        )
+        return Experiment(workspace, "long").submit(config)
+
+    with pytest.raises(UserErrorException, match="cannot be a run id"):
+        sweep("s" * 246)
+    longest = sweep("s" * 230)
+    assert ended(longest)["status"] == "Completed"
+    done = data(workspace, "runs", "delete", longest.id)
+    assert (done["removed"], done["children"], done["left"]) == ([longest.id], 1, [])

@@ -81,11 +81,11 @@ def _remove(workspace: Workspace, run_ids: list[str], options: Options, kept: di
                 **({"kept": kept} if kept else {}),
             }
         )
-        return exits.OK
-    for run_id in done["run_ids"]:
-        say(run_id)
-    _tell(done, options.dry_run, kept)
-    return exits.OK
+    else:
+        for run_id in done["run_ids"]:
+            say(run_id)
+        _tell(done, options.dry_run, kept)
+    return exits.OK if set(run_ids) <= set(done["run_ids"]) else exits.UNUSABLE
 
 
 def _tell(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> None:
@@ -93,12 +93,13 @@ def _tell(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> No
         note(f"Not removed, because models were registered from them: {counted(len(kept['models']), 'run')}.")
     if kept.get("used"):
         note(f"Not removed, because a sweep goes on with them: {counted(len(kept['used']), 'run')}.")
+    for line in done["left"][:5]:
+        note(f"could not be removed: {line}", "yellow")
     if not done["run_ids"]:
-        note("There is nothing to remove.")
+        if not done["left"]:
+            note("There is nothing to remove.")
         return
     children = f" with {counted(done['children'], 'child run')}" if done["children"] else ""
     verb = "would be removed" if dry_run else "removed"
     freed = f"{size(done['bytes'])} {'or more would be' if dry_run else 'are'} free"
     note(f"{counted(len(done['run_ids']), 'run')}{children} {verb}; {freed}.")
-    for line in done["left"][:5]:
-        note(f"could not be removed: {line}", "yellow")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,13 +15,12 @@ from trainmaster.environments.accelerator import without_gpus
 from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import ComputeTargetException, DatastoreException, UserErrorException
 from trainmaster.job import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
+from trainmaster.node.ferry.names import LONGEST_RUN_ID, RULE, is_plain
 from trainmaster.records import RunRecord, Status, TargetRecord
 from trainmaster.vm_sizes import read_sizes
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
-
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,254}")
 
 
 async def accept(yard: Yard, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
@@ -44,12 +42,14 @@ def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:
 
 
 def with_plain_id(record: RunRecord) -> RunRecord:
-    """The record. Ids become folder names: nothing else than plain names may pass."""
-    if not _RUN_ID.fullmatch(record.id):
+    """The record, if its id can be the name of a folder and those it refers to can, too."""
+    if not is_plain(record.id, LONGEST_RUN_ID):
         raise UserErrorException(
-            f"'{record.id[:100]}' cannot be a run id",
-            hint="Use letters, digits, dots, dashes and underscores, 255 at most, a letter or digit first.",
+            f"'{record.id[:100]}' cannot be a run id", hint=f"Use {RULE}, {LONGEST_RUN_ID} at most."
         )
+    for what, name in (("run id", record.parent_id), ("snapshot id", record.snapshot_id)):
+        if name and not is_plain(name):
+            raise UserErrorException(f"'{name[:100]}' cannot be a {what}", hint=f"Use {RULE}.")
     return record
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trainmaster import beneath
 from trainmaster.dispatch.outcome import Outcome
 from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
@@ -94,7 +95,7 @@ def set_logs_apart(folder: RunFolder, sentence: str) -> None:
             _end_with(log, sentence)
     for path in sorted(folder.logs.iterdir()):
         if not path.is_dir() and not _BEFORE_THE_JOB.match(path.name):
-            path.rename(place / path.name)
+            beneath.rename(folder.logs, path.name, f"{place.name}/{path.name}")
 
 
 def pause_seconds(failed: FailedAttempt, now: float, first: float) -> float:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.datastores.datastore import Datastore
@@ -14,6 +14,7 @@ from trainmaster.datastores.storage import local_folder, shown_url
 from trainmaster.dispatch.credentials import opened
 from trainmaster.dispatch.processes import run_module
 from trainmaster.errors import DatastoreException, RunNotFoundException, UserErrorException
+from trainmaster.node.ferry.names import inner_parts
 from trainmaster.plain import to_plain
 from trainmaster.records import DatastoreRecord
 
@@ -85,10 +86,10 @@ def _described(record: DatastoreRecord) -> dict[str, Any]:
 
 def inner(path: Any) -> Path:
     """A path within a folder, which it cannot leave."""
-    parts = PurePosixPath(str(path)).parts
-    if not parts or parts[0] == "/" or ".." in parts:
-        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run")
-    return Path(*parts)
+    try:
+        return Path(*inner_parts(path))
+    except ValueError:
+        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run") from None
 
 
 def _log_of(folder: Path) -> Path:

@@ -9,17 +9,18 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import shutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from trainmaster import beneath
 from trainmaster.dispatch.errands import inner
 from trainmaster.engines import Letter
 from trainmaster.errors import AzureMLException, UserErrorException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.ferry.letters import FILES
+from trainmaster.node.ferry.names import is_plain
 from trainmaster.runtime.dataset_files import is_web
 from trainmaster.tasks import start_task
 
@@ -61,6 +62,9 @@ class Letters:
 
     def received(self, letter: Letter) -> None:
         """Begins to answer, unless it does so already."""
+        if not is_plain(letter.name):
+            log.warning("run %s: a letter whose name is no file name is passed over", letter.run_id)
+            return
         key = letter.run_id, letter.name
         if key in self._answering:
             return
@@ -116,20 +120,19 @@ class Letters:
             return await self._call(op, args)
         finally:
             # What was sent along with this letter and is none of the run's files.
-            await asyncio.to_thread(shutil.rmtree, run / FILES / inner(letter.name), True)
+            await asyncio.to_thread(beneath.remove_tree, run, f"{FILES}/{letter.name}")
 
     async def _fetch(self, letter: Letter, args: dict[str, Any]) -> str:
         """What a datastore has, brought to the script's machine."""
-        name = inner(f"errands/{letter.name}")
-        folder = self._folder.run(letter.run_id).path / name
+        run, name = self._folder.run(letter.run_id).path, f"errands/{letter.name}"
         try:
-            files: str = await self._call("datastores.fetch", {**args, "files": str(name / "files")})
+            files: str = await self._call("datastores.fetch", {**args, "files": f"{name}/files"})
             if not any(Path(files).iterdir()):
                 return files
             (there,) = await letter.bring([files])
             return there
         finally:
-            await asyncio.to_thread(shutil.rmtree, folder, True)
+            await asyncio.to_thread(beneath.remove_tree, run, name)
 
 
 async def _nobody(op: str, args: Mapping[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmaster import beneath
 from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.folders import RunFolder
 from trainmaster.node import cause
@@ -74,4 +75,4 @@ def write_process_table(folder: RunFolder, results: Sequence[Mapping[str, Any] |
                 **record,
             }
             table.append({name: value for name, value in row.items() if name not in _FOR_THE_CAUSE})
-    (folder.logs / "process_info.json").write_text(json.dumps(table, indent=1))
+    beneath.write_text(folder.path, "files/azureml-logs/process_info.json", json.dumps(table, indent=1))

@@ -11,13 +11,14 @@ import contextlib
 import errno
 import logging
 import os
-import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import beneath
 from trainmaster.errors import UserErrorException, WorkspaceException
+from trainmaster.node.ferry.names import is_plain
 from trainmaster.records import TERMINAL, RunQuery, RunRecord
 from trainmaster.snapshots.collect import collect
 
@@ -32,6 +33,8 @@ _GROUP = 100
 _BATCH = 200
 _PAGE = 1000
 _ASIDE = ".removed"
+# These pass: what was noted stays noted, and is tried again.
+_SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def old_runs(newest_first: Iterable[RunRecord], ended_before: float | None, keep: int) -> Iterator[RunRecord]:
@@ -54,7 +57,7 @@ class Removed:
     bytes: int
     """On disk; without what the database had of them, which is used again."""
     left: tuple[str, ...] = ()
-    """Folders that could not be removed, each with the reason."""
+    """Runs and files that could not be removed, each with the reason."""
 
 
 class Removal:
@@ -102,19 +105,22 @@ class Removal:
             before = page[-1].seq
 
     async def delete(self, run_ids: list[str], dry_run: bool = False) -> Removed:
-        """Removes runs that have ended, with their children; all are looked at before the first one goes."""
+        """Removes runs that have ended, with their children; all are looked at before the first one goes.
+
+        One that cannot be removed stays whole, and is in `left` with the reason.
+        """
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
             with self._yard.working():
                 used = await asyncio.to_thread(self._store.continued_runs)
-                families = [await self._family(run_id, used) for run_id in wanted]
-                children = sum(len(family) - 1 for family in families if family)
+                families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
-                    paths = [self._yard.folder.run(run_id).path for family in families for run_id in family]
-                    return Removed(tuple(wanted), children, await asyncio.to_thread(_sizes, paths))
-                self._store.put_fact(_NOTE, [*self._noted(), *wanted])
-                freed, left = await self._finish()
-        return Removed(tuple(wanted), children, freed, left)
+                    paths = [path for family in families.values() for each in family if (path := self._path(each))]
+                    return _removed(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
+                # One that is gone already, as when a client asks again, is not noted: there is nothing to remove.
+                self._store.put_fact(_NOTE, [*self._noted(), *(each for each in wanted if families[each])])
+                done = await self._finish()
+        return _removed(families, done.kept, done.freed, done.left)
 
     async def resume(self) -> None:
         """Finishes what an earlier dispatcher had begun."""
@@ -155,27 +161,36 @@ class Removal:
             await self._yard.until_left(each)
         return [each for each, _ in family]
 
-    async def _finish(self) -> tuple[int, tuple[str, ...]]:
-        """Whatever is noted goes. The bytes that are free now, and what could not be removed."""
+    async def _finish(self) -> _Done:
+        """Whatever is noted goes. What cannot be removed is not noted any more: it must not hold up the others."""
         noted = self._noted()
+        kept: dict[str, str] = {}
         while noted:
             group, noted = noted[:_GROUP], noted[_GROUP:]
-            await asyncio.to_thread(self._remove, group)
-            log.info("removed runs: %s", ", ".join(group))
+            kept |= await asyncio.to_thread(self._remove, group)
+            log.info("removed runs: %s", ", ".join(each for each in group if each not in kept))
             self._store.put_fact(_NOTE, noted)
-        left: list[str] = []
-        freed = await asyncio.to_thread(_remove_tree, self._aside, left)
+        for run_id, reason in kept.items():
+            log.warning("run %s cannot be removed: %s", run_id[:300], reason)
+        left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
+        freed = await asyncio.to_thread(beneath.remove_tree, self._yard.folder.runs, _ASIDE, left)
         freed += await asyncio.to_thread(lambda: collect(self._yard.folder.path, self._store.needed_snapshots()))
-        return freed, tuple(left)
+        return _Done(frozenset(kept), freed, tuple(left))
 
-    def _remove(self, run_ids: Sequence[str]) -> None:
-        """Runs and their children from the store, their folders set aside."""
+    def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
+        """Runs and their children from the store, their folders set aside. Those that have to stay, and why."""
         doomed: list[str] = []
+        kept: dict[str, str] = {}
         for run_id in run_ids:
             family = [each for each, _ in self._store.run_family(run_id)]
-            # One that is gone from the store, before a kill, may have left its folder.
-            for each in family or [run_id]:
-                self._set_aside(each)
+            try:
+                # One that is gone from the store, before a kill, may have left its folder.
+                self._set_aside(family or [run_id])
+            except OSError as error:
+                if error.errno in _SHORTAGES:
+                    raise
+                kept[run_id] = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+                continue
             # Children first.
             doomed += reversed(family)
         for start in range(0, len(doomed), _BATCH):
@@ -183,11 +198,41 @@ class Removal:
             while self._store.remove_points(batch):
                 pass
             self._store.remove_runs(batch)
+        return kept
 
-    def _set_aside(self, run_id: str) -> None:
+    def _set_aside(self, run_ids: Sequence[str]) -> None:
+        """The folders of a family, all or none; under names that are always short enough."""
+        runs = self._yard.folder.runs
         self._aside.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileNotFoundError):
-            os.rename(self._yard.folder.run(run_id).path, self._aside / f"{run_id}-{os.urandom(4).hex()}")
+        moved: list[tuple[str, str]] = []
+        try:
+            for run_id in filter(self._path, run_ids):
+                place = f"{_ASIDE}/{os.urandom(16).hex()}"
+                with contextlib.suppress(FileNotFoundError):
+                    beneath.rename(runs, run_id, place)
+                    moved.append((run_id, place))
+        except OSError:
+            for run_id, place in moved:
+                beneath.rename(runs, place, run_id)
+            raise
+
+    def _path(self, run_id: str) -> Path | None:
+        """The folder of a run; none for an id that an earlier release took and that cannot be a folder's name."""
+        return self._yard.folder.run(run_id).path if is_plain(run_id) else None
+
+
+@dataclass(frozen=True)
+class _Done:
+    kept: frozenset[str]
+    freed: int
+    left: tuple[str, ...]
+
+
+def _removed(
+    families: Mapping[str, Sequence[str]], kept: Collection[str], freed: int, left: tuple[str, ...]
+) -> Removed:
+    gone = {run_id: family for run_id, family in families.items() if run_id not in kept}
+    return Removed(tuple(gone), sum(len(family) - 1 for family in gone.values() if family), freed, left)
 
 
 def _sizes(paths: Iterable[Path]) -> int:
@@ -201,35 +246,3 @@ def _size(path: Path) -> int:
     except OSError:
         return 0
     return found.st_blocks * 512 if found.st_nlink == 1 else 0
-
-
-def _remove_tree(folder: Path, left: list[str]) -> int:
-    """Removes a folder; the bytes that are free now. What stays, and why, is added to `left`."""
-    freed = 0
-    roots: list[Path] = []
-    for root, folders, names in os.walk(folder):
-        here = Path(root)
-        roots.append(here)
-        links = [name for name in folders if os.path.islink(here / name)]
-        for name in set(folders) - set(links):
-            # Scripts may have closed it, to themselves too; the walk goes in there next.
-            with contextlib.suppress(OSError):
-                os.chmod(here / name, stat.S_IRWXU)
-        freed += sum(_removed(here / name, left) for name in [*names, *links])
-    for here in reversed(roots):
-        try:
-            here.rmdir()
-        except OSError as error:
-            if error.errno != errno.ENOTEMPTY:
-                left.append(f"{here}: {error.strerror}")
-    return freed
-
-
-def _removed(path: Path, left: list[str]) -> int:
-    size = _size(path)
-    try:
-        path.unlink()
-    except OSError as error:
-        left.append(f"{path}: {error.strerror}")
-        return 0
-    return size

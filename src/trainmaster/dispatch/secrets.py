@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import UserErrorException, WorkspaceException
-from trainmaster.folders import RunFolder, WorkspaceFolder, home
+from trainmaster.folders import RunFolder, WorkspaceFolder, key_file
 from trainmaster.redaction import Mask
 from trainmaster.store import Store
 
@@ -107,7 +107,7 @@ class Secrets:
             return
         # Beside the logs: the last lines in a result, and what mpirun repeated.
         for path in [*run.logs.rglob("*"), *run.node(0).parent.rglob("*")]:
-            if path.is_file() and not path.is_symlink():
+            if path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(run.path.resolve()):
                 _hide(mask, path)
 
     def _note(self, run: RunFolder, values: Mapping[str, str]) -> None:
@@ -162,7 +162,7 @@ class Secrets:
 
     def _own_key_file(self) -> Path:
         identity = json.loads(self._folder.identity.read_text())
-        return home() / "keys" / f"{identity['id']}.key"
+        return key_file(identity["id"])
 
     def _kept(self) -> dict[str, dict[str, Any]]:
         return dict(self._store.get_fact(_FACT) or {})

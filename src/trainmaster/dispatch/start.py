@@ -50,7 +50,7 @@ def agent_plans(
     """
     folder = replace(workspace.run(record.id), attempt=attempt)
     launch = _launch(record, spec, prepared, place, workspace, folder, ports)
-    layout = {"manifest": str(workspace.snapshots / f"{spec.snapshot_id}.json"), "blobs": str(workspace.blobs)}
+    layout = {"manifest": str(workspace.snapshot(spec.snapshot_id)), "blobs": str(workspace.blobs)}
     # Another attempt works on in the folder of the one before, if that one came to have it.
     lays_out = attempt == 1 or not folder.code.exists()
     limit = spec.max_run_duration_seconds

@@ -21,10 +21,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
+from trainmaster import beneath
 from trainmaster.errors import ModelPathNotFoundException, SnapshotException, WebserviceException
+from trainmaster.node.ferry.names import inner_parts
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.runtime.model_files import check_contents as _check
 from trainmaster.runtime.model_files import digest_of
+from trainmaster.runtime.model_rules import check_name
 from trainmaster.snapshots.blobs import (
     Hashing,
     SourceChangedError,
@@ -128,7 +131,7 @@ class Contents:
         try:
             text = path.read_bytes()
             if sha256(text).hexdigest() == digest:
-                return from_plain(Manifest, json.loads(text))
+                return _checked(from_plain(Manifest, json.loads(text)))
             cause = f"{path} is not what was written."
         except OSError as error:
             cause = f"{path}: {error.strerror}"
@@ -186,7 +189,8 @@ class Contents:
 
     def place_of(self, name: str, version: int) -> Path:
         """The folder of a model's files; it has the entry and nothing else."""
-        return self._folder / name / str(version)
+        check_name(name)
+        return self._folder / name / str(int(version))
 
     def materialise(self, name: str, version: int, digest: str) -> Path:
         """`place_of` the model, made if it is not there: read-only files, links to the contents where there can be."""
@@ -243,7 +247,7 @@ class Contents:
     def drop(self, name: str, version: int, digest: str, used: Set[str]) -> None:
         """Remove what only this model had, and what registrations left that were killed; `used` are all other lists."""
         place = self.place_of(name, version)
-        shutil.rmtree(place, ignore_errors=True)
+        beneath.remove_tree(self._folder, f"{name}/{version}")
         with contextlib.suppress(OSError):
             place.parent.rmdir()
         own: set[str] = set()
@@ -261,6 +265,14 @@ class Contents:
 
     def _digests(self, lists: Iterable[str]) -> set[str]:
         return {file.digest for each in lists for file in self.manifest(each).files}
+
+
+def _checked(manifest: Manifest) -> Manifest:
+    """The list, if all of its files lie in its entry. ValueError if not."""
+    for path in (manifest.entry, *(file.path for file in manifest.files)):
+        if inner_parts(path)[0] != manifest.entry:
+            raise ValueError(f"{path[:300]!r} does not lie in {manifest.entry[:300]!r}")
+    return manifest
 
 
 def is_intact(blobs: str, digest: str, size: int) -> bool:

@@ -4,6 +4,7 @@ import os
 from time import time
 
 from trainmaster.errors import UserErrorException
+from trainmaster.node.ferry.names import RULE, is_plain
 from trainmaster.runtime.asking import is_elsewhere
 from trainmaster.runtime.identity import new_id
 from trainmaster.runtime.journal import process_id
@@ -100,10 +101,8 @@ def _folder_of_children(parent):
 
 
 def _checked_id(run_id):
-    allowed = isinstance(run_id, str) and 0 < len(run_id) <= _LONGEST_ID
-    if not allowed or run_id.startswith(".") or not all(c.isalnum() or c in "-_." for c in run_id):
+    if not is_plain(run_id, _LONGEST_ID):
         raise UserErrorException(
-            "{!r} cannot be the id of a run".format(run_id),
-            cause="an id has 1 to {} letters, digits, '-', '_' or '.'".format(_LONGEST_ID),
+            "{!r} cannot be the id of a run".format(run_id), hint="Use {}, {} at most.".format(RULE, _LONGEST_ID)
         )
     return run_id

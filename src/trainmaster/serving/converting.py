@@ -157,7 +157,7 @@ def _code_of_run(workspace: Workspace, model: Model, work: Path) -> list[str]:
         return []
     own = WorkspaceFolder(workspace.path)
     try:
-        lay_out(own.snapshots / f"{snapshot}.json", own.blobs, work / "code")
+        lay_out(own.snapshot(snapshot), own.blobs, work / "code")
     except SnapshotException:
         # It may have been removed; whether it is needed shows when the model is loaded.
         return []

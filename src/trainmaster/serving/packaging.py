@@ -336,7 +336,7 @@ def _lay_out(workspace: Workspace, spec: ServiceSpec, models: Sequence[Model], f
     own = WorkspaceFolder(workspace.path)
     if spec.code.folder_name:
         (files / texts.CODE).mkdir()
-    lay_out(own.snapshots / f"{spec.code.snapshot_id}.json", own.blobs, files / texts.CODE / spec.code.folder_name)
+    lay_out(own.snapshot(spec.code.snapshot_id), own.blobs, files / texts.CODE / spec.code.folder_name)
     for model in models:
         model.download(files / texts.MODELS / model.name / str(model.version))
     unwanted = shutil.ignore_patterns("__pycache__")

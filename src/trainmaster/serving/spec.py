@@ -51,8 +51,8 @@ class ServiceCode:
         'src'
         """
         name = PurePath(self.source_directory).name
-        # The models lie under that name.
-        return "" if name == "azureml-models" else name
+        # The models lie under the first; the other is no folder of its own.
+        return "" if name in ("azureml-models", "..") else name
 
     @property
     def is_ready_made(self) -> bool:

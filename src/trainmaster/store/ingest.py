@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from trainmaster.node.ferry.names import LONGEST_RUN_ID, is_plain
 from trainmaster.records import TERMINAL, RunError, RunRecord, Status
 from trainmaster.store import labels, points, runs
 from trainmaster.store.schema import journals
@@ -223,7 +224,10 @@ class _Batch:
         runs.change(self._connection, run.id, changes)
 
     def _child(self, parent: RunRecord, record: Mapping[str, Any]) -> None:
-        child_id, at = clean(_text_of(record, "id")), _time_of(record)
+        child_id, at = _text_of(record, "id"), _time_of(record)
+        if not is_plain(child_id, LONGEST_RUN_ID):
+            # It becomes the name of a folder.
+            raise Unusable(f"{child_id[:100]!r} cannot be a run id")
         if runs.get(self._connection, child_id) is not None:
             self._descendant(child_id)
             return

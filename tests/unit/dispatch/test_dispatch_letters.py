@@ -51,6 +51,32 @@ class Desk:
         return self.answers[-1]
 
 
+@pytest.mark.parametrize("name", ["../../victim", "/victim", "..", "a/b", "", 7])
+def test_a_letter_is_named_by_a_file_name(tmp_path: Path, name: Any) -> None:
+    victim = tmp_path / "runs" / "victim"
+    victim.mkdir(parents=True)
+
+    async def exchange() -> None:
+        desk = Desk(tmp_path)
+        model = {"op": "models.keep", "args": {"model": {}, "path": "kept/x", "files": True}}
+        desk.letters.received(desk.letter(model, name))
+        await desk.answered(desk.letter({"op": "models.get", "args": {}}, "good"))
+        assert desk.called == [("models.get", {})]
+
+    asyncio.run(exchange())
+    assert victim.exists()
+
+
+def test_files_of_a_letter_are_not_removed_through_a_link(tmp_path: Path) -> None:
+    """A host may have put a link there."""
+    victim = tmp_path / "victim" / "l"
+    victim.mkdir(parents=True)
+    (tmp_path / "runs" / "r").mkdir(parents=True)
+    (tmp_path / "runs" / "r" / "kept").symlink_to(victim.parent)
+    ask(tmp_path, {"op": "models.keep", "args": {"model": {}, "path": "kept/l/x"}})
+    assert victim.exists()
+
+
 def ask(folder: Path, text: Any, **results: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
     async def exchange() -> tuple[dict[str, Any], list[tuple[str, Any]]]:
         desk = Desk(folder, **results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 import signal
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from trainmaster import beneath
 from trainmaster.dispatch.removal import Removal, old_runs
 from trainmaster.errors import UserErrorException
 from trainmaster.folders import WorkspaceFolder
@@ -202,3 +204,76 @@ def _counted(work: Callable[..., Any], count: Callable[[str], None]) -> Callable
         return work(*args)
 
     return counting
+
+
+@pytest.mark.parametrize("name", ["{victim}", "../../victim", "../victim", "."])
+def test_what_is_no_run_is_not_touched(made: Path, tmp_path: Path, name: str) -> None:
+    """Neither an id that is none, nor one that an earlier release took from a journal."""
+    for victim in (tmp_path / "victim", made / "victim"):
+        victim.mkdir()
+        (victim / "file").write_text("mine")
+    name = name.format(victim=tmp_path / "victim")
+    place = Place(made)
+    asyncio.run(place.removal().delete([name]))
+    place.store.insert_run(RunRecord(name, "exp", Status.COMPLETED, 2.0, parent_id="other"))
+    done = asyncio.run(place.removal().delete(["other"]))
+    assert (done.run_ids, done.left) == (("other",), ())
+    assert (tmp_path / "victim" / "file").exists() and (made / "victim" / "file").exists()
+    assert place.runs() == {each: number for each, number in WHOLE.items() if each != "other"}
+
+
+def test_a_long_id_can_be_removed(made: Path) -> None:
+    place = Place(made)
+    for run_id, parent in (("s" * 246, "other"), ("s" * 255, "s" * 246)):
+        place.store.insert_run(RunRecord(run_id, "exp", Status.COMPLETED, 2.0, parent_id=parent))
+        place.folder.run(run_id).files.mkdir(parents=True)
+    done = asyncio.run(place.removal().delete(["other", "parent"]))
+    assert (done.run_ids, done.children, done.left) == (("other", "parent"), 3, ())
+    assert os.listdir(made / "runs") == []
+
+
+def test_one_that_cannot_be_removed_holds_up_no_other(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of a child that cannot be renamed, as one on which something is mounted."""
+    place = Place(made)
+    refuse = _refusing(beneath.rename, "child_0")
+    monkeypatch.setattr(beneath, "rename", refuse)
+    done = asyncio.run(place.removal().delete(["parent", "other"]))
+    assert (done.run_ids, done.children) == (("other",), 0)
+    (sentence,) = done.left
+    assert sentence.startswith("run parent: ") and "Device or resource busy" in sentence
+    # It is whole, and nothing is noted that would stop the next removal.
+    assert place.runs() == {each: number for each, number in WHOLE.items() if each != "other"}
+    assert not place.store.get_fact("runs.removing")
+    asyncio.run(place.removal().resume())
+    monkeypatch.undo()
+    assert asyncio.run(place.removal().delete(["parent"])).run_ids == ("parent",)
+    assert place.runs() == {}
+
+
+def test_what_an_earlier_release_noted_holds_up_no_other(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(made)
+    place.store.put_fact("runs.removing", ["parent", "../../victim", "gone"])
+    monkeypatch.setattr(beneath, "rename", _refusing(beneath.rename, "child_0"))
+    asyncio.run(place.removal().resume())
+    assert not place.store.get_fact("runs.removing")
+    assert asyncio.run(place.removal().delete(["other"])).run_ids == ("other",)
+
+
+def test_a_full_disk_puts_a_removal_off(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = Place(made)
+    monkeypatch.setattr(beneath, "rename", _refusing(beneath.rename, "child_0", errno.ENOSPC))
+    with pytest.raises(OSError):
+        asyncio.run(place.removal().delete(["parent"]))
+    assert place.runs() == WHOLE and place.store.get_fact("runs.removing") == ["parent"]
+    monkeypatch.undo()
+    asyncio.run(place.removal().resume())
+    assert place.runs() == {"other": 7}
+
+
+def _refusing(rename: Callable[..., None], name: str, number: int = errno.EBUSY) -> Callable[..., None]:
+    def renamed(root: Path, source: str, target: str) -> None:
+        if source == name:
+            raise OSError(number, os.strerror(number), str(root / source))
+        rename(root, source, target)
+
+    return renamed

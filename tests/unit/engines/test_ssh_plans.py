@@ -182,10 +182,34 @@ class TestMirror:
         mirror.finish()
         assert Mirror(run, 0, {}, Freight()).states() == {"code/outputs/a": [1, 2, 3]}
 
-    @pytest.mark.parametrize("name", ["../x", "/etc/x", "nodes/../../x"])
-    def test_hosts_cannot_write_elsewhere(self, run, name):
-        with pytest.raises(ValueError, match="does not lie in the run's folder"):
-            Mirror(run, 0, {}, Freight()).take({"small": name}, b"")
+    @pytest.mark.parametrize("kind", ["small", "grown", "work", "state"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            *("../x", "/etc/x", "nodes/../../x", "nodes/0/../../../x.json", "", ".", "nodes//x.json", 7, None, ["a"]),
+            # Of this machine alone: what the run was given, who runs it, its keys.
+            *("spec.json", "data.json", "secrets.json", "nodes/0/plan.json", "attempts/2/nodes/0/plan.json"),
+            *("nodes/0/ssh.json", "letters/1.answer", "workspace.json", "children/../../x"),
+            *("children/../files/x", "children/other/files/x", "children/interactive/files/x"),
+        ],
+    )
+    def test_hosts_cannot_write_elsewhere(self, run, tmp_path, kind, name):
+        for other in ("other", "interactive"):
+            (tmp_path / other).mkdir()
+        (tmp_path / "other" / "spec.json").touch()
+        (tmp_path / "interactive" / "journals").mkdir()
+        before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run.path)}
+        Mirror(run, 0, {}, Freight()).take(
+            {kind: name, "offset": 0, "start": 0, "last": True, "mode": 0o644, "is": [1]}, b"x"
+        )
+        assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run.path)} == before
+        if not str(name).startswith("children/"):
+            assert not [path for path in run.path.rglob("*") if path.is_file()]
+
+    def test_hosts_cannot_set_special_bits(self, run):
+        frame = {"work": "code/outputs/a", "mode": 0o6755, "offset": 0, "start": 0, "last": True}
+        Mirror(run, 0, {}, Freight()).take(frame, b"x")
+        assert (run.code / "outputs" / "a").stat().st_mode & 0o7777 == 0o755
 
     def test_data_goes_back_to_where_it_came_from(self, run, tmp_path):
         freight = Freight({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))

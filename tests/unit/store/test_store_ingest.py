@@ -42,6 +42,16 @@ def test_a_batch_is_applied_once(store, add):
     assert values(store) == {"loss": (0.5, 0.5, 0.5)}
 
 
+@pytest.mark.parametrize(
+    "name", ["/somewhere", "../../../x", "a/b", "..", ".", ".removed", "", "x" * 231, "nul\0", "line\nbreak", "ü", 7]
+)
+def test_the_id_of_a_child_is_never_a_path(store, log, name):
+    (warning,) = log({"k": "child", "id": name, "t": 1.0}, metric("loss", 1)).warnings
+    assert "1 record was passed over" in warning
+    assert store.run_family("run") == [("run", Status.RUNNING)]
+    assert values(store) == {"loss": (1,)}
+
+
 def test_a_batch_without_records_moves_the_offset(store, log):
     assert log().warnings == ()
     assert store.ingest("run", "rank0", 0, 9, []) and store.journal_offsets("run") == {"rank0": 9}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import beneath
 from trainmaster.dispatch.services.making import environment, note
 from trainmaster.errors import AzureMLException, WebserviceException
 from trainmaster.folders import RunFolder
@@ -68,6 +68,8 @@ class Images:
     def create(self, image: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> ImageRecord:
         """The next version of its name; its packages are installed meanwhile."""
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
+        # Refuses a name that cannot be that of a folder.
+        self._yard.folder.image(record.name, record.version)
         kept = self._store.add_image(record)
         if kept.state == "Running":
             self._take(kept, sources)
@@ -127,7 +129,8 @@ class Images:
             task.cancel()
             await asyncio.wait({task})
         # First the folder: once the record is gone, its version may be given again.
-        await asyncio.to_thread(shutil.rmtree, self._yard.folder.image(name, version), ignore_errors=True)
+        place = self._yard.folder.image(name, version).relative_to(self._yard.folder.images)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.images, str(place))
         gone = self._store.forget_image(name, version)
         self._tell()
         return gone

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import shutil
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import beneath
 from trainmaster.dispatch.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
 from trainmaster.errors import AzureMLException, ServiceException, WebserviceException
@@ -187,7 +187,7 @@ class Keeper:
         """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
         await end_processes(self._folder.path)
         self._store.forget_service(self.name)
-        await asyncio.to_thread(shutil.rmtree, self._folder.path, ignore_errors=True)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, self.name)
         log.info("service %s is deleted", self.name)
 
     # Words
@@ -214,7 +214,7 @@ class Keeper:
         """Generations that nobody needs any more; the one before this may still have requests to answer."""
         for place in self._folder.path.iterdir():
             if place.name.isdigit() and int(place.name) not in kept and int(place.name) < max(kept):
-                shutil.rmtree(place, ignore_errors=True)
+                beneath.remove_tree(self._folder.path, place.name)
 
 
 async def end_processes(folder: Path) -> None:

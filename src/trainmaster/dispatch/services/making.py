@@ -6,12 +6,12 @@ import asyncio
 import glob
 import json
 import os
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import beneath
 from trainmaster.dispatch import environments
 from trainmaster.environments import prefix
 from trainmaster.environments.kit import ensure_kit
@@ -163,13 +163,13 @@ def _begin(here: Path, spec: ServiceSpec) -> None:
     place = code_place(here, spec)
     place.parent.mkdir(parents=True, exist_ok=True)
     for left in place.parent.glob(f"{glob.escape(place.name)}.partial-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        beneath.remove_tree(place.parent, left.name)
 
 
 def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> None:
     place = code_place(here, spec)
     if not place.is_dir():
-        lay_out(workspace.snapshots / f"{spec.code.snapshot_id}.json", workspace.blobs, place)
+        lay_out(workspace.snapshot(spec.code.snapshot_id), workspace.blobs, place)
 
 
 def _model_place(model: str, yard: Yard) -> Path:

@@ -8,7 +8,6 @@ import json
 import logging
 import os
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import beneath
 from trainmaster.dispatch.environments import used_by
 from trainmaster.dispatch.services.images import Images
 from trainmaster.dispatch.services.keeper import Keeper, end_processes
@@ -92,7 +92,7 @@ class Services:
 
     async def _remove(self, place: Path) -> None:
         await end_processes(place)
-        await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, place.name)
         self._tasks.pop(f"/{place.name}", None)
 
     async def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import time
@@ -14,13 +15,19 @@ from trainmaster.engines.plans import read_json
 from trainmaster.engines.ssh.clocks import on_our_clock
 from trainmaster.engines.ssh.data import Freight
 from trainmaster.folders import RunFolder
+from trainmaster.node.ferry.names import LONGEST_RUN_ID, inner_parts, is_plain
+
+log = logging.getLogger("trainmaster.dispatch")
 
 # How far each file of the working folder was fetched.
 STATES = "fetched.json"
 RESULT = "result.json"
 _PARTIAL = ".partial-"
-# A file that the script gave to a child of its run: it has no job, and its folder lies beside that of the run.
-_OF_CHILD = re.compile(r"children/([\w-][\w.-]{0,127})/(files/.+)")
+# What agents and scripts leave in a run's folder there. All else in it, such as plans and keys, is written here alone.
+_SMALL = re.compile(r"(?:attempts/\d+/)?nodes/[^/]+(?:/[^/]+)*\.json")
+_NOT_SMALL = re.compile(r".*/(?:plan|ranks|spawned|ssh|fetched)\.json")
+_GROWN = re.compile(r"files/azureml-logs/[^/]+|journals/[^/]+|(?:attempts/\d+/)?nodes/(?:\d+/)?[^/]+\.log")
+_WORK = re.compile(r"(?:code|files|children|kept|data|outside)/.+")
 # How a rank ended, as the small program before it wrote it down.
 _OF_RANK = re.compile(r"/ranks/\d+\.json$")
 _WRITE_SECONDS = 1.0
@@ -69,15 +76,25 @@ class Mirror:
                 place.symlink_to(Path("..", "code", name))
 
     def take(self, header: Mapping[str, Any], payload: bytes) -> str:
-        """Keeps what a frame brings; the name of a small file that is new or changed."""
+        """Keeps what a frame brings; the name of a small file that is new or changed.
+
+        What a host has no business to send is passed over.
+        """
+        try:
+            return self._take(header, payload)
+        except (KeyError, TypeError, ValueError) as error:
+            log.warning("run %s: a host sent what cannot be used: %s", self._run.path.name, error)
+            return ""
+
+    def _take(self, header: Mapping[str, Any], payload: bytes) -> str:
         if "small" in header:
-            return self._take_small(header["small"], payload)
+            return self._take_small(_allowed(header["small"], _SMALL, _NOT_SMALL), payload)
         if "grown" in header:
-            self._take_grown(header["grown"], header["offset"], payload)
+            self._take_grown(_allowed(header["grown"], _GROWN), int(header["offset"]), payload)
         elif "work" in header:
-            self._take_work(header, payload)
+            self._take_work({**header, "work": self._work(header["work"])}, payload)
         elif "state" in header:
-            self._states[header["state"]] = header["is"]
+            self._states[self._work(header["state"])] = header["is"]
             if time.monotonic() > self._written_at + _WRITE_SECONDS:
                 self._keep_states()
         return ""
@@ -121,8 +138,15 @@ class Mirror:
             if header["last"]:
                 file.truncate()
         if header["last"] and whole:
-            place.chmod(header["mode"] | 0o200)
+            place.chmod(header["mode"] & 0o777 | 0o200)
             place.rename(path)
+
+    def _work(self, name: Any) -> str:
+        """The name of a file that the script left, or of data that comes back."""
+        inner_parts(name)
+        if any(name == top or name.startswith(f"{top}/") for top in self._freight.back):
+            return str(name)
+        return _allowed(name, _WORK)
 
     def _owns(self, name: str) -> bool:
         """Where several hosts have a file of one name, that of the first node is taken."""
@@ -134,16 +158,26 @@ class Mirror:
         return self._number <= owner
 
     def _path(self, name: str) -> Path:
-        if name.startswith("/") or ".." in name.split("/"):
-            raise ValueError(f"a host sent a file that does not lie in the run's folder: {name!r}")
-        child = _OF_CHILD.fullmatch(name)
-        if child is not None and not (self._run.path.parent / child[1] / "spec.json").exists():
-            return self._run.path.parent / child[1] / child[2]
+        parts: list[str] = inner_parts(name)
+        if parts[0] == "children" and parts[2:3] == ["files"] and is_plain(parts[1], LONGEST_RUN_ID):
+            # A file that the script gave to a child of its run: its folder lies beside the run's, and has neither a job
+            # nor journals.
+            child = self._run.path.parent / parts[1]
+            if not (child / "spec.json").exists() and not (child / "journals").exists():
+                return child.joinpath(*parts[2:])
         return self._freight.place_here(name) or self._run.path / name
 
     def _keep_states(self) -> None:
         self._written_at = time.monotonic()
         _write(self._node / STATES, json.dumps({"version": 1, "files": self._states}).encode())
+
+
+def _allowed(name: Any, pattern: re.Pattern[str], but: re.Pattern[str] | None = None) -> str:
+    """The name of a file, if a host may send it. ValueError if not."""
+    inner_parts(name)
+    if not pattern.fullmatch(name) or (but and but.fullmatch(name)):
+        raise ValueError(f"{name[:300]!r} is none of the files that it may send")
+    return str(name)
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 from importlib import resources
 
 # Each needs only those before it.
-_MODULES = ("line", "files", "machine", "agents", "letters", "telling", "watching", "desk", "serving")
+_MODULES = ("line", "names", "files", "machine", "agents", "letters", "telling", "watching", "desk", "serving")
 _PROGRAM = """\
 import sys
 from importlib.machinery import ModuleSpec

@@ -1,6 +1,7 @@
 """What runs at the other end of an SSH connection: it takes files in, starts agents, and tells what becomes of them.
 
 line.py      the connection: frames in, frames out
+names.py     which names and paths may come from outside
 files.py     files and folders
 machine.py   what the host is and has
 agents.py    agents: started, claimed, ended

@@ -16,6 +16,7 @@ from .desk import Desk
 from .files import PLACED, appear, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
 from .line import GREETING, Gone, Line
 from .machine import facts, pythons
+from .names import inner_parts, is_plain
 from .watching import Watch
 
 _UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put", "answer")
@@ -53,10 +54,12 @@ class Ferry(object):
 
     def _path(self, name):
         """A path in the workspace's folder here, which nothing that was sent may leave."""
-        parts = name.split("/")
-        if name.startswith("/") or ".." in parts:
-            raise OSError(errno.EPERM, "not in the folder of the workspace", name)
-        return os.path.join(self._root, *parts)
+        return os.path.join(self._root, *_inner(name))
+
+    def _run_folder(self, run_id):
+        if not is_plain(run_id):
+            raise OSError(errno.EPERM, "not the id of a run", str(run_id)[:300])
+        return os.path.join(self._root, "runs", run_id)
 
     # What there is
 
@@ -80,6 +83,8 @@ class Ferry(object):
         self._line.send({"lacking": len(lacking)}, " ".join(lacking).encode("ascii"))
 
     def _blob(self, name):
+        if not is_plain(name):
+            raise OSError(errno.EPERM, "not the name of a content", str(name)[:300])
         return os.path.join(self._root, "blobs", name[:2], name)
 
     def on_pythons(self, header):
@@ -152,13 +157,13 @@ class Ferry(object):
 
     def _fill(self, place, tree, put):
         for name in tree["folders"]:
-            os.makedirs(os.path.join(place, name), exist_ok=True)
+            os.makedirs(os.path.join(place, *_inner(name)), exist_ok=True)
         for name, blob in tree["files"]:
-            put(self._blob(blob), os.path.join(place, name))
+            put(self._blob(blob), os.path.join(place, *_inner(name)))
         for name, text, mode in tree["texts"]:
-            write_new(os.path.join(place, name), text.encode("utf-8", "surrogateescape"), mode)
+            write_new(os.path.join(place, *_inner(name)), text.encode("utf-8", "surrogateescape"), mode)
         for name, target in tree["links"]:
-            os.symlink(target, os.path.join(place, name))
+            os.symlink(target, os.path.join(place, *_inner(name)))
 
     def on_try(self, header):
         """Whether a program runs here, and what it says."""
@@ -179,7 +184,7 @@ class Ferry(object):
         """Writes the plan of a node and starts its agent. The claim decides if this is done twice."""
         folder = self._path(header["folder"])
         os.makedirs(folder, exist_ok=True)
-        run = self._path("runs/" + header["run"])
+        run = self._run_folder(header["run"])
         plan = json.loads(self._line.payload().decode("utf-8"))
         data = plan["plan"]
         if os.path.isdir(os.path.join(run, "code")) and not header["shared"]:
@@ -194,7 +199,7 @@ class Ferry(object):
     def on_lay(self, header):
         """Writes all that agents on other machines need to begin; nobody is started."""
         files = json.loads(self._line.payload().decode("utf-8"))
-        self._lay_down(self._path("runs/" + header["run"]), self._path(header["folder"]), header["attempt"], files)
+        self._lay_down(self._run_folder(header["run"]), self._path(header["folder"]), header["attempt"], files)
         return {"ok": True}
 
     def _lay_down(self, run, folder, attempt, files):
@@ -223,7 +228,7 @@ class Ferry(object):
 
     def on_sweep(self, header):
         """Ends all that is left of a run here and, if it is over for good, forgets it."""
-        run = self._path("runs/" + header["run"])
+        run = self._run_folder(header["run"])
         if header["kit"] and os.path.isdir(run):
             kit = Kit(self._path(header["kit"]))
             for folder in node_folders(run):
@@ -236,7 +241,7 @@ class Ferry(object):
 
     def on_watch(self, header):
         kit = Kit(self._path(header["kit"]))
-        run, folder = self._path("runs/" + header["run"]), self._path(header["folder"])
+        run, folder = self._run_folder(header["run"]), self._path(header["folder"])
         Watch(self._line, kit, run, folder, header).until_ended()
 
     def on_desk(self, header):
@@ -250,6 +255,14 @@ class Ferry(object):
         return None
 
     on_kill = on_put = on_answer = on_stop
+
+
+def _inner(name):
+    """The parts of a path that stays in its folder."""
+    try:
+        return inner_parts(name)
+    except ValueError:
+        raise OSError(errno.EPERM, "not in the folder of the workspace", str(name)[:300]) from None
 
 
 def main():
