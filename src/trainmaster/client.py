@@ -15,11 +15,14 @@ import socket
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from trainmaster import __version__
 from trainmaster.errors import ServiceException, from_wire
 from trainmaster.folders import WorkspaceFolder
+from trainmaster.node.peer import is_trusted
+from trainmaster.private import why_not_private
 
 # Generous: a busy machine may take seconds to start a Python that imports SQLAlchemy.
 _START_LIMIT_SECONDS = 60.0
@@ -196,13 +199,34 @@ def open_line(folder: WorkspaceFolder) -> _Line:
 
 def try_line(folder: WorkspaceFolder) -> _Line | None:
     """A connection to the dispatcher if one listens."""
+    place = folder.socket
+    if not _is_private(place, folder):
+        return None
     connection = _Connection(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        connection.connect(str(folder.socket))
+        connection.connect(str(place))
     except OSError:
         connection.close()
         return None
+    if not is_trusted(connection, str(folder.path)):
+        # Nothing was said to it yet.
+        connection.close()
+        raise ServiceException(
+            f"another user listens in the place of the dispatcher of {folder.path}",
+            cause=str(place),
+            hint=f"Find out who has put it there, and remove {place}.",
+        )
     return _Line(connection)
+
+
+def _is_private(place: Path, folder: WorkspaceFolder) -> bool:
+    """Whether no other user can have put a socket there. If one can, the next dispatcher finds a better place."""
+    if place.parent == folder.path:
+        return True
+    try:
+        return not why_not_private(place.parent, (os.geteuid(), os.stat(folder.path).st_uid))
+    except OSError:
+        return False
 
 
 def _greeted(line: _Line, folder: WorkspaceFolder) -> bool:

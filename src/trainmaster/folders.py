@@ -19,6 +19,28 @@ def home() -> Path:
     return Path(os.environ.get("TRAINMASTER_HOME") or Path.home() / ".trainmaster").resolve()
 
 
+def fits_socket(path: Path) -> bool:
+    """Whether a unix socket can have this path."""
+    return len(os.fsencode(path)) <= _LONGEST_SOCKET_PATH
+
+
+def socket_folders() -> list[Path]:
+    """Where sockets may lie whose workspace has too long a path, the best first. Others may write beside the last."""
+    # Rarely needed, and dear to import.
+    import tempfile
+
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    own = [Path(runtime, "trainmaster")] if os.path.isabs(runtime) else []
+    return [*own, Path(tempfile.gettempdir(), f"trainmaster-{os.getuid()}")]
+
+
+def socket_key(workspace: Path) -> str:
+    """Tells the socket of a workspace from those of others."""
+    import hashlib
+
+    return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
+
+
 def key_file(workspace_id: str) -> Path:
     """Where the key of a workspace's secrets lies."""
     return home() / "keys" / f"{_plain(workspace_id, 'the id of a workspace')}.key"
@@ -140,16 +162,20 @@ class WorkspaceFolder:
         return self.path / "dispatcher.log"
 
     @cached_property
-    def socket(self) -> Path:
-        inside = self.path / "dispatcher.sock"
-        if len(os.fsencode(inside)) <= _LONGEST_SOCKET_PATH:
-            return inside
-        # Rarely needed, and dear to import.
-        import hashlib
-        import tempfile
+    def socket_name(self) -> Path:
+        """The socket or, where this path is too long for one, a link that says where it is."""
+        return self.path / "dispatcher.sock"
 
-        key = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:24]
-        return Path(tempfile.gettempdir()) / f"trainmaster-{os.getuid()}" / f"{key}.sock"
+    @property
+    def socket(self) -> Path:
+        """Where the dispatcher listens. Looked up each time: the next dispatcher may choose another place."""
+        if fits_socket(self.socket_name):
+            return self.socket_name
+        try:
+            return Path(os.readlink(self.socket_name))
+        except OSError:
+            # Nobody has listened yet.
+            return socket_folders()[-1] / f"{socket_key(self.path)}.sock"
 
     @cached_property
     def vm_sizes(self) -> Path:

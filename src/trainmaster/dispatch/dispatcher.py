@@ -11,10 +11,12 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from trainmaster.dispatch.opening import open_store
 from trainmaster.dispatch.server import Server
 from trainmaster.dispatch.service import Service
+from trainmaster.dispatch.socket_place import make_place
 from trainmaster.dispatch.yard import Yard
 from trainmaster.folders import WorkspaceFolder
 
@@ -51,11 +53,11 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     server = Server(yard, Service(yard))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
-    _make_room(folder)
+    place = make_place(folder)
     # From its first moment the socket is its owner's alone.
     mask = os.umask(0o177)
     try:
-        listener = await server.listen(str(folder.socket))
+        listener = await server.listen(str(place))
     finally:
         os.umask(mask)
     log.info("dispatcher %d serves %s", os.getpid(), folder.path)
@@ -68,10 +70,10 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         yard.resume()
         ready()
         if stay or yard.busy:
-            await _until_stop(server, yard)
+            await _until_stop(server, yard, place)
     finally:
         # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
-        folder.socket.unlink(missing_ok=True)
+        place.unlink(missing_ok=True)
         listener.close()
         await server.close()
         await yard.close()
@@ -79,18 +81,16 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         log.info("dispatcher %d ends", os.getpid())
 
 
-def _make_room(folder: WorkspaceFolder) -> None:
-    """A place for the socket; one left by a killed dispatcher is removed (the lock says that none lives)."""
-    folder.socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder.socket.unlink(missing_ok=True)
-
-
-async def _until_stop(server: Server, yard: Yard) -> None:
+async def _until_stop(server: Server, yard: Yard, place: Path) -> None:
     limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
     seen, since = server.requests, time.monotonic()
     while True:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(server.stopping.wait(), timeout=max(0.05, min(limit / 4, 60.0)))
+            return
+        if not place.exists():
+            # A folder for sockets goes with its user's last login: nobody can reach this dispatcher any more.
+            log.warning("the socket %s is gone", place)
             return
         if yard.busy or server.requests != seen:
             seen, since = server.requests, time.monotonic()

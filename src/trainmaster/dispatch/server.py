@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from typing import Any
 
 from trainmaster.dispatch.service import Service, answer_error
 from trainmaster.dispatch.yard import Yard, news
+from trainmaster.node.peer import credentials, is_trusted
 from trainmaster.records import TERMINAL
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -23,6 +25,7 @@ class Server:
         self._yard = yard
         self._service = service
         self._connections: set[asyncio.Task[Any]] = set()
+        self._strangers: set[int] = set()
         self.stopping = asyncio.Event()
         self.requests = 0
         """How many were answered: the sign of life for the idle clock."""
@@ -32,6 +35,9 @@ class Server:
         return await asyncio.start_unix_server(self._serve, path, limit=_LONGEST_REQUEST)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if not self._is_own(writer):
+            writer.close()
+            return
         task = asyncio.current_task()
         assert task is not None
         self._connections.add(task)
@@ -46,6 +52,17 @@ class Server:
         finally:
             self._connections.discard(task)
             writer.close()
+
+    def _is_own(self, writer: asyncio.StreamWriter) -> bool:
+        """Whether a client is this user (or root). Another one is told nothing, and logged once."""
+        connection = writer.get_extra_info("socket")
+        if is_trusted(connection):
+            return True
+        user = credentials(connection)[1]
+        if user not in self._strangers:
+            self._strangers.add(user)
+            log.warning("user %d is refused: the workspace belongs to user %d", user, os.geteuid())
+        return False
 
     async def _respond(self, line: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
         """Answers one request; whether the connection goes on."""

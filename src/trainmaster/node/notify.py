@@ -4,7 +4,7 @@ import _socket  # `socket` itself brings in `enum` and `selectors`
 import errno
 import os
 
-from trainmaster.node import jsonfile
+from trainmaster.node import jsonfile, peer
 
 _SECONDS = 1
 _NOBODY = (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTDIR, errno.ENOTSOCK)
@@ -19,6 +19,8 @@ def tell(path, run_id, node, event):
         # One that is too busy to answer is there nevertheless, and reads result.json sooner or later.
         return error.errno not in _NOBODY
     try:
+        if not peer.is_trusted(connection):
+            return False
         connection.sendall(line.encode("ascii") + b"\n")
     except OSError as error:
         # It ended between our connecting and our sending.
@@ -57,10 +59,7 @@ def listener(path):
     except OSError:
         return None
     try:
-        import _struct
-
-        size = _struct.calcsize("3i")
-        return _struct.unpack("3i", connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size))[0]
+        return peer.credentials(connection)[0] if peer.is_trusted(connection) else None
     finally:
         connection.close()
 

@@ -11,6 +11,7 @@ import socket
 import time
 
 from trainmaster.errors import RunEnvironmentException, ServiceException, from_wire
+from trainmaster.node.peer import is_trusted
 
 # A dispatcher that was killed is replaced by the next client.
 _PATIENCE_SECONDS = 30.0
@@ -77,6 +78,8 @@ def _answer(path, request, seconds):
     try:
         connection.settimeout(seconds)
         connection.connect(path)
+        if not is_trusted(connection, os.environ.get("TRAINMASTER_RUN_FOLDER", "")):
+            raise OSError(errno.EPERM, "another user listens there, in the place of the dispatcher")
         connection.sendall(json.dumps(request).encode("ascii") + b"\n")
         with connection.makefile("rb") as reader:
             line = reader.readline()

@@ -1,0 +1,33 @@
+"""Folders for one user alone: made so whatever the umask is, and checked where another user may have been first."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+_MODE = 0o700
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder that nobody else may enter; one that is there stays as it is."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.mkdir(folder, _MODE)
+    except FileExistsError:
+        return
+    # A umask may have taken bits away.
+    os.chmod(folder, _MODE)
+
+
+def why_not_private(folder: Path, users: Collection[int] | None = None) -> str:
+    """Why a folder is not that of this user (or of one of `users`) alone: a sentence; empty if it is."""
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode):
+        return f"{folder} is not a folder."
+    if found.st_uid not in (users or (os.geteuid(),)):
+        return f"{folder} belongs to another user (user id {found.st_uid})."
+    if found.st_mode & 0o077:
+        return f"{folder} is open to other users (mode {stat.S_IMODE(found.st_mode):o})."
+    return ""

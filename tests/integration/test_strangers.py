@@ -1,0 +1,71 @@
+"""Another user of this machine tries to get in: as the dispatcher's client, and in the dispatcher's place."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from tests.conftest import end_workspace, until
+from tests.strangers import NOBODY, as_stranger, listening_stranger, needs_root
+
+from trainmaster import Workspace
+from trainmaster.errors import WorkspaceException
+from trainmaster.folders import WorkspaceFolder
+
+
+@needs_root
+def test_the_dispatcher_answers_no_other_user(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace.get_default_keyvault().set_secret("word", "hush")
+    folder = WorkspaceFolder(workspace.path)
+    # As if its owner had opened it to others.
+    folder.socket.chmod(0o666)
+    folder.path.chmod(0o711)
+    monkeypatch.chdir(folder.path)
+
+    def attack() -> bytes:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect("dispatcher.sock")
+            try:
+                connection.sendall(b'{"id": 1, "op": "secrets.get", "args": {"names": ["word"]}}\n')
+                return b"got: " + connection.recv(1000)
+            except ConnectionError:
+                return b"got: "
+
+    for _ in range(3):
+        assert as_stranger(attack) == b"got: "
+    assert workspace.get_default_keyvault().get_secret("word") == "hush"
+    until(lambda: f"user {NOBODY} is refused" in folder.log.read_text(), what="the log")
+    assert folder.log.read_text().count("is refused") == 1
+
+
+@needs_root
+def test_no_secret_goes_to_who_made_the_folder_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    place = tmp_path / ("long" * 30) / "w"
+    with tempfile.TemporaryDirectory(prefix="s", dir="/tmp") as short:
+        monkeypatch.setenv("TMPDIR", short)
+        monkeypatch.setattr(tempfile, "tempdir", short)
+        taken = Path(short, f"trainmaster-{os.getuid()}")
+        taken.mkdir(mode=0o777)
+        os.chown(taken, NOBODY, NOBODY)
+        with listening_stranger(WorkspaceFolder(place).socket) as heard:
+            with pytest.raises(WorkspaceException, match="no safe place for the socket"):
+                Workspace.create("far", path=place, show_output=False).get_default_keyvault().set_secret("word", "hush")
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(str(WorkspaceFolder(place).socket))
+            assert heard() == b""
+        # With a folder of one's own it works.
+        runtime = Path(short, "run")
+        runtime.mkdir(mode=0o700)
+        monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+        try:
+            keys = Workspace(path=place).get_default_keyvault()
+            keys.set_secret("word", "hush")
+            assert keys.get_secret("word") == "hush"
+            assert WorkspaceFolder(place).socket.parent == runtime / "trainmaster"
+        finally:
+            end_workspace(place)
