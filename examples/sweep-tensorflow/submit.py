@@ -15,6 +15,7 @@ from azureml.train.hyperdrive import (
 estimator = TensorFlow(
     source_directory=str(Path(__file__).parent / "project"),
     entry_script="train.py",
+    framework_version="2.21",  # Without it: TensorFlow 1.13, as in v1.
     script_params={"--epochs": 3},
     compute_target="local",
     environment_variables={"TF_CPP_MIN_LOG_LEVEL": "2"},  # TensorFlow itself prints errors only.

@@ -504,6 +504,17 @@ def test_conda_packages_of_a_python_that_is_not_here(
     assert (used_python(made), locked(made)) == (NEWER[0], {"numpy": "1.19.5"})
 
 
+def test_pip_stands_in_for_conda_with_packages_of_that_time(
+    tmp_path: Path, aged_wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_wheel(aged_wheels, "torch", "1.4.0", requires=["numpy"])
+    for version in ("1.19.5", "1.24.0"):
+        make_wheel(aged_wheels, "numpy", version)
+    monkeypatch.setenv("TRAINMASTER_CONDA_CHANNELS", "http://127.0.0.1:9")
+    made = build(tmp_path, EnvironmentSpec(python_version=running_version(), conda_packages=("pytorch=1.4",)))
+    assert locked(made) == {"torch": "1.4.0", "numpy": "1.19.5"}
+
+
 def test_packages_that_no_newer_python_has_are_named(tmp_path: Path) -> None:
     with pytest.raises(PythonNotFoundException, match=r"no Python 3\.5 is on this machine") as failed:
         build(tmp_path, spec("tinypackage==7", python_version="3.5"))

@@ -11,6 +11,7 @@ import sys
 import pytest
 from tests.conftest import ended
 
+from azureml.train import dnn, sklearn
 from trainmaster import Experiment, PyTorch, SKLearn, TensorFlow
 from trainmaster.environments.pythons import all_pythons
 
@@ -87,29 +88,30 @@ from sklearn.externals import joblib
 
 OLD = "3.7"
 
+# By the names of v1 it is the release that v1 took.
 RUNS = [
-    (PyTorch, None, TORCH, HERE, "2.13.0", 6.0),
-    (TensorFlow, None, TENSORFLOW, HERE, "2.21.0", 6.0),
-    (SKLearn, None, SKLEARN, HERE, "1.9.1", 6.0),
-    (PyTorch, "1.4", TORCH + TORCHVISION, OLD, "1.4.0", 6.0),
-    (TensorFlow, "1.13", TENSORFLOW1, OLD, "1.13.1", 6.0),
-    (SKLearn, "0.20.3", SKLEARN + SKLEARN0, OLD, "0.20.3", 6.0),
+    (PyTorch, TORCH, HERE, "2.13.0", 6.0),
+    (TensorFlow, TENSORFLOW, HERE, "2.21.0", 6.0),
+    (SKLearn, SKLEARN, HERE, "1.9.1", 6.0),
+    (dnn.PyTorch, TORCH + TORCHVISION, OLD, "1.4.0", 6.0),
+    (dnn.TensorFlow, TENSORFLOW1, OLD, "1.13.1", 6.0),
+    (sklearn.SKLearn, SKLEARN + SKLEARN0, OLD, "0.20.3", 6.0),
 ]
 
 
 @pytest.mark.parametrize(
-    ("kind", "framework_version", "script", "python", "version", "answer"),
+    ("kind", "script", "python", "version", "answer"),
     [
         pytest.param(
-            *row, marks=pytest.mark.skipif(row[3] not in all_pythons(), reason=f"there is no Python {row[3]} here")
+            *row, marks=pytest.mark.skipif(row[2] not in all_pythons(), reason=f"there is no Python {row[2]} here")
         )
         for row in RUNS
     ],
-    ids=[f"{row[0].__name__}-{row[4]}" for row in RUNS],
+    ids=[f"{row[0].__name__}-{row[3]}" for row in RUNS],
 )
-def test_the_constructor_is_enough(frameworks, project, kind, framework_version, script, python, version, answer):
+def test_the_constructor_is_enough(frameworks, project, kind, script, python, version, answer):
     source = project(train=BEGIN + script)
-    estimator = kind(str(source), entry_script="train.py", compute_target="local", framework_version=framework_version)
+    estimator = kind(str(source), entry_script="train.py", compute_target="local")
     run = Experiment(frameworks, "frameworks").submit(estimator)
     details = ended(run)
     assert details["status"] == "Completed", details.get("error")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import pickle
 import pkgutil
 import re
 import subprocess
@@ -57,18 +59,33 @@ def test_every_name_points_to_something(module):
 def test_the_names_are_those_of_trainmaster():
     import azureml.core
     from azureml.core import Experiment, Run, Workspace
-    from azureml.train.dnn import PyTorch
 
-    assert (Workspace, Experiment, Run, PyTorch) == (
-        trainmaster.Workspace,
-        trainmaster.Experiment,
-        trainmaster.Run,
-        trainmaster.PyTorch,
-    )
+    assert (Workspace, Experiment, Run) == (trainmaster.Workspace, trainmaster.Experiment, trainmaster.Run)
     assert azureml.core.VERSION == azureml.core.__version__ == trainmaster.__version__
     assert isinstance(Run.get_context(), azureml.core.run._OfflineRun)
     # Without an import of its own, as v1's notebooks do it.
     assert azureml.core.runconfig.EnvironmentDefinition is azureml.core.Environment
+
+
+def test_names_with_defaults_of_v1_are_classes_below_those_of_trainmaster(tmp_path):
+    from azureml.core.conda_dependencies import CondaDependencies
+    from azureml.core.runconfig import CondaDependencies as SameDependencies
+    from azureml.train.dnn import Chainer, PyTorch, TensorFlow
+    from azureml.train.sklearn import SKLearn
+
+    (tmp_path / "train.py").touch()
+    for kind in (Chainer, PyTorch, SKLearn, TensorFlow):
+        ours = getattr(trainmaster, kind.__name__)
+        assert issubclass(kind, ours) and kind is not ours and kind.FRAMEWORK_NAME == ours.FRAMEWORK_NAME
+        assert inspect.signature(kind) == inspect.signature(ours)
+        estimator = kind(
+            str(tmp_path), entry_script="train.py", compute_target="local", framework_version=ours.DEFAULT_VERSION
+        )
+        again = pickle.loads(pickle.dumps(estimator))
+        assert type(again) is kind and again.framework_version == ours.DEFAULT_VERSION
+    assert CondaDependencies is SameDependencies and issubclass(CondaDependencies, trainmaster.CondaDependencies)
+    assert isinstance(trainmaster.Environment("mine").python.conda_dependencies, CondaDependencies)
+    assert type(CondaDependencies.create()) is CondaDependencies
 
 
 def test_importing_loads_next_to_nothing():

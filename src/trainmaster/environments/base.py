@@ -18,6 +18,7 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
     """
     # Neither is loaded for an environment without conda packages.
     from trainmaster.environments.conda_names import needs_conda, stand_in
+    from trainmaster.environments.frameworks import pins_beside
 
     asked = spec.conda_packages
     if needs_conda(asked):
@@ -27,7 +28,11 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
         if spec.conda_packages:
             return spec
     instead = stand_in(spec.conda_packages)[0]
-    spec = replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *instead))
+    packages = (*spec.pip_packages, *instead)
+    if needs_conda(asked):
+        # Conda would have brought what goes with a release of its time.
+        packages = (*packages, *pins_beside([each for each in packages if not each.startswith("-")]))
+    spec = replace(spec, conda_packages=(), pip_packages=packages)
     begin(spec, folder, tools).finish()
     if needs_conda(asked):
         facts.warn(folder, f"conda packages were taken from pip: {', '.join(asked)}")

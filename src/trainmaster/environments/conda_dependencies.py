@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmaster.environments import conda_file
 from trainmaster.environments.conda_file import CondaFile
+from trainmaster.environments.frameworks import Release
 from trainmaster.environments.requirement import merged, package_name
 from trainmaster.errors import UserErrorException
 
@@ -54,8 +55,9 @@ class CondaDependencies:
         elif _underlying_structure is not None:
             self._take(conda_file.conda_file_of(_underlying_structure, "the conda specification"))
 
-    @staticmethod
+    @classmethod
     def create(
+        cls,
         pip_indexurl: str | None = None,
         pip_packages: Iterable[str] | None = None,
         conda_packages: Iterable[str] | None = None,
@@ -63,7 +65,7 @@ class CondaDependencies:
         pin_sdk_version: bool = True,
     ) -> CondaDependencies:
         """From lists of packages; `pin_sdk_version` has no effect, since there is no SDK to pin."""
-        created = CondaDependencies()
+        created = cls()
         if python_version:
             created.set_python_version(python_version)
         for package in _listed("conda_packages", conda_packages):
@@ -230,20 +232,33 @@ class CondaDependencies:
         self.add_pip_package(f"cntk-gpu=={_CNTK_VERSION}" if gpu else f"cntk=={_CNTK_VERSION}")
 
     def add_tensorflow_pip_package(self, core_type: str = "cpu", version: str | None = None) -> None:
-        """Adds TensorFlow; without a version the newest, where v1 took a release of its day."""
+        """Adds TensorFlow; without a version the newest. By the name `azureml` it is 1.13.1, as in v1."""
         gpu, pin = _is_gpu(core_type), _pin("==", version)
         for name in _TENSORFLOW:
             self.remove_pip_package(name)
-        if gpu and version and _release(version) < _FIRST_WITHOUT_GPU_PACKAGE:
+        release = self._tensorflow() if version is None else None
+        if release is not None:
+            named = {package_name(each) for each in (*self._pip_packages, *self._conda_packages)}
+            for package in release.packages(gpu):
+                if package_name(package) not in named:
+                    self.add_pip_package(package)
+        elif gpu and version and _release(version) < _FIRST_WITHOUT_GPU_PACKAGE:
             self.add_pip_package(f"tensorflow-gpu{pin}")
         else:
             self.add_pip_package(f"tensorflow[and-cuda]{pin}" if gpu else f"tensorflow{pin}")
 
     def add_tensorflow_conda_package(self, core_type: str = "cpu", version: str | None = None) -> None:
-        """Adds TensorFlow from conda; without a version the newest, where v1 took a release of its day."""
+        """Adds TensorFlow from conda; without a version the newest. By the name `azureml` it is 1.13.1, as in v1."""
         gpu, pin = _is_gpu(core_type), _pin("=", version)
+        release = self._tensorflow() if version is None else None
+        if release is not None:
+            pin = release.requirement.replace("==", "=")
         self._conda_packages = [kept for kept in self._conda_packages if package_name(kept) not in _TENSORFLOW]
         self.add_conda_package(f"tensorflow-gpu{pin}" if gpu else f"tensorflow{pin}")
+
+    def _tensorflow(self) -> Release | None:
+        """The release that is added where none is named; None means the newest."""
+        return None
 
     def save_to_file(self, base_directory: str | os.PathLike[str], conda_file_path: str | None = None) -> str:
         """Writes the conda file into `base_directory`; returns its path there. `save` is the newer way."""

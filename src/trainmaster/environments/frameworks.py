@@ -7,7 +7,7 @@ release itself does not say but needs today (such as `protobuf<3.21`) are part o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.environments.requirement import package_name
@@ -56,6 +56,8 @@ class Framework:
     """Oldest first; the last is the default."""
     eras: tuple[Era, ...]
     """Oldest first."""
+    v1_default: str
+    """What v1 took where no release was named."""
 
     @property
     def default(self) -> str:
@@ -128,6 +130,7 @@ PYTORCH = Framework(
         Era("2.9", "3.13 3.12 3.11 3.10 3.14", "torch", "torch", ("numpy",), "0.28.1"),
         Era("2.15", "3.13 3.12 3.11 3.14", "torch", "torch", ("numpy",), "0.28.1"),
     ),
+    v1_default="1.4",
 )
 
 # What protoc made at that time cannot be imported with protobuf 3.21; h5py 3 gives bytes where Keras expects text.
@@ -164,6 +167,7 @@ TENSORFLOW = Framework(
         Era("2.16", "3.12 3.11 3.10 3.9", "tensorflow-cpu", "tensorflow[and-cuda]", (), "0.28.1"),
         Era("2.20", "3.13 3.12 3.11 3.10", "tensorflow-cpu", "tensorflow[and-cuda]", (), "0.28.1"),
     ),
+    v1_default="1.13",
 )
 
 SKLEARN = Framework(
@@ -185,6 +189,7 @@ SKLEARN = Framework(
         Era("1.5", "3.12 3.11 3.10 3.9 3.13", "scikit-learn", "scikit-learn"),
         Era("1.8", "3.13 3.12 3.11 3.14", "scikit-learn", "scikit-learn"),
     ),
+    v1_default="0.20.3",
 )
 
 CHAINER = Framework(
@@ -193,7 +198,10 @@ CHAINER = Framework(
     releases=(Known("5.1.0", "5.1.0"), Known("7.0.0", "7.0.0")),
     # mpi4py has wheels from Python 3.8 on; NumPy 1.19 needs the compilers of an older setuptools.
     eras=(Era("0", "3.8 3.7 3.6", "chainer", "chainer", ("numpy<1.20", "setuptools<60"), mpi=("mpi4py",)),),
+    v1_default="5.1.0",
 )
+
+FRAMEWORKS = (PYTORCH, TENSORFLOW, SKLEARN, CHAINER)
 
 
 _ON_CPU = {"tensorflow-gpu": "tensorflow", "tensorflow[and-cuda]": "tensorflow-cpu"}
@@ -260,6 +268,30 @@ def name_of(package: str) -> str:
     return package_name(package.rpartition("::")[2])
 
 
+def pins_beside(packages: Sequence[str]) -> tuple[str, ...]:
+    """What the releases of frameworks among packages of pip need beside them, as far as nobody names it.
+
+    >>> pins_beside(["tensorflow==1.13.1", "numpy==1.16.0", "pandas"])
+    ('protobuf<3.21', 'h5py<3', 'gast<0.3')
+    """
+    named = {name_of(package) for package in packages}
+    releases = [release for framework in FRAMEWORKS if (release := release_in(framework, packages))]
+    pins = dict.fromkeys(pin for release in releases for pin in release.era.pins)
+    return tuple(pin for pin in pins if package_name(pin) not in named)
+
+
+def why_not_runnable(release: Release, found: Collection[str]) -> str:
+    """Why none of the Pythons `found` can run a release; empty if one can.
+
+    >>> why_not_runnable(release_of(PYTORCH, "1.4"), ["3.11", "3.12"])
+    'PyTorch 1.4 needs Python 3.6, 3.7 or 3.8, and this machine has none of them'
+    """
+    if not set(release.pythons).isdisjoint(found):
+        return ""
+    needed = _listed(sorted(release.pythons, key=_order))
+    return f"{release} needs Python {needed}, and this machine has none of them"
+
+
 def choose_python(release: Release, running: str, found: Collection[str]) -> str:
     """The Python (major.minor) for a release: the running one if it fits, else the best that was found."""
     for version in (running, *release.pythons):
@@ -267,7 +299,7 @@ def choose_python(release: Release, running: str, found: Collection[str]) -> str
             return version
     best = release.pythons[0]
     raise EnvironmentException(
-        f"{release} needs Python {_listed(sorted(release.pythons, key=_order))}, and this machine has none of them",
+        why_not_runnable(release, ()),
         cause=f"Found: {', '.join(sorted(found, key=_order))}.",
         hint=f"Install one, for example with 'uv python install {best}' or 'pyenv install {best}', "
         f"or ask for another framework_version: {', '.join(release.framework.versions)}.",

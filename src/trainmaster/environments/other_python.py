@@ -16,6 +16,7 @@ from pathlib import Path
 from trainmaster.environments import lock, packages, pythons
 from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.conda_names import stand_in
+from trainmaster.environments.frameworks import pins_beside
 from trainmaster.environments.hints import is_about_python
 from trainmaster.environments.requirement import package_name
 from trainmaster.environments.tools import Tools
@@ -102,15 +103,19 @@ def _with_what_was_tried(
 
 
 def limits_for(python: str, spec: EnvironmentSpec) -> tuple[str, ...]:
-    """For Pythons of v1's time: limits for packages that nobody named.
+    """For Pythons of v1's time: limits for packages that nobody named, those of a framework's release first.
 
     >>> limits_for("3.8", EnvironmentSpec(pip_packages=("numpy==1.18.5",))), limits_for("3.10", EnvironmentSpec())
     (('scipy<1.9', 'protobuf<3.21'), ())
+    >>> limits_for("3.7", EnvironmentSpec(pip_packages=("torch==1.4.0",)))
+    ('numpy<1.20', 'scipy<1.9', 'protobuf<3.21')
     """
     if _order(python) > _NEWEST_OF_V1:
         return ()
-    named = {package_name(each) for each in (*spec.pip_packages, *stand_in(spec.conda_packages)[0])}
-    return tuple(limit for limit in _OF_THAT_TIME if package_name(limit) not in named)
+    named = [line for line in (*spec.pip_packages, *stand_in(spec.conda_packages)[0]) if not line.startswith("-")]
+    of_release = tuple(pin for pin in pins_beside(named) if package_name(pin) != pin)
+    taken = {package_name(each) for each in (*named, *of_release)}
+    return (*of_release, *(limit for limit in _OF_THAT_TIME if package_name(limit) not in taken))
 
 
 def built_from_source(said: str) -> list[str]:

@@ -94,8 +94,11 @@ class FrameworkEstimator(BaseEstimator):
             # A user who pins the framework as a package means that release, with all that belongs to it.
             packages = self.conda_dependencies
             pinned = release_in(self.FRAMEWORK, (*packages.pip_packages, *packages.conda_packages))
-            return pinned or release_of(self.FRAMEWORK, self.DEFAULT_VERSION)
+            return pinned or self._default_release()
         return release_of(self.FRAMEWORK, version)
+
+    def _default_release(self) -> Release:
+        return release_of(self.FRAMEWORK, self.DEFAULT_VERSION)
 
     def _warn_untested(self) -> None:
         version = self._settings.framework_version

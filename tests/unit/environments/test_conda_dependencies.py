@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from trainmaster.environments import of_v1, pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies, package_name
 from trainmaster.errors import UserErrorException
 
@@ -271,6 +272,40 @@ def test_tensorflow_from_conda():
     assert list(packages.conda_packages) == ["tensorflow-gpu=1.13.1"]
     packages.add_tensorflow_conda_package()
     assert list(packages.conda_packages) == ["tensorflow"]
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    found = {f"3.{minor}": f"/usr/bin/python3.{minor}" for minor in range(6, 14)}
+    monkeypatch.setattr(pythons, "all_pythons", lambda: found)
+    return found
+
+
+def test_tensorflow_by_the_names_of_v1(machine):
+    packages = of_v1.CondaDependencies.create(pip_packages=["numpy==1.16.0"])
+    packages.add_tensorflow_pip_package()
+    assert list(packages.pip_packages) == [
+        "numpy==1.16.0", "tensorflow==1.13.1", "protobuf<3.21", "h5py<3", "gast<0.3"
+    ]  # fmt: skip
+    packages.add_tensorflow_pip_package("gpu")
+    assert "tensorflow-gpu==1.13.1" in packages.pip_packages and "tensorflow==1.13.1" not in packages.pip_packages
+    packages.add_tensorflow_conda_package()
+    assert list(packages.conda_packages) == ["tensorflow=1.13.1"]
+    packages.add_tensorflow_conda_package(version="2.3.0")
+    assert list(packages.conda_packages) == ["tensorflow=2.3.0"]
+
+
+def test_tensorflow_by_the_names_of_v1_without_a_python_for_it(machine):
+    for version in ("3.6", "3.7"):
+        del machine[version]
+    packages = of_v1.CondaDependencies()
+    with pytest.warns(UserWarning, match=r"TensorFlow 2\.21 is used, and not 1\.13 as in v1: .*'pyenv install 3\.7'"):
+        packages.add_tensorflow_pip_package()
+    assert list(packages.pip_packages) == ["tensorflow-cpu==2.21.0"]
+    packages = of_v1.CondaDependencies.create(python_version="3.9")
+    with pytest.warns(UserWarning, match=r"the newest TensorFlow is used.* does not run on Python 3\.9"):
+        packages.add_tensorflow_conda_package()
+    assert list(packages.conda_packages) == ["python=3.9", "tensorflow"]
 
 
 @pytest.mark.parametrize(("core", "version"), [("tpu", None), (None, None), ("cpu", 2), ("cpu", ">=2")])

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from trainmaster.environments import pythons
+from trainmaster.environments import compiled, pythons
 from trainmaster.errors import EnvironmentException
 from trainmaster.estimators import (
     Chainer,
@@ -18,6 +18,7 @@ from trainmaster.estimators import (
     ScriptRunConfig,
     SKLearn,
     TensorFlow,
+    of_v1,
 )
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -260,3 +261,80 @@ def test_a_script_run_config_gets_open_mpi_too(project):
     )
     compiled = config.compile({}).environment
     assert (compiled.open_mpi, compiled.horovod, compiled.pip_packages) == (True, "0.16.1", ("tensorflow==1.13.1",))
+
+
+# By the names of v1
+
+TORCH_1_4 = ("torch==1.4.0", "torchvision==0.5.0", "tensorboard==1.14.0", "future", "protobuf<3.21", "numpy<1.20")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "version", "first", "python"),
+    [
+        (of_v1.PyTorch, {}, "1.4", "torch==1.4.0", "3.7"),
+        (of_v1.PyTorch, {"use_gpu": True}, "1.4", "torch==1.4.0", "3.7"),
+        (of_v1.TensorFlow, {}, "1.13", "tensorflow==1.13.1", "3.7"),
+        (of_v1.TensorFlow, {"use_gpu": True}, "1.13", "tensorflow-gpu==1.13.1", "3.7"),
+        (of_v1.SKLearn, {}, "0.20.3", "scikit-learn==0.20.3", "3.7"),
+        (of_v1.Chainer, {}, "5.1.0", "chainer==5.1.0", "3.8"),
+        (of_v1.PyTorch, {"framework_version": "1.6"}, "1.6", "torch==1.6.0", "3.7"),
+        (of_v1.PyTorch, {"conda_packages": ["python=3.6.2"]}, "1.4", "torch==1.4.0", "3.6"),
+    ],
+)
+def test_by_the_names_of_v1_it_is_the_release_of_v1(make, kind, settings, version, first, python):
+    estimator = make(kind, **settings)
+    environment = estimator.compile({}).environment
+    assert estimator.framework_version == version
+    assert (environment.pip_packages[0], environment.python_version) == (first, python)
+
+
+def test_the_same_environment_as_with_the_release_named(built):
+    assert built(of_v1.PyTorch) == built(PyTorch, framework_version="1.4")
+    assert built(of_v1.PyTorch, pip_packages=["torch==2.13.0"]).pip_packages == ("torch==2.13.0", "numpy")
+    assert built(of_v1.PyTorch, user_managed=True) == built(PyTorch, user_managed=True)
+
+
+def test_without_a_python_of_that_time_it_is_the_release_of_today(make, monkeypatch):
+    monkeypatch.setattr(pythons, "all_pythons", lambda: {HERE: "/usr/bin/python3"})
+    told = r"PyTorch 2\.13 is used, and not 1\.4 as in v1: PyTorch 1\.4 needs Python .* them\. 'pyenv install 3\.7'"
+    with pytest.warns(UserWarning, match=told):
+        estimator = make(of_v1.PyTorch)
+    assert estimator.framework_version == "2.13"
+    assert estimator.compile({}).environment == make(PyTorch).compile({}).environment
+    with pytest.warns(UserWarning, match=r"SKLearn 1\.9\.1 is used"):
+        make(of_v1.SKLearn)
+    # Who names the release means it.
+    with pytest.raises(EnvironmentException, match=r"PyTorch 1\.4\.0 needs Python"):
+        make(of_v1.PyTorch, framework_version="1.4").compile({})
+
+
+def test_a_python_of_the_user_that_cannot_run_v1s_release(make):
+    with pytest.warns(UserWarning, match=r"1\.13 as in v1: TensorFlow 1\.13 does not run on Python 3\.12"):
+        estimator = make(of_v1.TensorFlow, conda_packages=["python=3.12"])
+    assert estimator.compile({}).environment.pip_packages == ("tensorflow-cpu==2.21.0",)
+
+
+def test_conda_brings_a_python_for_v1s_release(make, monkeypatch):
+    monkeypatch.setattr(pythons, "all_pythons", lambda: {HERE: "/usr/bin/python3"})
+    estimator = make(of_v1.PyTorch, conda_packages=["scipy"])
+    assert (estimator.framework_version, estimator.compile({}).environment.python_version) == ("1.4", "3.7")
+
+
+def test_horovod_of_that_time_comes_with_it(built):
+    environment = built(of_v1.PyTorch, distributed_training=Mpi())
+    assert (environment.horovod, environment.pip_packages[:6]) == ("0.18.1", TORCH_1_4)
+    assert built(of_v1.TensorFlow, distributed_training=Mpi(), node_count=2).horovod == "0.16.1"
+
+
+def test_horovod_that_cannot_be_built_for_v1s_release(make, monkeypatch):
+    def without_recipes_of_that_time(spec, environ):
+        if spec.horovod != "0.28.1":
+            raise EnvironmentException(f"Horovod {spec.horovod} does not build here", hint="Use another machine.")
+
+    monkeypatch.setattr(compiled, "check", without_recipes_of_that_time)
+    with pytest.warns(UserWarning, match=r"1\.4 as in v1: Horovod 0\.18\.1 does not build here\. Use another machine"):
+        estimator = make(of_v1.PyTorch, distributed_training=Mpi())
+    environment = estimator.compile({}).environment
+    assert (environment.horovod, environment.pip_packages) == ("0.28.1", ("torch==2.13.0", "numpy"))
+    # Without MPI nothing has to be built.
+    assert make(of_v1.PyTorch).framework_version == "1.4"

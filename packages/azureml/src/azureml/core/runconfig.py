@@ -13,7 +13,7 @@ __getattr__, __dir__, __all__ = names(
         "trainmaster.environments.docker_section": "ContainerRegistry DockerSection",
         "trainmaster.environments.python_section": "PythonSection",
         "trainmaster.environments.spark_section": "SparkSection",
-        "trainmaster.environments.conda_dependencies": "CondaDependencies",
+        "trainmaster.environments.of_v1": "CondaDependencies",
         "trainmaster.environments.base_images": ("DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE MPI_CPU_IMAGE MPI_GPU_IMAGE"),
         "trainmaster.estimators.run_sections": (
             "AmlComputeConfiguration HdiConfiguration HistoryConfiguration SparkConfiguration"
