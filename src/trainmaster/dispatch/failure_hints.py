@@ -10,8 +10,9 @@ from pathlib import Path
 
 from trainmaster.job import JobSpec
 
-# A dotted name is a part of a package which is there: what is missing then is another release, not the package.
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)'")
+# Python found the package before it looked for the module in it.
+_MISSING_PART = re.compile(r"ModuleNotFoundError: No module named '(([^'.]+)\.[^']+)'(; '[^']+' is not a package)?")
 # The words of pandas.
 _MISSING_DEPENDENCY = re.compile(r"ImportError: .*[Mm]issing optional dependency '([^']+)'")
 _PACKAGES = {
@@ -52,6 +53,9 @@ def hint_for(exceptions: Sequence[str], surroundings: Surroundings) -> str:
         missing = _MISSING_MODULE.match(line)
         if missing:
             return _missing_module(missing[1], surroundings)
+        missing = _MISSING_PART.match(line)
+        if missing:
+            return _missing_part(missing[1], missing[2], is_file=bool(missing[3]))
         missing = _MISSING_DEPENDENCY.match(line)
         if missing:
             return _missing_package(missing[1], missing[1], surroundings.spec)
@@ -68,6 +72,16 @@ def _missing_module(name: str, surroundings: Surroundings) -> str:
             "in Python."
         )
     return _missing_package(name, _PACKAGES.get(name, name), surroundings.spec)
+
+
+def _missing_part(module: str, package: str, is_file: bool) -> str:
+    if is_file:
+        hiding = module.rpartition(".")[0]
+        return f"'{hiding}' is a single file here. Does a file of yours hide the package '{package}'?"
+    return (
+        f"'{package}' is there, but has no '{module}'. Name the release that the script was written for, such as "
+        f"{package}==1.2, or add the package that brings '{module}': --pip on the command line, pip_packages in Python."
+    )
 
 
 def _own_module(name: str, code: Path) -> str:

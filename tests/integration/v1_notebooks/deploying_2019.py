@@ -149,7 +149,9 @@ except WebserviceException as e:
 # %%
 for each in ws.webservices.values():
     each.delete()
-image.delete()
+assert sorted(ws.images) == ["line-image", "line-svc"]
+for each in ws.images.values():
+    each.delete()
 newer.delete()
 model.delete()
 assert not ws.webservices and not ws.images

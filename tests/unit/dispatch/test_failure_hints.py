@@ -33,6 +33,17 @@ def test_a_missing_module_is_a_package_to_add(exceptions: list[str], package: st
     assert f'pip_packages=["{package}"] in Python' in told
 
 
+@pytest.mark.parametrize("module", ["tensorflow.examples", "google.cloud", "sklearn.externals.joblib"])
+def test_a_missing_part_does_not_mean_a_missing_package(module: str) -> None:
+    told = hint(f"ModuleNotFoundError: No module named '{module}'")
+    assert told.startswith(f"'{module.partition('.')[0]}' is there, but has no '{module}'. Name the release")
+
+
+def test_a_file_that_hides_a_package() -> None:
+    told = hint("ModuleNotFoundError: No module named 'tensorflow.keras'; 'tensorflow' is not a package")
+    assert told == "'tensorflow' is a single file here. Does a file of yours hide the package 'tensorflow'?"
+
+
 @pytest.mark.parametrize("line", ["ValueError: x", "ImportError: cannot import name 'x' from 'tqdm'", ""])
 def test_no_hint_where_nothing_is_known(line: str) -> None:
     assert hint(line) == ""
