@@ -267,6 +267,21 @@ def test_runs_can_be_narrowed(shell: Shell, worked: str) -> None:
     assert shell("runs", "--tag", "kind=play").stdout == ""
 
 
+def test_the_name_of_an_experiment_is_its_newest_run(shell: Shell) -> None:
+    for _ in range(2):
+        newest = shell("submit", "my project", "hello.py", "--user-managed", "-e", "twice").stdout.strip()
+    # Their ids begin with the same word.
+    shell("submit", "my project", "hello.py", "--user-managed", "-e", "twice-more")
+    done = shell("show", "twice")
+    assert done.stdout.startswith(newest) and f"its newest run is {newest}" in done.stderr
+    assert shell.data("show", "twice-more")["experiment"] == "twice-more"
+    # What changes runs has to be told which.
+    for command in (["cancel"], ["runs", "delete"]):
+        told = shell(*command, "twice", code=4).stderr
+        assert "'twice' is an experiment with several runs" in told and newest in told
+    assert "is the beginning of 3 runs" in shell("show", "twic", code=4).stderr
+
+
 def test_show_has_the_cause_first(shell: Shell) -> None:
     run = shell.submit("fail.py")
     shell("logs", "-f", run, code=1)

@@ -90,3 +90,18 @@ def test_what_cannot_be_done(workspace: Workspace, project: Any) -> None:
     folder = str(project(train=""))
     wrong = tell(workspace, "submit", folder, "train.py", "--user-managed", "--refresh-env", code=2)
     assert "--refresh-env does not go with" in wrong.stderr
+
+
+def test_a_build_that_fails_says_why_once(workspace: Workspace, project: Any) -> None:
+    folder = str(project(train=""))
+    for argv, code in (
+        (["env", "build", "--pip", "absent-package"], 2),
+        (["submit", folder, "train.py", "--pip", "absent-package", "--refresh-env"], 2),
+        (["submit", folder, "train.py", "--pip", "absent-package", "--wait"], 1),
+    ):
+        told = tell(workspace, *argv, code=code).stderr
+        for words in ("No solution found", "the environment could not be built", "Check the spelling"):
+            assert told.count(words) == 1, (words, told)
+    # A program reads the error alone.
+    error = data(workspace, "env", "build", "--pip", "absent-package", code=2)["error"]
+    assert "No solution found" in error["cause"] and "Check the spelling" in error["hint"]

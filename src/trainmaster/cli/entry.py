@@ -23,7 +23,7 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         return _leave_pipe()
     except AzureMLException as error:
-        return _failed(error, as_json)
+        return _failed(_in_options(error, argv), as_json)
     except OSError as error:
         return _failed(_of_system(error), as_json)
     except Exception:  # noqa: BLE001 (the last place that can say what happened)
@@ -76,6 +76,12 @@ def _dispatch(argv: list[str]) -> int:
     function, options = parse(argv)
     code: int = function(options)
     return code
+
+
+def _in_options(error: AzureMLException, argv: list[str]) -> AzureMLException:
+    from trainmaster.cli.option_names import in_options
+
+    return in_options(error, argv)
 
 
 def _failed(error: AzureMLException, as_json: bool) -> int:

@@ -15,7 +15,7 @@ from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, moment, size
+from trainmaster.cli.text import counted, moment, size, without_lines
 from trainmaster.environments import lock, tidy
 from trainmaster.environments.tidy import Built
 from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException
@@ -178,7 +178,7 @@ def build(options: Options) -> int:
         exclude_newer=options.exclude_newer,
     )
     workspace = open_workspace(options.workspace)
-    folder = build_shown(workspace, spec, options.refresh)
+    folder = build_shown(workspace, spec, options.refresh, options.json)
     if options.json:
         say_json(as_json(tidy.described(folder), workspace._call("environments.in_use")))
     else:
@@ -186,8 +186,11 @@ def build(options: Options) -> int:
     return exits.OK
 
 
-def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool) -> Path:
-    """Builds through the dispatcher, and shows its log on standard error as it grows."""
+def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_json: bool) -> Path:
+    """Builds through the dispatcher, and shows its log on standard error as it grows.
+
+    What the log has said is not part of the error, except of one that is told `as_json`.
+    """
     import os
 
     from trainmaster.environments.accelerator import on_this_machine
@@ -210,26 +213,34 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool) -> P
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    _follow(log, asking, sys.stderr)
+    shown = _follow(log, asking, sys.stderr)
     if "error" in answer:
-        raise answer["error"]
+        raise answer["error"] if as_json else _without_shown(answer["error"], shown)
     return Path(answer["result"]["folder"])
 
 
-def _follow(log: Path, until: threading.Thread, screen: IO[str]) -> None:
-    """Prints what is added to a file until a thread has ended."""
-    shown = 0
+def _without_shown(error: Exception, shown: str) -> Exception:
+    """The error without what the log has said of it."""
+    if isinstance(error, AzureMLException):
+        error.cause, error.hint = without_lines(error.cause, shown), without_lines(error.hint, shown)
+    return error
+
+
+def _follow(log: Path, until: threading.Thread, screen: IO[str]) -> str:
+    """Prints what is added to a file until a thread has ended, and returns it."""
+    shown = b""
     going = True
     while going:
         until.join(_FOLLOW_SECONDS)
         going = until.is_alive()
         if log.exists():
             with open(log, "rb") as file:
-                file.seek(shown)
+                file.seek(len(shown))
                 added = file.read()
-            shown += len(added)
+            shown += added
             screen.write(added.decode(errors="replace"))
             screen.flush()
+    return shown.decode(errors="replace")
 
 
 def prune_arguments(parser: Parser) -> None:

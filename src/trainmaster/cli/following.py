@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 from trainmaster.cli.describing import style_of, took
 from trainmaster.cli.opening import get_run
 from trainmaster.cli.screen import is_terminal, note, paint
-from trainmaster.cli.text import duration, first_line
+from trainmaster.cli.text import duration, first_line, without_lines
 from trainmaster.client import Watch
 from trainmaster.file_events import FileEvents
 from trainmaster.folders import RunFolder, WorkspaceFolder
@@ -42,14 +42,15 @@ def follow(
     `reader` says which ranks; else it is rank 0. What prepared the run, the states it waits in and how it ended are
     told on standard error; of its warnings only those that were not `told` before.
     """
+    follower = _Follower(workspace, run_id, output, reader)
     try:
-        _Follower(workspace, run_id, output, reader).until_end()
+        follower.until_end()
         record = get_run(workspace, run_id)
     except KeyboardInterrupt:
         note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
         note(f"'trainmaster logs -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
         return None
-    show_end(record, told)
+    show_end(record, told, follower.preparation)
     return record
 
 
@@ -66,6 +67,8 @@ class _Follower:
         self._system = LogReader(folder, _NO_RANK, headings=True)
         self._said = ""
         self._last = "\n"
+        self.preparation = ""
+        """What was shown of the preparation of the run."""
 
     def until_end(self) -> None:
         with Watch(self._folder, self._run_id) as watch, FileEvents() as events:
@@ -74,7 +77,7 @@ class _Follower:
                 events.watch(self._script.folder.logs)
                 self._show()
                 ended = self._await_news(watch, events)
-        self._system.finish(_to_stderr)
+        self._system.finish(self._show_preparation)
         self._script.finish(self._print)
         if not self._last.endswith("\n") and is_terminal(self._output):
             # What is said about the end begins a line of its own.
@@ -90,8 +93,12 @@ class _Follower:
         return bool(news["ended"])
 
     def _show(self) -> None:
-        self._system.show(_to_stderr)
+        self._system.show(self._show_preparation)
         self._script.show(self._print)
+
+    def _show_preparation(self, text: str) -> None:
+        self.preparation += text
+        _to_stderr(text)
 
     def _print(self, text: str) -> None:
         self._output.write(text)
@@ -105,8 +112,11 @@ class _Follower:
             note(reason)
 
 
-def show_end(record: RunRecord, told: Collection[str] = ()) -> None:
-    """How a run ended, in one or a few lines on standard error, and its warnings but for those `told` before."""
+def show_end(record: RunRecord, told: Collection[str] = (), preparation: str = "") -> None:
+    """How a run ended, in one or a few lines on standard error, and its warnings but for those `told` before.
+
+    Lines of an error that were shown with the `preparation` of the run are not shown again.
+    """
     seconds = took(record, time.time())
     word = paint(str(record.status), f"bold {style_of(record.status)}".strip(), sys.stderr)
     line = f"{word}{f' after {duration(seconds)}' if seconds is not None else ''}"
@@ -115,7 +125,7 @@ def show_end(record: RunRecord, told: Collection[str] = ()) -> None:
         # The last lines of a script were just shown; anything else is only in the error.
         shown = record.error.details.get("tail")
         more = record.error.details.get("hint", "") if shown else record.error.message.partition("\n")[2]
-        line += "".join(f"\n  {text}" for text in str(more).splitlines())
+        line += "".join(f"\n  {text}" for text in without_lines(str(more), preparation).splitlines())
     sys.stderr.write(line + "\n")
     for text in record.warnings:
         if text in told:

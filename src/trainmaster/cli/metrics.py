@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
 
 _SPARK_WIDTH = 32
-_METRIC = Column("METRIC", style=lambda text: "bold")
+_LONGEST = 40
+_METRIC = Column("METRIC", flexible=True, style=lambda text: "bold")
 _RANK = Column("RANK", right=True)
 _COLUMNS = (
     Column("LAST", right=True),
@@ -141,7 +142,7 @@ def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
     spark = sparkline(series.values, _SPARK_WIDTH) if summary.kind == "scalar" and summary.count > 1 else ""
     return (
         summary.name,
-        shown(summary.last),
+        shortened(shown(summary.last)),
         shown(summary.minimum),
         shown(summary.maximum),
         str(summary.count),
@@ -165,6 +166,16 @@ def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
         rank = series.ranks[n] if n < len(series.ranks) else None
         rows.append((str(index), shown(step), at, shown(rank), shown(value)))
     return rows
+
+
+def shortened(text: str) -> str:
+    """A text as a cell beside others: in one line, and not longer than a number of blocks.
+
+    >>> shortened("a b"), shortened("word\\n" * 20)
+    ('a b', 'word word word word word word word wo...')
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
 def shown(value: Any) -> str:

@@ -6,8 +6,10 @@ import contextlib
 import os
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
+from trainmaster.cli.screen import note
 from trainmaster.errors import RunNotFoundException
 from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.plain import from_plain, to_plain
@@ -49,14 +51,55 @@ def _configured_folder(config: Path) -> Path:
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:
-    """The run with this id, with the only id that begins so, or `last`, `@1`, `@2`, ..."""
+    """The run with this id, with the only id that begins so, or `last`, `@1`, `@2`, ...
+
+    The name of an experiment is its newest run, which is said on standard error.
+    """
+    found = _by_id_or_place(workspace, given)
+    if found is not None:
+        return found
+    of_experiment = _of_experiment(workspace, given)
+    if of_experiment is None:
+        return get_run(workspace, _by_beginning(workspace, given).id)
+    if of_experiment.others:
+        note(f"'{given}' is an experiment: its newest run is {of_experiment.newest}")
+    return get_run(workspace, of_experiment.newest)
+
+
+def find_run_to_change(workspace: Workspace, given: str) -> RunRecord:
+    """As `find_run`, but the name of an experiment with several runs is refused: it does not say which is meant."""
+    found = _by_id_or_place(workspace, given)
+    if found is not None:
+        return found
+    of_experiment = _of_experiment(workspace, given)
+    if of_experiment is not None and of_experiment.others:
+        raise RunNotFoundException(
+            f"'{given}' is an experiment with several runs, not a run",
+            hint=f"Its newest run is {of_experiment.newest}; 'trainmaster runs -e {given}' lists them.",
+        )
+    return get_run(workspace, of_experiment.newest if of_experiment else _by_beginning(workspace, given).id)
+
+
+@dataclass(frozen=True)
+class _OfExperiment:
+    newest: str
+    others: bool
+
+
+def _by_id_or_place(workspace: Workspace, given: str) -> RunRecord | None:
     newest = _NEWEST.fullmatch("@1" if given == "last" else given)
     if newest:
         return get_run(workspace, _nth_newest(workspace, int(newest[1])).id)
     try:
         return get_run(workspace, given)
     except RunNotFoundException:
-        return get_run(workspace, _by_beginning(workspace, given).id)
+        return None
+
+
+def _of_experiment(workspace: Workspace, name: str) -> _OfExperiment | None:
+    """The runs of the experiment with exactly this name, without their children."""
+    found = list_runs(workspace, RunQuery(experiment=name, limit=2)) if name else []
+    return _OfExperiment(found[0].id, len(found) > 1) if found else None
 
 
 def get_run(workspace: Workspace, run_id: str) -> RunRecord:

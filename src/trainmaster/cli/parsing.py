@@ -24,10 +24,23 @@ class Parser(argparse.ArgumentParser):
     """An argparse parser whose mistakes are errors of ours."""
 
     def error(self, message: str) -> NoReturn:
-        hint = f"'{self.prog} --help' shows how it is used."
+        hint = f"{self._guess(message)}'{self.prog} --help' shows how it is used."
         if message.startswith("unrecognized arguments") and self.get_default("arguments") is not None:
             hint = f"What is meant for the script stands behind two dashes: -- --lr 0.1\n{hint}"
         raise UserErrorException(message, hint=hint)
+
+    def _guess(self, message: str) -> str:
+        """The option that was meant, by its beginning or its letters."""
+        from trainmaster.spelling import closest
+
+        prefix, _, given = message.partition(": ")
+        word = given.split()[0].partition("=")[0].replace("_", "-") if given.split() else ""
+        if prefix != "unrecognized arguments" or not word.startswith("--"):
+            return ""
+        word, known = word[2:], [option[2:] for option in self._option_string_actions if option.startswith("--")]
+        longer = [option for option in known if word.startswith(f"{option}-") or option.startswith(word)]
+        close = longer[0] if longer else closest(word, known)
+        return f"Did you mean --{close}? " if close else ""
 
 
 def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
@@ -61,7 +74,7 @@ def _description(function: Callable[[Options], int]) -> str:
 
 def add_run(parser: Parser) -> None:
     """The argument RUN."""
-    parser.add_argument("run", metavar="RUN", help="a run's id, the beginning of one, 'last', or @N")
+    parser.add_argument("run", metavar="RUN", help="a run's id, the beginning of one, an experiment, 'last', or @N")
 
 
 def find_command(argv: Sequence[str]) -> tuple[Command, list[str]]:

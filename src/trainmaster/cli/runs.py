@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.describing import reason, run_as_json, style_of, took
-from trainmaster.cli.opening import find_run, get_run, list_runs, open_workspace, run_folder
+from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
@@ -231,7 +231,7 @@ def cancel_arguments(parser: Parser) -> None:
 def cancel(options: Options) -> int:
     """End runs and all their processes. JSON: a list of the runs."""
     workspace = open_workspace(options.workspace)
-    chosen = [find_run(workspace, given) for given in options.run]
+    chosen = [find_run_to_change(workspace, given) for given in options.run]
     asked = [from_plain(RunRecord, workspace._call("runs.cancel", run_id=record.id)) for record in chosen]
     if options.wait:
         asked = [_ended(workspace, record) for record in asked]

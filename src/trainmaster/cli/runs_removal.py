@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_run, open_workspace
+from trainmaster.cli.opening import find_run_to_change, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.runs import statuses
 from trainmaster.cli.screen import note, say, say_json
@@ -26,7 +26,7 @@ def delete(options: Options) -> int:
     that were registered from them stay. JSON: {"removed": [ids], "children", "bytes", "left", "dry_run"}.
     """
     workspace = open_workspace(options.workspace)
-    chosen = [find_run(workspace, given).id for given in options.run]
+    chosen = [find_run_to_change(workspace, given).id for given in options.run]
     return _remove(workspace, chosen, options, {})
 
 

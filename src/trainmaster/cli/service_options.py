@@ -36,6 +36,15 @@ def named_models(options: Options) -> list[str]:
     return list(options.model or ())
 
 
+def check_something_is_served(options: Options) -> None:
+    """Refuses a service of nothing."""
+    if not options.model and not options.script and not options.ic:
+        raise UserErrorException(
+            f"which model is the service {options.name} for?",
+            hint="Give -m NAME, a registered model, or -m PATH, a file or folder; or --script, a scoring script.",
+        )
+
+
 def inference_config(options: Options, workspace: Workspace) -> InferenceConfig | None:
     """The scoring script with its packages; None for a model that needs no code."""
     from trainmaster.serving.config_files import read_inference_config

@@ -12,6 +12,7 @@ from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.service_options import (
+    check_something_is_served,
     deployment_config,
     inference_config,
     named_models,
@@ -109,6 +110,7 @@ def deploy(options: Options) -> int:
     """
     from trainmaster.models import Model
 
+    check_something_is_served(options)
     workspace = open_workspace(options.workspace)
     config = deployment_config(options)
     service = Model.deploy(

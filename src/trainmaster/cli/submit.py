@@ -69,7 +69,7 @@ def submit(options: Options) -> int:
 
     workspace = open_workspace(options.workspace)
     if options.refresh_env:
-        _refresh(workspace, spec)
+        _refresh(workspace, spec, options)
     record = _send(workspace, name, spec, options)
     return _wait(workspace, record, options) if options.wait else _tell(record, options)
 
@@ -85,6 +85,8 @@ def script_run_config(options: Options) -> ScriptRunConfig:
 
     if options.script is None:
         # `submit src/train.py`: what most people try first.
+        if not Path(options.folder).exists() and Path(options.folder).suffix:
+            raise _no_script(Path(options.folder))
         if not Path(options.folder).is_file():
             raise UserErrorException(
                 f"SCRIPT is missing: which script of {options.folder} is to be run?",
@@ -109,6 +111,15 @@ def script_run_config(options: Options) -> ScriptRunConfig:
     )
     config.run_config.environment_variables = dict(pairs("--env", options.env))
     return config
+
+
+def _no_script(path: Path) -> UserErrorException:
+    from trainmaster.spelling import guess
+
+    beside = [str(path.parent / each.name) for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
+    return UserErrorException(
+        f"there is no script '{path}'", hint=f"{guess(str(path), beside)}Or write trainmaster submit FOLDER SCRIPT."
+    )
 
 
 def _environment(options: Options) -> Environment:
@@ -155,12 +166,12 @@ def packages_of(options: Options) -> list[str]:
     return merge(packages, read_requirements_file(Path(options.pip_file), f"--pip-file {options.pip_file!r}"))
 
 
-def _refresh(workspace: Workspace, spec: JobSpec) -> None:
+def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
     from trainmaster.cli.env import build_shown
 
     if spec.environment.user_managed:
         raise UserErrorException("--refresh-env does not go with --python and --user-managed")
-    build_shown(workspace, spec.environment, refresh=True)
+    build_shown(workspace, spec.environment, refresh=True, as_json=options.json)
 
 
 def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:

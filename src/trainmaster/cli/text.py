@@ -80,6 +80,16 @@ def first_line(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
+def without_lines(text: str, shown: str) -> str:
+    """`text` without the lines that were shown before.
+
+    >>> without_lines("uv failed\\n  no such package\\nCheck its name.", "$ uv\\nno such package\\n")
+    'uv failed\\nCheck its name.'
+    """
+    before = {line.strip() for line in shown.splitlines()}
+    return "\n".join(line for line in text.splitlines() if line.strip() not in before)
+
+
 def experiment_name(folder: str) -> str:
     """The name of a folder as an experiment can have it.
 

@@ -294,7 +294,7 @@ def _checked(record: ModelRecord) -> ModelRecord:
     if record.framework_version and not record.framework:
         raise WebserviceException(
             "model_framework_version was given without model_framework",
-            hint="Give both, such as model_framework=Model.Framework.PYTORCH.",
+            hint="Give both, such as model_framework='PyTorch'.",
         )
     if max(len(record.framework), len(record.framework_version)) > _LONGEST_FRAMEWORK:
         raise WebserviceException(f"a framework has {_LONGEST_FRAMEWORK} characters at most")

@@ -22,6 +22,7 @@ from pathlib import Path
 from trainmaster.environments import base, facts, lock, manifest, packages
 from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.canonical import canonical
+from trainmaster.environments.log import Log
 from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
 from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import config_files, source_variables
@@ -58,10 +59,13 @@ def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None
 def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahead | None) -> int:
     """Builds; on failure the last line of standard error is the error as JSON."""
     die_with(parent)
+    log = Log(sys.stdout)
     try:
-        build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, ahead)
+        with contextlib.redirect_stdout(log):
+            build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, ahead)
     except AzureMLException as error:
-        print(error.message, flush=True)
+        if not log.has(error.cause):
+            print(error.message, flush=True)
         print(json.dumps(error.to_wire()), file=sys.stderr)
         return 1
     return 0

@@ -51,8 +51,7 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
     if program:
         raise ExperimentExecutionException(
             f"{parameter} {given!r} is not a Python script, but one for {program}",
-            hint="Run it as a command: "
-            f"ScriptRunConfig(source_directory, command=[{program!r}, {script!r}]). "
+            hint=f"Run it as the command of a ScriptRunConfig: command=[{program!r}, {script!r}]. "
             f"Or start it from a Python script: subprocess.run([{program!r}, {script!r}], check=True).",
         )
     return script

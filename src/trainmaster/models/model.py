@@ -169,7 +169,7 @@ class Model(Described):
         if target.exists() and not (exist_ok if exists_ok is None else exists_ok):
             raise WebserviceException(
                 f"{target} is there already",
-                hint="Say exist_ok=True (--overwrite) to write over it.",
+                hint="Give exist_ok=True to write over it.",
             )
         try:
             self._contents.copy_to(Path(target_dir), self.manifest(), copied)

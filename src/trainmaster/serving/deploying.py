@@ -162,7 +162,7 @@ def _without_code(workspace: Workspace, models: Sequence[Model]) -> ServiceSpec:
     if len(models) != 1:
         raise WebserviceException(
             f"{len(models)} models without an inference_config: no code is needed for one model alone",
-            hint="Write an InferenceConfig with a scoring script.",
+            hint="Give an InferenceConfig with a scoring script.",
         )
     found: ServiceSpec = import_module("trainmaster.serving.no_code").scoring_for(workspace, models[0])
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from trainmaster.cli.describing import reason, run_as_json, style_of, took
+from trainmaster.cli.metrics import metric_row
 from trainmaster.cli.runs import statuses, table_row
-from trainmaster.records import RunError, RunRecord, Status
+from trainmaster.records import MetricSeries, MetricSummary, RunError, RunRecord, Status
 
 KEYS = {
     "id", "experiment", "number", "display_name", "parent_id", "type", "target", "status", "waiting_for", "error",
@@ -43,3 +44,9 @@ def test_states_by_word() -> None:
     assert statuses(None) == ()
     assert style_of("Completed") == "green"
     assert style_of("unheard of") == ""
+
+
+def test_a_long_value_of_a_metric_is_shortened() -> None:
+    text = "a long text\n" * 500
+    row = metric_row(MetricSummary("notes", "scalar", 2, text), MetricSeries("notes", "scalar", 2, (text, text)))
+    assert row[:2] == ("notes", "a long text a long text a long text a...")

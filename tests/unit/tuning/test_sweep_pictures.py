@@ -63,6 +63,16 @@ def test_parallel_has_a_line_for_each_trial_and_the_best_on_top(parameters):
     assert sum(curve.colour == CUT for curve in curves) == len(dim)
 
 
+def test_no_label_of_parallel_coordinates_is_covered_by_a_line():
+    shapes = picture(sweep_of(40, 4)).shapes
+    last_line = max(n for n, shape in enumerate(shapes) if isinstance(shape, Curve))
+    labels = [(n, shape) for n, shape in enumerate(shapes) if isinstance(shape, Label) and shape.halo]
+    assert len(labels) > 10 and all(n > last_line for n, _ in labels)
+    # What the best trial has stands over the axes.
+    assert shapes[-1] == labels[-1][1] or isinstance(shapes[-1], Dot)
+    assert max(n for n, shape in enumerate(shapes) if isinstance(shape, Line)) < labels[-1][0]
+
+
 def test_a_trial_goes_faintly_past_parameters_that_it_does_not_have():
     view = sweep_of(30, space=SPACES["branches"])
     assert [axis.name for axis in parameter_axes(view)] == ["--lr", "--optimizer", "--momentum"]

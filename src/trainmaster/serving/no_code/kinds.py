@@ -60,7 +60,7 @@ def recognise(model: Model) -> Recognised:
             f"model {model.id} cannot be deployed without code: {file.path} was written by torch.save",
             cause="Such a file needs the class of the model to be loaded.",
             hint="Save it with torch.jit.script(model).save(path), convert it "
-            f"('trainmaster models to-onnx {model.name}'), or write an InferenceConfig with a scoring script.",
+            f"('trainmaster models to-onnx {model.name}'), or give an InferenceConfig with a scoring script.",
         )
     return file
 
@@ -103,6 +103,6 @@ def _unknown(model: Model, files: list[str]) -> WebserviceException:
         cause=f"Its framework is {model.model_framework or 'not known'}, its files are {shown}. Known without code are "
         "one ONNX file, an estimator of scikit-learn (pickle or joblib), TorchScript, a program of torch.export, "
         "or the folder of a SavedModel.",
-        hint="Register it with model_framework=Model.Framework.SCIKITLEARN (or ONNX, PYTORCH, TENSORFLOW); "
+        hint="Register it with model_framework='ScikitLearn' (or 'Onnx', 'PyTorch', 'TensorFlow'); "
         "to deploy it, a scoring script of your own does too.",
     )

@@ -29,13 +29,14 @@ def parallel(view: SweepView) -> Drawing:
     width = max(_LEAST_WIDTH, _LEFT + gaps * gap + _RIGHT)
     left = _LEFT + max(0.0, (width - _LEFT - _RIGHT - gaps * gap) / 2)
     places = [left + n * gap for n in range(len(axes))]
-    # The axes go over the lines of trials, and the best trial over all.
+    # The axes with their labels go over all lines, and the values of the best trial over the axes.
     shapes: list[Shape] = [*heading(view, width, 20)]
     shades = Shades(view, axes[-1])
     shapes += _lines(view, axes, places, shades)
+    shapes += _best_line(view, axes, places)
     for n, (axis, x) in enumerate(zip(axes, places, strict=True)):
         shapes += _metric(shades, axis, x, gap) if n == gaps else _parameter(axis, x, gap)
-    shapes += _best(view, axes, places)
+    shapes += _best_values(view, axes, places)
     shapes += nothing(view, width, _HEIGHT)
     return Drawing(width, _HEIGHT, f"{view.experiment}: parallel coordinates of {view.run_id}", tuple(shapes))
 
@@ -102,7 +103,7 @@ def _metric(shades: Shades, axis: Axis, x: float, gap: float) -> Iterator[Shape]
         yield Label(x + 17, _down(share), fitting(text, _RIGHT - 14, 11), 11, "start", QUIET, halo=True)
 
 
-def _best(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[Shape]:
+def _best_line(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[Shape]:
     best = view.best
     if best is None:
         return
@@ -111,6 +112,12 @@ def _best(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Ite
     for points in _ways(best, axes, places):
         yield Curve(points, "#ffffff", 6, 0.85)
         yield Curve(points, BEST, 3)
+
+
+def _best_values(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[Shape]:
+    best = view.best
+    if best is None:
+        return
     values = flat(best.parameters)
     for axis, point in zip(axes, _points(best, axes, places), strict=True):
         if point is None:

@@ -1,0 +1,117 @@
+"""Parameters of Python programs by the names that the command line has for them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from copy import copy
+from functools import partial
+
+from trainmaster.cli.commands import all_commands
+from trainmaster.errors import AzureMLException
+
+_PACKAGES = {"pip_packages": "--pip", "pip_requirements_file": "--pip-file"}
+_REGISTERED = {"model_framework": "'trainmaster models register' --framework"}
+_MODEL = {"model_framework": "--framework", "model_framework_version": "--framework-version"}
+_SERVED = {
+    "an InferenceConfig with a scoring script": "--script score.py",
+    "an InferenceConfig with an environment": "--environment NAME, or --requirements FILE",
+    "an inference_config": "--script or --ic",
+    "entry_script": "--script",
+    "source_directory": "--source",
+    "conda_file": "--conda-file",
+    "num_replicas": "--replicas",
+    "Environment.from_pip_requirements or from_conda_specification": "--requirements or --conda-file",
+    **_REGISTERED,
+}
+_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "submit": {
+        **_PACKAGES,
+        "entry_script": "SCRIPT",
+        "source_directory": "FOLDER",
+        "compute_target": "--target",
+        "environment_variables": "--env",
+        "interpreter_path": "--python",
+        "user_managed": "--user-managed",
+        "max_run_duration_seconds": "--max-seconds",
+        "max_retries": "--max-retries",
+        "hang_seconds": "--hang-seconds",
+    },
+    "env build": {**_PACKAGES, "exclude_newer": "--exclude-newer", "python_version": "--python-version"},
+    "models register": {**_MODEL, "model_name": "NAME", "model_path": "PATH"},
+    "models download": {"exist_ok": "--overwrite", "target_dir": "--output"},
+    "models to-onnx": {
+        **_REGISTERED,
+        "pip_packages": "--pip",
+        "sample_inputs": "--sample",
+        "dynamic_batch=False": "--fixed-batch",
+        "quantize": "--quantize",
+        "opset": "--opset",
+    },
+    "services deploy": {
+        **_SERVED,
+        "overwrite": "--overwrite",
+        "auth_enabled": "--auth",
+        "deployment_config": "--dc",
+    },
+    "services update": _SERVED,
+    "compute create": {
+        "max_nodes": "--nodes",
+        "node_count": "--nodes",
+        "vm_size": "--vm-size",
+        "shared_folder": "--shared-folder",
+        "private_key_file": "--key",
+        "time_limit": "--time-limit",
+        "extra_sbatch": "--sbatch",
+        "lost_after_seconds": "--lost-after",
+        "hosts=": "HOST",
+        "login=": "--login",
+        "folder=": "--folder",
+        "python=": "--python",
+    },
+    "data upload": {"overwrite": "--overwrite"},
+}
+# A quoted name is a value that somebody gave, and a dotted one an attribute. A name with an equal sign is a plain word
+# too, and means the parameter only where it has a value.
+_BEFORE = r"(?<![\w.'\"/-])"
+_VALUE = r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\w+(?:\.\w+)*)?"
+
+
+def in_options(error: AzureMLException, argv: list[str]) -> AzureMLException:
+    """The error with the options of the command that was called, where it names parameters."""
+    names = _OPTIONS.get(_command(argv))
+    if names is None:
+        return error
+    found = copy(error)
+    found.headline, found.cause, found.hint = (
+        translated(text, names) for text in (error.headline, error.cause, error.hint)
+    )
+    return found
+
+
+def translated(text: str, names: Mapping[str, str]) -> str:
+    """
+    >>> translated("Write compute_target='local', or max_retries=2.", _OPTIONS["submit"])
+    'Write --target local, or --max-retries 2.'
+    >>> translated("source_directory 'compute_target' does not exist", _OPTIONS["submit"])
+    "FOLDER 'compute_target' does not exist"
+    """
+    for name, option in names.items():
+        text = re.sub(_pattern(name), partial(_option, option), text)
+    return text
+
+
+def _pattern(name: str) -> str:
+    if name.endswith("="):
+        return f"{_BEFORE}{re.escape(name)}{_VALUE}"
+    return f"{_BEFORE}{re.escape(name)}(?![\\w'\"-])(?:={_VALUE})?"
+
+
+def _option(option: str, match: re.Match[str]) -> str:
+    value = (match["value"] or "").strip("[]").strip("'\"")
+    return option if value in ("", "True") else f"{option} {value}"
+
+
+def _command(argv: list[str]) -> str:
+    known = all_commands()
+    return next((name for name in (" ".join(argv[:2]), " ".join(argv[:1])) if name in known), "")
