@@ -16,6 +16,7 @@ NAMES = (
     "agent",
     "environments",
     "distributed",
+    "ingest",
     "sweeps",
     "serving",
     "slurm",

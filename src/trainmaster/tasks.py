@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 log = logging.getLogger("trainmaster.tasks")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+
+
+def growing_pauses() -> Iterator[float]:
+    """Seconds to wait between one attempt and the next, without end."""
+    pause = FIRST_PAUSE
+    while True:
+        yield pause
+        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def start_task(name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -21,7 +29,7 @@ def start_task(name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[N
 
 async def _run_until_done(name: str, work: Callable[[], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
-    pause = FIRST_PAUSE
+    pauses = growing_pauses()
     while True:
         began = loop.time()
         try:
@@ -29,7 +37,7 @@ async def _run_until_done(name: str, work: Callable[[], Awaitable[None]]) -> Non
             return
         except Exception:
             if loop.time() - began > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
+                pauses = growing_pauses()
+            pause = next(pauses)
             log.exception("the task '%s' failed and is started again in %.1f s", name, pause)
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wait_gone
 
-from trainmaster import Experiment, Workspace
+from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.client import try_line
 from trainmaster.errors import ServiceException
 from trainmaster.folders import WorkspaceFolder
@@ -312,3 +314,69 @@ def test_program_with_many_open_files(workspace, submit):
     finally:
         for handle in handles:
             os.close(handle)
+
+
+def lowest_free_handle(process):
+    taken = {int(path.name) for path in Path(f"/proc/{process}/fd").iterdir()}
+    return next(number for number in range(len(taken) + 1) if number not in taken)
+
+
+def test_a_dispatcher_without_free_handles_waits_for_some(workspace, submit):
+    assert ended(submit("pass"))["status"] == "Completed"
+    dispatcher = pid(workspace)
+    before = resource.prlimit(dispatcher, resource.RLIMIT_NOFILE)
+    resource.prlimit(dispatcher, resource.RLIMIT_NOFILE, (lowest_free_handle(dispatcher), before[1]))
+    try:
+        run = submit("print('at last')")
+        waits = "waiting until the run can go on: [Errno 24] Too many open files"
+        until(lambda: workspace._call("runs.get", run_id=run.id)["waiting_for"].startswith(waits), what="the shortage")
+    finally:
+        resource.prlimit(dispatcher, resource.RLIMIT_NOFILE, before)
+    assert ended(run)["status"] == "Completed"
+
+
+def test_an_agent_killed_before_its_claim_is_started_again(workspace, submit, tmp_path):
+    assert ended(submit("pass"))["status"] == "Completed"
+    (program,) = WorkspaceFolder(workspace.path).path.glob("kits/*/trainmaster/node/__main__.py")
+    killed = tmp_path / "killed"
+    program.write_text(
+        f"""import os, sys
+if sys.argv[1].endswith('plan.json') and not os.path.exists({str(killed)!r}):
+    open({str(killed)!r}, 'w').close()
+    os.kill(os.getpid(), 9)
+"""
+        + program.read_text()
+    )
+    assert ended(submit("print('second')"))["status"] == "Completed"
+    assert killed.exists()
+
+
+def test_removed_workspace_takes_its_dispatcher_and_runs_along(tmp_path, project, gate):
+    """As with `rm -r`: nobody tells the dispatcher."""
+    ws = Workspace.create("removed", path=tmp_path / "removed", show_output=False)
+    here = gate("here")
+    source = project(train=f"import os\nopen('pid', 'w').write(str(os.getpid()))\n{here.wait}")
+    run = Experiment(ws, "e").submit(
+        Estimator(str(source), entry_script="train.py", compute_target="local", user_managed=True)
+    )
+    here.await_arrival()
+    folder = WorkspaceFolder(ws.path).run(run.id)
+    script = os.pidfd_open(int((folder.code / "pid").read_text()))
+    agent = os.pidfd_open(json.loads((folder.node(0) / "agent.json").read_text())["pid"])
+    dispatcher = dispatcher_handle(WorkspaceFolder(ws.path))
+    assert dispatcher is not None
+    shutil.rmtree(ws.path)
+    for process in (dispatcher, script, agent):
+        wait_gone(process)
+    assert not ws.path.exists()
+
+
+def test_nothing_is_left_of_the_room_that_a_killed_agent_reserved(workspace, submit, gate):
+    here = gate("here")
+    run = submit(here.wait)
+    here.await_arrival()
+    node = WorkspaceFolder(workspace.path).run(run.id).node(0)
+    until((node / "result.json.part").exists, what="the room")
+    os.kill(json.loads((node / "agent.json").read_text())["pid"], signal.SIGKILL)
+    assert ended(run)["error"]["code"] == "NodeAgentLost"
+    assert not (node / "result.json.part").exists()

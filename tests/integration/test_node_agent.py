@@ -118,6 +118,74 @@ def test_a_script_that_ends_well(make: Make) -> None:
     assert cgroup is None or not os.path.exists(cgroup)
 
 
+# What a machine without free processes does, the first times.
+SHORTAGE = """
+
+def _short_at_first(real, tries):
+    def short(*args):
+        tries.append(1)
+        if len(tries) < 3:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return real(*args)
+    return short
+
+
+_fork_into = _short_at_first(_fork_into, [])
+"""
+# The same in the child, which only learns of it when it becomes the program.
+EXEC_SHORTAGE = """
+
+def _start_short(real, tries):
+    def short(process, environment, cgroup=None):
+        tries.append(1)
+        execve = os.execve
+        os.execve = _refuse if len(tries) < 3 else execve
+        try:
+            return real(process, environment, cgroup)
+        finally:
+            os.execve = execve
+    return short
+
+
+def _refuse(*args):
+    raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+
+start = _start_short(start, [])
+"""
+
+
+@pytest.mark.parametrize("shortage", [SHORTAGE, EXEC_SHORTAGE], ids=["fork", "exec"])
+def test_a_passing_shortage_is_waited_out(make: Make, tmp_path: Path, shortage: str) -> None:
+    kit = make_kit(tmp_path / "kit")
+    with open(kit / "trainmaster" / "node" / "spawn.py", "a") as file:
+        file.write(shortage)
+    run = make(kit).shell("exit 0")
+    result = run.carry_out()
+    assert (result["reason"], result["error"], result["first_failure"]) == ("exited", None, None)
+    assert "trying again" in run.said()
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_duration(make: Make, tmp_path: Path) -> None:
+    kit = make_kit(tmp_path / "kit")
+    with open(kit / "trainmaster" / "node" / "agent.py", "a") as file:
+        file.write("""
+
+class _Clock(object):
+    monotonic, strftime = time.monotonic, time.strftime
+    now = 2e9
+
+    def time(self):
+        self.now -= 3600.0
+        return self.now
+
+
+time = _Clock()
+""")
+    result = make(kit).shell("exit 0").carry_out()
+    assert 0 <= result["ended_at"] - result["started_at"] < SECONDS
+
+
 @pytest.mark.parametrize("code", [1, 7, 255])
 def test_exit_codes(make: Make, code: int) -> None:
     result = make().shell(f"echo before; echo the end >&2; exit {code}").carry_out()

@@ -150,7 +150,7 @@ def took(trial: TrialView, now: float) -> str:
         return ""
     if trial.has_ended and trial.ended_at is None:
         return ""
-    return duration((trial.ended_at or now) - trial.started_at)
+    return duration(max(0.0, (trial.ended_at or now) - trial.started_at))
 
 
 def table(view: SweepView, trials: Sequence[TrialView], now: float, width: int | None, paint: Paint) -> list[str]:

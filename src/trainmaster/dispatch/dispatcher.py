@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from trainmaster.dispatch.opening import open_store
@@ -19,11 +20,14 @@ from trainmaster.dispatch.service import Service
 from trainmaster.dispatch.socket_place import make_place
 from trainmaster.dispatch.yard import Yard
 from trainmaster.folders import WorkspaceFolder
+from trainmaster.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
 # How long a dispatcher without work stays: the next submit within that time is the quick one.
 _IDLE_SECONDS = 900.0
+# How often it is looked whether the workspace is still there.
+_LOOK_SECONDS = 1.0
 
 
 @contextlib.contextmanager
@@ -70,7 +74,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         yard.resume()
         ready()
         if stay or yard.busy:
-            await _until_stop(server, yard, place)
+            await _serve_until_stop(server, yard, place)
     finally:
         # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
         place.unlink(missing_ok=True)
@@ -79,6 +83,31 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         await yard.close()
         store.close()
         log.info("dispatcher %d ends", os.getpid())
+
+
+async def _serve_until_stop(server: Server, yard: Yard, place: Path) -> None:
+    stopped = asyncio.ensure_future(_until_stop(server, yard, place))
+    removed = start_task("looking for the workspace", partial(_until_removed, yard.folder))
+    try:
+        await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
+        if removed.done():
+            log.warning("the workspace %s was removed: its runs are ended", yard.folder.path)
+            await yard.end_runs()
+        else:
+            await stopped
+    finally:
+        stopped.cancel()
+        removed.cancel()
+        await asyncio.gather(stopped, removed, return_exceptions=True)
+
+
+async def _until_removed(folder: WorkspaceFolder) -> None:
+    """Returns when somebody has removed the workspace: its name and its database are gone, not only for a moment."""
+    missed = 0
+    while missed < 2:
+        await asyncio.sleep(_LOOK_SECONDS)
+        gone = not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
+        missed = missed + 1 if gone else 0
 
 
 async def _until_stop(server: Server, yard: Yard, place: Path) -> None:

@@ -9,6 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -26,7 +27,10 @@ from trainmaster.errors import AzureMLException, WorkspaceException
 from trainmaster.job import JobSpec, has_data, load_spec
 from trainmaster.launch import agent_count, most_processes, port_count
 from trainmaster.node import process
+from trainmaster.node.shortage import is_passing
 from trainmaster.records import RunError, RunRecord, Status
+from trainmaster.store.connection import is_trouble
+from trainmaster.tasks import growing_pauses
 
 if TYPE_CHECKING:
     from trainmaster.dispatch.yard import Yard
@@ -92,6 +96,13 @@ class Life:
         """Somebody outside has given it a state, which is its own once its script has ended."""
         self._mark = mark
 
+    async def kill(self) -> None:
+        """Ends its processes at once, without regard for what they were doing."""
+        if self._record.nodes:
+            nodes = self._nodes(load_spec(self._record.spec))
+            await self._engine.kill(nodes)
+            await self._engine.sweep(nodes)
+
     def seen_running(self, at: float | None = None) -> None:
         """The agent says that the script has started."""
         if self._record.status is Status.QUEUED:
@@ -107,32 +118,61 @@ class Life:
 
     async def drive(self) -> None:
         """Brings the run to its end, whatever happens on the way."""
-        try:
-            spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
-            if self._spec is None:
-                self._folder = attempts.current(self._folder)
+        pauses = growing_pauses()
+        while True:
+            try:
+                await self._go_on()
+                return
+            except _Canceled:
+                await self._finish(Status.CANCELED)
+                return
+            except Exception as error:  # noqa: BLE001 (told in `_fail`)
+                if not _is_passing(error):
+                    await self._fail(error)
+                    return
+                log.warning("run %s cannot go on yet: %s", self.run_id, error)
+                self._doing = f"waiting until the run can go on: {error}"
+            if self._cancel.done():
+                await asyncio.sleep(next(pauses))
             else:
-                self._yard.ingest.begin(self.run_id)
-            if not self._record.nodes:
-                await self._begin(spec)
-            elif self._spec is None:
-                await self._take_up(spec)
-            else:
-                await self._start_again(spec, None)
+                await asyncio.wait({self._cancel}, timeout=next(pauses))
+            with suppress(AzureMLException):
+                self._return_to_store()
+
+    async def _go_on(self) -> None:
+        spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
+        if self._spec is None:
+            self._folder = attempts.current(self._folder)
+        else:
+            self._yard.ingest.begin(self.run_id)
+        if not self._record.nodes:
+            await self._begin(spec)
+        elif self._spec is None:
+            await self._take_up(spec)
+        else:
+            await self._start_again(spec, None)
+        await self._until_gone(spec)
+        while await self._patiently(lambda: self._is_retried(spec)):
+            await self._begin_again(spec)
             await self._until_gone(spec)
-            while await self._patiently(lambda: self._is_retried(spec)):
-                await self._begin_again(spec)
-                await self._until_gone(spec)
-            await self._patiently(lambda: self._end(spec))
-        except _Canceled:
-            await self._finish(Status.CANCELED)
-        except (AzureMLException, OSError) as error:
+        await self._patiently(lambda: self._end(spec))
+
+    def _return_to_store(self) -> None:
+        """What was begun is continued from what the store says, as the next dispatcher would."""
+        self._record = self._yard.store.get_run(self.run_id) or self._record
+        self._spec = None
+        self._doing = ""
+        if not self._record.nodes:
+            self._yard.release(self.run_id)
+
+    async def _fail(self, error: Exception) -> None:
+        if isinstance(error, AzureMLException | OSError):
             await self._finish(Status.FAILED, error=self._error(error))
-        except Exception as error:
-            # A fault of ours must not leave the run hanging, nor end the dispatcher.
-            log.exception("run %s", self.run_id)
-            message = f"Trainmaster failed: {error!r}\nSee {self._yard.folder.log}."
-            await self._finish(Status.FAILED, error=RunError("InternalError", message))
+            return
+        # A fault of ours must not leave the run hanging, nor end the dispatcher.
+        log.error("run %s", self.run_id, exc_info=error)
+        message = f"Trainmaster failed: {error!r}\nSee {self._yard.folder.log}."
+        await self._finish(Status.FAILED, error=RunError("InternalError", message))
 
     def _error(self, error: AzureMLException | OSError) -> RunError:
         is_lost = self._laid_down and isinstance(error, FileNotFoundError) and not self._folder.spec.exists()
@@ -316,7 +356,7 @@ class Life:
         self._keep_processes(remains, end)
         if own.status is end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
-        self._move(end.status, error=end.error)
+        self._move(end.status, error=end.error, at=remains.ended_at_or_now)
 
     def _final(self, end: Outcome) -> Outcome:
         """The outcome as people see it: an error says how many attempts there were, and a mark goes before it."""
@@ -332,7 +372,8 @@ class Life:
         remains.write_processes()
         started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
-        record = self._yard.finish(self.run_id, end.status, end.warnings, error=end.error, **changes)
+        at = remains.ended_at_or_now
+        record = self._yard.finish(self.run_id, end.status, at, end.warnings, error=end.error, **changes)
         if record is not None:
             self._record = record
         return record is not None
@@ -436,17 +477,23 @@ class Life:
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Does `work`, again and again while the disk is full: what a run left is not lost for lack of space."""
-        pause = 0.5
+        pauses = growing_pauses()
         while True:
             try:
                 return await work()
-            except (WorkspaceException, OSError) as error:
+            except (WorkspaceException, OSError, RuntimeError) as error:
                 if isinstance(error, OSError) and error.errno in _HOPELESS:
+                    raise
+                if isinstance(error, RuntimeError) and not is_passing(error):
                     raise
                 log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
                 self._doing = f"waiting to write the end of the run: {error}"
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 30.0)
+                await asyncio.sleep(next(pauses))
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the run can go on in a while: something is short on the machine, or the database cannot be used."""
+    return bool(is_passing(error)) or is_trouble(error)
 
 
 def _first_pause() -> float:

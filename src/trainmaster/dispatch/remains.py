@@ -20,6 +20,7 @@ from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.job import JobSpec
 from trainmaster.launch.names import rank_names
+from trainmaster.node import result
 from trainmaster.node.ferry.letters import ERRANDS, clear
 
 _LITTLE_ROOM = 1024 * 1024
@@ -44,6 +45,11 @@ class Remains:
         """When the last agent ended; now, for agents that cannot say."""
         ends = [result["ended_at"] if result else time.time() for result in self.results]
         return max(ends, default=time.time())
+
+    @property
+    def ended_at_or_now(self) -> float:
+        """When the run ended: now, or later by the clock of the agents, from which its start comes too."""
+        return max(self.ended_at, time.time())
 
     @property
     def has_survivors(self) -> bool:
@@ -83,6 +89,9 @@ async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Sec
     if nodes.folder.letters.exists() or (nodes.folder.path / ERRANDS).exists():
         await asyncio.to_thread(clear, str(nodes.folder.path))
     folders = [nodes.folder.node(number) for number in range(nodes.count)]
+    for folder in folders:
+        # The room that an agent had reserved which was killed.
+        (folder / result.PART).unlink(missing_ok=True)
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
     if None in results:
         await engine.sweep(nodes)

@@ -37,6 +37,8 @@ log = logging.getLogger("trainmaster.dispatch")
 
 # How often the journals of running runs are looked at. Whoever asks for metrics gets them up to date at once.
 _INGEST_SECONDS = 2.0
+# How long ending all runs may take, some of them on other machines.
+_KILL_SECONDS = 10.0
 
 
 class Yard:
@@ -330,13 +332,13 @@ class Yard:
             self.tell(record)
         return record
 
-    def finish(self, run_id: str, to: Status, warnings: Sequence[str], **changes: Any) -> RunRecord | None:
+    def finish(self, run_id: str, to: Status, at: float, warnings: Sequence[str], **changes: Any) -> RunRecord | None:
         """The rest of a run's journals and its terminal state in one step; None if it takes more than one."""
         batches = self.ingest.rest(run_id, self.folder.run(run_id))
         if batches is None:
             return None
         self.end_children(run_id, to)
-        record = self.store.finish_run(run_id, to, at=time.time(), batches=batches, warnings=warnings, **changes)
+        record = self.store.finish_run(run_id, to, at=at, batches=batches, warnings=warnings, **changes)
         if record is not None:
             log.info("run %s is %s", run_id, to)
             self.tell(record)
@@ -384,12 +386,24 @@ class Yard:
             if not self._watchers[run_id]:
                 del self._watchers[run_id]
 
-    async def close(self) -> None:
-        """Lets go of all runs; they go on by themselves and are taken up by the next dispatcher."""
+    async def end_runs(self) -> None:
+        """Ends the processes of all runs at once. What they leave behind is brought in nowhere."""
+        await self._cancel_tasks()
+        try:
+            async with asyncio.timeout(_KILL_SECONDS):
+                await asyncio.gather(*(life.kill() for life in self._lives.values()), return_exceptions=True)
+        except TimeoutError:
+            log.warning("not all runs could be ended within %.0f s", _KILL_SECONDS)
+
+    async def _cancel_tasks(self) -> None:
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Lets go of all runs; they go on by themselves and are taken up by the next dispatcher."""
+        await self._cancel_tasks()
         for sweep in self._sweeps.values():
             sweep.close()
         await self.letters.close()

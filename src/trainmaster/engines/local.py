@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import sys
@@ -21,7 +22,12 @@ from trainmaster.machine import cpus, node_gpus
 from trainmaster.node import contained, process, tree
 from trainmaster.node.plan import PlanError
 from trainmaster.node.plan import read as read_plan
+from trainmaster.node.shortage import is_passing
 
+log = logging.getLogger("trainmaster.engines")
+
+# Seconds before an agent that ended without claiming its plan is replaced, each time.
+_PAUSES = (0.1, 1.0, 5.0)
 # Two agents within this time are taken for the first of many.
 _CLOSE_SECONDS = 2.0
 
@@ -32,6 +38,8 @@ class LocalEngine:
     queues = False
 
     def __init__(self) -> None:
+        self._kits: dict[Path, str] = {}
+        """Folder of a node to the kit its agent was started from, as long as that agent may have to be replaced."""
         self._spawned: dict[Path, int] = {}
         self._lent: dict[Path, tuple[Nursery, Agent]] = {}
         self._nursery: Nursery | None = None
@@ -55,6 +63,7 @@ class LocalEngine:
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
+            self._kits[folder] = kit
             nursery = self._warm_nursery(plan, kit) or self._common_nursery(kit)
             agent = await nursery.start(folder) if nursery is not None else None
             if nursery is not None and agent is not None:
@@ -90,6 +99,23 @@ class LocalEngine:
 
     async def ended(self, nodes: Nodes, number: int) -> None:
         folder = nodes.folder.node(number)
+        for pause in (*_PAUSES, None):
+            carried_out = await self._agent_ended(folder)
+            if carried_out or pause is None or not self._is_unclaimed(folder):
+                break
+            log.warning("run %s: the agent of node %d ended before it claimed its plan", nodes.run_id, number)
+            await asyncio.sleep(pause)
+            if not self._is_unclaimed(folder):
+                break
+            self._spawned[folder] = _spawn_agent(folder, self._kits[folder])
+        self._kits.pop(folder, None)
+
+    def _is_unclaimed(self, folder: Path) -> bool:
+        """Whether the plan that we started an agent for is in nobody's hands. Then another one may be started."""
+        return folder in self._kits and (folder / "plan.json").exists() and read_claim(folder) is None
+
+    async def _agent_ended(self, folder: Path) -> bool:
+        """Returns when no agent has the plan in hand; whether one says that it carried it out."""
         lent, spawned = self._lent.get(folder), self._spawned.get(folder)
         if lent is not None:
             nursery, agent = lent
@@ -97,7 +123,7 @@ class LocalEngine:
             carried_out = await nursery.ended(agent)
             self._forget(folder)
             if carried_out:
-                return
+                return True
         elif spawned is not None:
             await pid_ended(spawned)
             self._forget(folder)
@@ -105,6 +131,7 @@ class LocalEngine:
         claim = read_claim(folder)
         if claim is not None and claim["pid"] != spawned and _works(claim, folder):
             await pid_ended(claim["pid"])
+        return False
 
     def _forget(self, folder: Path) -> None:
         self._lent.pop(folder, None)
@@ -119,6 +146,7 @@ class LocalEngine:
     def _signal(self, nodes: Nodes, number: signal.Signals) -> None:
         for node in range(nodes.count):
             folder = nodes.folder.node(node)
+            self._kits.pop(folder, None)
             claim = read_claim(folder)
             pid = self._spawned.get(folder)
             if folder in self._lent:
@@ -184,4 +212,6 @@ def _spawn_agent(folder: Path, kit: str) -> int:
             setsid=True,
         )
     except OSError as error:
+        if is_passing(error):
+            raise
         raise ServiceException("the node agent could not be started", cause=str(error)) from None

@@ -6,11 +6,14 @@ import asyncio
 import contextlib
 import os
 
+from trainmaster.node.shortage import is_passing
+from trainmaster.tasks import growing_pauses
+
 
 async def pid_ended(pid: int) -> None:
     """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
     try:
-        handle = os.pidfd_open(pid)
+        handle = await _open(pid)
     except ProcessLookupError:
         return
     loop = asyncio.get_running_loop()
@@ -23,3 +26,15 @@ async def pid_ended(pid: int) -> None:
         os.close(handle)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+async def _open(pid: int) -> int:
+    """A handle on the process, as soon as one can be had."""
+    for pause in growing_pauses():
+        try:
+            return os.pidfd_open(pid)
+        except OSError as error:
+            if not is_passing(error):
+                raise
+        await asyncio.sleep(pause)
+    raise AssertionError("pauses never end")

@@ -13,6 +13,8 @@ from trainmaster.node.plan import PlanError
 from trainmaster.node.plan import read as read_plan
 from trainmaster.node.process import newest as newest_process
 
+# How long a shortage of the machine may keep a process from being started.
+_SHORTAGE_SECONDS = 600.0
 # How long what a failed script left behind may take to end.
 _SHORT_GRACE = 2.0
 
@@ -100,6 +102,7 @@ class Agent(object):
         self._watch = None  # what to see of the other nodes, where no dispatcher may be in reach
         self._silence = None  # how long the run may be silent, if it may not be silent for ever
         self._started_at = None
+        self._started = None  # the same moment by the monotonic clock
         self._stop_at = None  # monotonic time at which the others are told to end, because a rank failed
         self._tell_at = None  # monotonic time at which the dispatcher is told that the processes run
         self._limit_at = None  # monotonic time at which the run has taken too long
@@ -134,11 +137,8 @@ class Agent(object):
 
     def _start(self):
         self._memory_kills = ranks.memory_kills(self._cgroup)
-        started = []
-        self._started_at = time.time()
-        for process in self._plan.processes:
-            started.append(spawn.start(process, self._environment(process), self._cgroup))
-            self._ranks.append(ranks.Rank(process.rank, started[-1].pid, process.log, process.service))
+        self._started_at, self._started = time.time(), time.monotonic()
+        started = [self._start_rank(process) for process in self._plan.processes]
         if self._plan.time_limit_seconds is not None:
             self._limit_at = time.monotonic() + self._plan.time_limit_seconds
         if self._plan.hang_seconds is not None:
@@ -149,8 +149,44 @@ class Agent(object):
             from trainmaster.node.watch import Watch
 
             self._watch = Watch(self._folder, self._plan.watched_nodes)
-        for one in started:
-            one.confirm()
+        for number, one in enumerate(started):
+            self._confirm(number, one)
+
+    def _start_rank(self, process):
+        started = self._wait_out(lambda: spawn.start(process, self._environment(process), self._cgroup))
+        self._ranks.append(ranks.Rank(process.rank, started.pid, process.log, process.service))
+        return started
+
+    def _confirm(self, number, started):
+        """Returns once the program runs. Where something was short in its first moments, it is started again."""
+        process = self._plan.processes[number]
+        try:
+            started.confirm()
+        except spawn.StartError as error:
+            if not error.passes:
+                raise
+            again = self._wait_out(lambda: self._run(process))
+            self._ranks[number] = ranks.Rank(process.rank, again.pid, process.log, process.service)
+
+    def _run(self, process):
+        started = spawn.start(process, self._environment(process), self._cgroup)
+        started.confirm()
+        return started
+
+    def _wait_out(self, work):
+        """Does `work`, again and again while the machine is short of processes, handles or memory, within a time."""
+        pause, until = 0.1, time.monotonic() + _SHORTAGE_SECONDS
+        while True:
+            try:
+                return work()
+            except spawn.StartError as error:
+                if not error.passes or time.monotonic() > until:
+                    raise
+                say("{}: {}; trying again".format(error.headline, error.cause))
+            self._interrupts.wait(pause)
+            if self._interrupts.asked:
+                raise Interrupted
+            pause = min(2 * pause, 5.0)
 
     def _environment(self, process):
         """The variables of the plan, and the two by which the process is found wherever it hides."""
@@ -411,6 +447,9 @@ class Agent(object):
             say("could not be ended: {}".format(one))
         records = [rank.end_record() for rank in self._ranks]
         answer = _result(self._reason, self._started_at, records, self._cause(), killed, described, self._error)
+        if self._started is not None and self._started_at is not None:
+            # Not earlier than the start, even if the clock was set back meanwhile.
+            answer["ended_at"] = max(answer["ended_at"], self._started_at + time.monotonic() - self._started)
         if self._reason == "hang":
             answer["silent_seconds"] = self._plan.hang_seconds
         written = result.write(self._folder, answer)

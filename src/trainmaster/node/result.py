@@ -6,7 +6,7 @@ import time
 from trainmaster.node import jsonfile
 
 NAME = "result.json"
-_PART = NAME + ".part"
+PART = NAME + ".part"
 _RESERVED = 32768
 _PATIENCE_SECONDS = 5.0
 
@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 5.0
 def reserve(folder):
     """Takes the room for the result now: a script that fills the disk must not silence its own failure."""
     try:
-        jsonfile.write_new(os.path.join(folder, _PART), " " * _RESERVED)
+        jsonfile.write_new(os.path.join(folder, PART), " " * _RESERVED)
     except OSError:
         # Perhaps there is room at the end.
         pass
@@ -37,7 +37,7 @@ def write(folder, result):
 
 
 def _written(folder, text):
-    part = os.path.join(folder, _PART)
+    part = os.path.join(folder, PART)
     try:
         # Not truncated before: the blocks that were reserved are what there is.
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)

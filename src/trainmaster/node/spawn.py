@@ -9,6 +9,8 @@ import errno
 import os
 import sys
 
+from trainmaster.node import shortage
+
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _CLONE3, _CLONE_INTO_CGROUP = 435, 0x200000000
 # The C library keeps 32 and 33 for itself.
@@ -26,11 +28,13 @@ def keep_from_scripts(handle):
 class StartError(Exception):
     """A process could not be started: headline, cause and hint for a person."""
 
-    def __init__(self, headline, cause, hint):
+    def __init__(self, headline, cause, hint, number=None):
+        """`number` is the errno, where the system refused it."""
         super(StartError, self).__init__(headline)
         self.headline = headline
         self.cause = cause
         self.hint = hint
+        self.passes = number in shortage.PASSING
 
 
 class Started(object):
@@ -50,7 +54,9 @@ class Started(object):
         if said:
             os.waitpid(self.pid, 0)
             step, _, number = said.partition(b" ")
-            raise explain(self.process, step.decode("ascii"), int(number))
+            error = explain(self.process, step.decode("ascii"), int(number))
+            error.passes = int(number) in shortage.PASSING
+            raise error
 
 
 def become_subreaper():
@@ -95,7 +101,10 @@ def _fork(process, environment, prepare, cgroup=None, warm=None):
     log, cwd = encode(process.log), encode(process.cwd)
     # A new program has no handlers; what was ignored before it would ignore too.
     signals = [number for number in _ALL_SIGNALS if warm is not None or _signal.getsignal(number) != _signal.SIG_DFL]
-    reading, writing = os.pipe()
+    try:
+        reading, writing = os.pipe()
+    except OSError as error:
+        raise _refused(process, error) from None
     # Until the child has its own handlers, a signal would run ours there and wake the parent's loop.
     before = _signal.pthread_sigmask(_signal.SIG_BLOCK, _ALL_SIGNALS)
     try:
@@ -116,12 +125,16 @@ def _fork(process, environment, prepare, cgroup=None, warm=None):
                 os._exit(127)
     except OSError as error:
         os.close(reading)
-        hint = "Check the limits on processes and memory (ulimit -a) on this node."
-        raise StartError("{}: cannot be started".format(process.argv[0]), error.strerror, hint) from None
+        raise _refused(process, error) from None
     finally:
         _signal.pthread_sigmask(_signal.SIG_SETMASK, before)
         os.close(writing)
     return Started(pid, process, reading)
+
+
+def _refused(process, error):
+    hint = "Check the limits on processes, open files and memory (ulimit -a) on this node."
+    return StartError("{}: cannot be started".format(process.argv[0]), error.strerror, hint, error.errno)
 
 
 def _fork_into(cgroup):

@@ -134,6 +134,11 @@ def translated(path: Path) -> Iterator[None]:
         raise
 
 
+def is_trouble(error: BaseException) -> bool:
+    """Whether this is what `translated` made of an error of the database."""
+    return isinstance(error, WorkspaceException) and isinstance(error.__cause__, (DBAPIError, sqlite3.Error))
+
+
 def _raise_clearly(path: Path, error: BaseException | None) -> None:
     # The low byte is the primary code; the rest refines it.
     trouble = _TROUBLES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)

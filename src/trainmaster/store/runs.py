@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, false, func, or_, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
 from trainmaster.errors import RunNotFoundException, UserErrorException
 from trainmaster.records import SUCCESSORS, TERMINAL, RunRecord, Status
@@ -131,12 +131,20 @@ def _guarded(columns: frozenset[str], allowed: frozenset[Status], begins: bool) 
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in sorted(columns)}
     if begins:
         values["started_at"] = func.coalesce(runs.c.started_at, values["started_at"])
+    if "ended_at" in columns:
+        begun = bindparam("new_started_at") if "started_at" in columns else runs.c.started_at
+        values["ended_at"] = _not_before(func.coalesce(begun, runs.c.created_at), values["ended_at"])
     states = sorted(map(str, allowed))
     return PreparedChange(
         update(runs)
         .where(runs.c.id == bindparam("which"), or_(false(), *(runs.c.status == state for state in states)))
         .values(**values)
     )
+
+
+def _not_before(earliest: ColumnElement[float], time: ColumnElement[float]) -> ColumnElement[float]:
+    """The time, unless a clock that was set back makes it earlier than what came before it."""
+    return case((time < earliest, earliest), else_=time)
 
 
 def change(connection: Connection, run_id: str, changes: Mapping[str, Any]) -> RunRecord:

@@ -143,8 +143,8 @@ def test_children_begin_log_and_end(store, log):
     ],
 )
 def test_an_interactive_run_ends_by_its_journal(store, log, error, expected):
-    run = log({"k": "state", "v": "Failed", "error": error, "t": 9.0})
-    assert (run.status, run.ended_at, run.error) == (Status.FAILED, 9.0, expected)
+    run = log({"k": "state", "v": "Failed", "error": error, "t": 109.0})
+    assert (run.status, run.ended_at, run.error) == (Status.FAILED, 109.0, expected)
     assert log({"k": "state", "v": "Completed", "t": 10.0}) == run
 
 

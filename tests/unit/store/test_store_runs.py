@@ -179,3 +179,14 @@ def test_everything_is_there_after_opening_again(store, add, database):
     again = Store.open(database)
     assert again.get_run("run") == kept
     again.close()
+
+
+def test_a_clock_that_is_set_back_gives_no_negative_duration(store, add):
+    add("job", status=Status.QUEUED)
+    store.move("job", Status.STARTING, at=150.0)
+    store.move("job", Status.RUNNING, at=200.0)
+    assert store.move("job", Status.COMPLETED, at=50.0).ended_at == 200.0
+    add("trial", status=Status.STARTING)
+    assert store.finish_run("trial", Status.COMPLETED, at=50.0, started_at=300.0).ended_at == 300.0
+    add("idle", status=Status.QUEUED)
+    assert store.move("idle", Status.CANCELED, at=50.0).ended_at == 100.0
