@@ -90,11 +90,11 @@ async def _serve_until_stop(server: Server, yard: Yard, place: Path) -> None:
     removed = start_task("looking for the workspace", partial(_until_removed, yard.folder))
     try:
         await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
-        if removed.done():
+        if _is_removed(yard.folder):
             log.warning("the workspace %s was removed: its runs are ended", yard.folder.path)
             await yard.end_runs()
-        else:
-            await stopped
+        elif stopped.done():
+            stopped.result()
     finally:
         stopped.cancel()
         removed.cancel()
@@ -106,8 +106,11 @@ async def _until_removed(folder: WorkspaceFolder) -> None:
     missed = 0
     while missed < 2:
         await asyncio.sleep(_LOOK_SECONDS)
-        gone = not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
-        missed = missed + 1 if gone else 0
+        missed = missed + 1 if _is_removed(folder) else 0
+
+
+def _is_removed(folder: WorkspaceFolder) -> bool:
+    return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
 
 
 async def _until_stop(server: Server, yard: Yard, place: Path) -> None:
