@@ -22,6 +22,8 @@ from benchmarks.submit import stop
 from trainmaster import Experiment, Workspace
 from trainmaster.folders import WorkspaceFolder
 
+Ask = Callable[[], Any]
+
 GOAL_MS = 50.0
 _QUIET_ROUNDS = 300
 
@@ -32,7 +34,7 @@ def measure(names: int = 1_000_000) -> dict[str, Any]:
         path = Path(folder, "ws")
         workspace = Workspace.create("measured", path=path, show_output=False)
         large, other = (Experiment(workspace, "e").start_logging(snapshot_directory=None) for _ in range(2))
-        requests: dict[str, Callable[[], Any]] = {
+        requests: dict[str, Ask] = {
             "get a run": lambda: workspace._call("runs.get", run_id=other.id),
             "list runs": lambda: list(Experiment(workspace, "e").get_runs()),
             "set a tag": lambda: workspace._call("runs.tags.set", run_id=other.id, tags={"a": "b"}),
@@ -65,7 +67,7 @@ def _write_journal(folder: Path, names: int) -> None:
             file.write(f'{{"k":"metric","n":"layer{number}/norm","v":{number * 0.5},"t":{1e9 + number}}}\n')
 
 
-def _ask_during(work: Callable[[], Any], requests: dict[str, Callable[[], Any]], times: dict[str, list[float]]) -> float:
+def _ask_during(work: Ask, requests: dict[str, Ask], times: dict[str, list[float]]) -> float:
     begun = time.perf_counter()
     thread = threading.Thread(target=work)
     thread.start()
@@ -74,7 +76,7 @@ def _ask_during(work: Callable[[], Any], requests: dict[str, Callable[[], Any]],
     return time.perf_counter() - begun
 
 
-def _ask_all(requests: dict[str, Callable[[], Any]], times: dict[str, list[float]]) -> None:
+def _ask_all(requests: dict[str, Ask], times: dict[str, list[float]]) -> None:
     for name, ask in requests.items():
         begun = time.perf_counter()
         ask()
