@@ -19,6 +19,7 @@ from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.html_table import html_table
 from trainmaster.job import JobSpec
 from trainmaster.metrics import metric_value
+from trainmaster.node import durable
 from trainmaster.notices import warn
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
@@ -256,6 +257,9 @@ class Run(RunLabels, Recorder):
                 warn(f"{path} is not among the files of run {self.id}: {error}")
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:
+        if not self._record.spec:
+            # What the run kept is on the disk before it is called ended.
+            durable.flush_below(self._folder.files, self._folder.path)
         answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
         self._record = from_plain(RunRecord, answer)
 

@@ -12,6 +12,7 @@ from trainmaster.client import Client
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.named import Named
+from trainmaster.node import durable
 from trainmaster.notices import warn
 from trainmaster.workspace_files import (
     change_identity,
@@ -212,7 +213,7 @@ class Workspace(AzureOnly):
             "workspace_name": self.name,
             "path": str(self._folder.path),
         }
-        (folder / (file_name or "config.json")).write_text(json.dumps(config, indent=4) + "\n")
+        durable.write(folder / (file_name or "config.json"), (json.dumps(config, indent=4) + "\n").encode())
 
     @property
     def name(self) -> str:

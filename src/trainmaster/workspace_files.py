@@ -11,6 +11,7 @@ from typing import Any
 
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
+from trainmaster.node import durable
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
 _CONFIG_FOLDERS = (".azureml", "aml_config", ".")
@@ -57,21 +58,26 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
         # Its owner's alone: job specifications may hold what others should not read.
-        folder.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_folder(folder.path, mode=0o700)
         draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
-        draft.write_text(json.dumps(identity, indent=1) + "\n")
+        durable.write_new(draft, _as_text(identity))
         try:
             os.link(draft, folder.identity)
         except FileExistsError:
             pass
         finally:
             draft.unlink()
+        durable.flush_one(folder.path)
     except OSError as error:
         raise WorkspaceException(
             f"no workspace can be made in {folder.path}",
             cause=str(error),
             hint="TRAINMASTER_HOME names another place for workspaces.",
         ) from None
+
+
+def _as_text(identity: dict[str, Any]) -> bytes:
+    return (json.dumps(identity, indent=1) + "\n").encode()
 
 
 def given(**facts: Any) -> dict[str, Any]:
@@ -115,10 +121,8 @@ def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
 def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[str, Any]:
     """Writes other facts into workspace.json; the whole as it is now."""
     identity = {**read_identity(folder), **changes}
-    draft = folder.path / f".workspace-{os.urandom(8).hex()}.json"
     try:
-        draft.write_text(json.dumps(identity, indent=1) + "\n")
-        os.replace(draft, folder.identity)
+        durable.write(folder.identity, _as_text(identity))
     except OSError as error:
         raise WorkspaceException(f"{folder.identity} cannot be written", cause=str(error)) from None
     return identity

@@ -12,6 +12,7 @@ from pathlib import Path
 from trainmaster.datastores.paths import join, shown
 from trainmaster.datastores.storage import StoredFile
 from trainmaster.errors import DatastoreException
+from trainmaster.node import durable
 
 # Files on their way have names of this kind; a killed copy may leave one behind, and no listing gives it out.
 _PART_PREFIX, _PART_SUFFIX = ".trainmaster-", ".part"
@@ -40,8 +41,11 @@ class FolderStorage:
         copy_whole(self._root / path, local)
 
     def put(self, local: Path, path: str) -> None:
-        """Copy the file `local` to `path`."""
-        copy_whole(local, self._root / path)
+        """Copy the file `local` to `path`: after a power cut it is there whole, or as it was."""
+        target = self._root / path
+        with _explained("written", target), part_of(target) as part:
+            _copy(local, part)
+            durable.flush_one(part)
 
     def local_path(self) -> Path | None:
         """The folder itself."""
@@ -51,10 +55,14 @@ class FolderStorage:
 def copy_whole(source: Path, target: Path) -> None:
     """Copy a file so that `target` is at no moment a part of it, and make its folders."""
     with _explained("written", target), part_of(target) as part:
-        with _explained("read", source):
-            opened = source.open("rb")
-        with opened, part.open("xb") as written:
-            shutil.copyfileobj(opened, written, 1 << 20)
+        _copy(source, part)
+
+
+def _copy(source: Path, part: Path) -> None:
+    with _explained("read", source):
+        opened = source.open("rb")
+    with opened, part.open("xb") as written:
+        shutil.copyfileobj(opened, written, 1 << 20)
 
 
 @contextmanager

@@ -11,9 +11,12 @@ from trainmaster.datastores.progress import Progress, Say
 from trainmaster.datastores.sources import Sources
 from trainmaster.datastores.storage import Storage, StoredFile
 from trainmaster.errors import DatastoreException
+from trainmaster.node import durable
 
-# A remote store answers each file after a while: several at once hide that. A disk gains nothing by it.
-_REMOTE_THREADS = 8
+# A remote store answers each file after a while, and a disk takes a while to have it for good: several at once hide
+# that. Reading from a disk gains nothing by it.
+_THREADS = 8
+_FEW = 20
 
 
 @dataclass(frozen=True)
@@ -29,13 +32,28 @@ def upload(storage: Storage, sources: Sources, target: str, overwrite: bool, say
     for line in sources.left_out:
         say(line)
     copies = [_upload_of(storage, source.local, join(target, source.path)) for source in sources.files]
-    return _run(storage, copies, overwrite, say, "Uploaded", f"to {where}")
+    root = storage.local_path()
+    threads = 1 if root and len(copies) <= _FEW else _THREADS
+    copied = _run(copies, overwrite, say, "Uploaded", f"to {where}", threads)
+    if root is not None and sources.files:
+        _flush_names(root, [join(target, source.path) for source in sources.files])
+    return copied
+
+
+def _flush_names(root: Path, paths: Sequence[str]) -> None:
+    """What was uploaded survives a power cut: each file is on the disk, and its name is when its folder is."""
+    folders = {above for path in paths for above in PurePosixPath(path).parents}
+    try:
+        durable.flush({root.parent, *(root / folder for folder in folders)})
+    except OSError as error:
+        raise DatastoreException(f"{shown(root)} cannot be written", cause=error.strerror or str(error)) from error
 
 
 def download(storage: Storage, files: Sequence[tuple[StoredFile, Path]], overwrite: bool, say: Say, where: str) -> int:
     """Get each file to its local place; how many were copied, not counting those that were there already."""
     copies = [_download_of(storage, file, local) for file, local in files]
-    return _run(storage, copies, overwrite, say, "Downloaded", f"from {where}")
+    threads = 1 if storage.local_path() else _THREADS
+    return _run(copies, overwrite, say, "Downloaded", f"from {where}", threads)
 
 
 def files_by_prefix(storage: Storage, prefix: str) -> list[StoredFile]:
@@ -56,9 +74,8 @@ def _download_of(storage: Storage, file: StoredFile, local: Path) -> _Copy:
     return _Copy(file.path, lambda: file.size, local.is_file, lambda: storage.get(file.path, local))
 
 
-def _run(storage: Storage, copies: Sequence[_Copy], overwrite: bool, say: Say, verb: str, where: str) -> int:
+def _run(copies: Sequence[_Copy], overwrite: bool, say: Say, verb: str, where: str, threads: int) -> int:
     progress = Progress(say, verb, len(copies))
-    threads = 1 if storage.local_path() else _REMOTE_THREADS
 
     def one(copy: _Copy) -> None:
         if not overwrite and copy.is_there():

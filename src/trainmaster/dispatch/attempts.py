@@ -7,7 +7,6 @@ Whatever else belongs to the change may be done again by the next dispatcher.
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from trainmaster import beneath
 from trainmaster.dispatch.outcome import Outcome
 from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
+from trainmaster.node import durable
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import RunError, Status
 
@@ -77,10 +77,8 @@ def deserves_another(end: Outcome, survivors: bool) -> bool:
 
 def note_failure(folder: RunFolder, failed: FailedAttempt) -> None:
     """From here on the next attempt is the current one."""
-    folder.failure.parent.mkdir(parents=True, exist_ok=True)
-    temporary = folder.failure.with_name(f".{folder.failure.name}.{os.getpid()}")
-    temporary.write_text(json.dumps({"version": 1, **to_plain(failed)}))
-    temporary.rename(folder.failure)
+    durable.make_folder(folder.failure.parent)
+    durable.write(folder.failure, json.dumps({"version": 1, **to_plain(failed)}).encode())
 
 
 def set_logs_apart(folder: RunFolder, sentence: str) -> None:

@@ -6,6 +6,7 @@ import os
 
 from trainmaster import beneath
 from trainmaster.folders import RunFolder
+from trainmaster.node import durable
 
 
 def collect(folder: RunFolder) -> None:
@@ -19,3 +20,12 @@ def collect(folder: RunFolder) -> None:
             os.unlink(place)
         if not os.path.exists(place):
             beneath.rename(folder.path, f"code/{name}", f"files/{name}")
+
+
+def flush(folder: RunFolder) -> None:
+    """Returns when the run's files are on the disk: those of a run that has ended survive a power cut."""
+    if not folder.path.is_dir():
+        return
+    with os.scandir(folder.path) as entries:
+        notes = [entry.path for entry in entries if entry.is_file(follow_symlinks=False)]
+    durable.flush_below(folder.files, folder.path.parent, folder.path, *notes)

@@ -20,7 +20,7 @@ from trainmaster.dispatch.marks import Mark, mark_of, marked
 from trainmaster.dispatch.outcome import Outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
 from trainmaster.dispatch.remains import Remains, find_remains, is_full
-from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down
+from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down, write_spec_again
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_claim, read_json
 from trainmaster.errors import AzureMLException, WorkspaceException
@@ -219,6 +219,7 @@ class Life:
 
     async def _take_up(self, spec: JobSpec) -> None:
         """Goes on with a run that an earlier dispatcher had given nodes."""
+        write_spec_again(self._folder, self._record)
         claimed = [read_claim(self._folder.node(number)) for number in range(agent_count(spec))]
         plan = read_json(self._folder.node(0) / "plan.json")
         if plan is None and self._folder.attempt > 1:
@@ -342,7 +343,7 @@ class Life:
         ending = None if self._cancel.done() else await self._engine.ending(nodes)
         remains = await self._remains(spec)
         facts = await self._engine.facts(nodes)
-        if self._is_trial and not facts and self._end_at_once(remains, ending):
+        if self._is_trial and not facts and await self._end_at_once(remains, ending):
             return
         self._seen_started(remains)
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
@@ -354,6 +355,7 @@ class Life:
         own = self._outcome(remains, ending, upload_error)
         end = self._final(own)
         self._keep_processes(remains, end)
+        await self._flush()
         if own.status is end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
         self._move(end.status, error=end.error, at=remains.ended_at_or_now)
@@ -363,13 +365,14 @@ class Life:
         error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
         return marked(replace(end, error=error), self._mark)
 
-    def _end_at_once(self, remains: Remains, ending: Ending | None) -> bool:
+    async def _end_at_once(self, remains: Remains, ending: Ending | None) -> bool:
         """All of it in one step, where nothing takes time; whether it was done."""
         if has_data(remains.spec):
             return False
         files.collect(self._folder)
-        end = self._final(self._outcome(remains, ending))
         remains.write_processes()
+        await self._flush()
+        end = self._final(self._outcome(remains, ending))
         started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
         at = remains.ended_at_or_now
@@ -377,6 +380,15 @@ class Life:
         if record is not None:
             self._record = record
         return record is not None
+
+    async def _flush(self) -> None:
+        """What a run left is on the disk before it is called ended."""
+        try:
+            await asyncio.to_thread(files.flush, self._folder)
+        except OSError as error:
+            if error.errno not in _HOPELESS:
+                raise
+            log.warning("run %s: its files may be lost in a power cut: %s", self.run_id, error)
 
     async def _remains(self, spec: JobSpec) -> Remains:
         # Asked first: a script that could not write its own last words for lack of room is explained by this.
@@ -460,6 +472,7 @@ class Life:
         async def write() -> None:
             if self._folder.attempt > 1:
                 await self._bring_in_earlier_attempts()
+            await self._flush()
             end = self._final(Outcome(status, error))
             if end.warnings:
                 self._yard.store.add_warnings(self.run_id, *end.warnings)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import RunFolder, WorkspaceFolder, key_file
+from trainmaster.node import durable
 from trainmaster.redaction import Mask
 from trainmaster.store import Store
 
@@ -203,17 +203,11 @@ def check_secret(name: Any, value: Any) -> None:
 def _make_key(path: Path) -> None:
     from cryptography.fernet import Fernet
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    durable.make_folder(path.parent, mode=0o700)
     if not path.exists():
         _write_private(path, Fernet.generate_key().decode("ascii"))
 
 
 def _write_private(path: Path, text: str) -> None:
     """A file for its owner alone, complete or absent."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+    durable.write(path, text.encode(), mode=0o600)

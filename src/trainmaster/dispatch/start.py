@@ -33,6 +33,12 @@ def lay_down(folder: RunFolder, record: RunRecord) -> None:
     folder.spec.write_text(record.spec, encoding="utf-8")
 
 
+def write_spec_again(folder: RunFolder, record: RunRecord) -> None:
+    """Puts spec.json right if a power cut took what it held: engines read it, and the store has it."""
+    if folder.spec.exists() and folder.spec.read_bytes() != record.spec.encode():
+        folder.spec.write_text(record.spec, encoding="utf-8")
+
+
 def agent_plans(
     record: RunRecord,
     spec: JobSpec,

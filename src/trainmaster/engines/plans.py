@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Nodes
+from trainmaster.node import durable
 
 
 def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
@@ -17,7 +18,7 @@ def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
         folder = nodes.folder.node(plan["node"])
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in plan_files(plan).items():
-            write_json(folder / name, data)
+            _write_plan(folder / name, data)
 
 
 def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +44,12 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Writes an object; whoever reads finds the old one or the new one."""
+    """Writes an object; whoever reads finds the old one or the new one, also after a power cut."""
+    durable.write(path, json.dumps(data).encode())
+
+
+def _write_plan(path: Path, data: dict[str, Any]) -> None:
+    """Not flushed: after a power cut the agents of this machine are gone, and a lost plan is made again."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(data))
     temporary.rename(path)

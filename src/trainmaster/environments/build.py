@@ -29,6 +29,7 @@ from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
+from trainmaster.node import durable
 from trainmaster.orphans import die_with
 from trainmaster.plain import from_plain, to_plain
 
@@ -216,6 +217,8 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
             compiled.install(used, temporary, tools)
         facts.write(temporary, spec, python_version(used), final.name, seconds=time.monotonic() - begun)
         manifest.record(temporary)
+        # All of it at once: uv has linked thousands of files, some of which lie in its cache for less than a minute.
+        durable.flush_file_system(temporary)
         temporary.rename(final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
@@ -312,6 +315,7 @@ def _point(folder: Path, name: str, to: str) -> None:
     link = folder / f".pointing-{name}-{os.getpid()}"
     link.symlink_to(to)
     link.replace(folder / name)
+    durable.flush_one(folder)
 
 
 # What one builder learned, others that waited for it need not learn again.

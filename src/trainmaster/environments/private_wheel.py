@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 
 from trainmaster.errors import UserErrorException
+from trainmaster.node import durable
 
 
 def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
@@ -20,10 +21,12 @@ def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
         )
     place = folder / hashlib.sha256(wheel.read_bytes()).hexdigest()[:16] / wheel.name
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        durable.make_folder(place.parent)
         draft = place.with_name(f".{os.getpid()}-{wheel.name}")
         shutil.copyfile(wheel, draft)
+        durable.flush_one(draft)
         draft.replace(place)
+        durable.flush_one(place.parent)
     except OSError as error:
         raise UserErrorException(f"{wheel.name} cannot be kept in {folder}", cause=str(error)) from None
     return place.as_uri()

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from trainmaster import beneath
 from trainmaster.errors import ModelPathNotFoundException, SnapshotException, WebserviceException
+from trainmaster.node import durable
 from trainmaster.node.ferry.names import inner_parts
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.runtime.model_files import check_contents as _check
@@ -98,10 +99,15 @@ class Contents:
             text = json.dumps(to_plain(manifest), sort_keys=True).encode("ascii")
             digest = sha256(text).hexdigest()
             write_atomically(self._blobs, str(self.list_path(digest)), text)
-            _to_disk(self._folder)
+            self._flush(manifest, self.list_path(digest))
         except OSError as error:
             raise _cannot_keep(str(error)) from None
         return Kept(digest, manifest)
+
+    def _flush(self, manifest: Manifest, list_path: Path) -> None:
+        """A registered model survives a power cut."""
+        files = {*map(self.path_of, manifest.files), list_path}
+        durable.flush({*files, *(path.parent for path in files), self._blobs, self._folder, self._folder.parent})
 
     def _keep_file(self, path: str, source: Path) -> ModelFile:
         # A model folder may be full of links into a cache: what they lead to is kept.
@@ -331,18 +337,6 @@ def _linked(blob: str, path: Path, file: ModelFile) -> None:
                 raise
     shutil.copyfile(blob, path)
     path.chmod(0o555 if file.executable else 0o444)
-
-
-def _to_disk(folder: Path) -> None:
-    """Returns when what was written is on the disk: a registered model survives a power cut."""
-    import ctypes
-
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        # The whole file system at once: thousands of files, each by itself, take minutes.
-        ctypes.CDLL(None).syncfs(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _drop_forgotten(folder: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 
 from trainmaster.errors import AzureMLException, UserErrorException
+from trainmaster.node import durable
 from trainmaster.runtime.values import is_text
 
 # Everyone who lists a run's files passes over these: files that are still being written.
@@ -73,6 +74,20 @@ class RunFiles:
         names = [path[len(self._folder) + 1 :] for path in walk_files(self._folder)]
         return sorted(name for name in names if not os.path.basename(name).startswith(PARTIAL_PREFIX))
 
+    def flush(self, names):
+        """Returns when these files are on the disk: what was uploaded survives a power cut."""
+        paths = set()
+        for name in names:
+            path = self.path(name)
+            paths.add(path)
+            for _ in name.split("/"):
+                path = os.path.dirname(path)
+                paths.add(path)
+        try:
+            durable.flush(paths)
+        except OSError as error:
+            raise _not_kept(error) from error
+
     def _keep(self, source, place, names):
         """Copies `source` to the first of `names` (in the folder of `place`) that is free, or None."""
         parent = os.path.dirname(place)
@@ -86,17 +101,21 @@ class RunFiles:
                     return name
             return None
         except OSError as error:
-            raise AzureMLException(
-                "the file was NOT kept: it cannot be written to the run's folder",
-                inner_exception=error,
-                cause=str(error),
-                hint="Free space or repair the folder, then upload it again.",
-            ) from error
+            raise _not_kept(error) from error
         finally:
             if stream is not source:
                 stream.close()
             if os.path.lexists(partial):
                 os.unlink(partial)
+
+
+def _not_kept(error):
+    return AzureMLException(
+        "the file was NOT kept: it cannot be written to the run's folder",
+        inner_exception=error,
+        cause=str(error),
+        hint="Free space or repair the folder, then upload it again.",
+    )
 
 
 def file_name(name):

@@ -128,11 +128,15 @@ class OfflineRun(Recorder):
     def _append(self, record):
         raise UserErrorException("there is no journal outside of a job")
 
-    def _add_file(self, name, source):
-        name = file_name(name)
-        shown = "a stream" if is_stream(source) else existing_file(source)
-        print("Attempted to upload {} as {!r}".format(shown, name))
-        return name
+    def _add_files(self, pairs):
+        return [_would_add(name, source) for name, source in pairs]
 
     def _add_file_beside(self, name, source):
         return file_name(name)
+
+
+def _would_add(name, source):
+    name = file_name(name)
+    shown = "a stream" if is_stream(source) else existing_file(source)
+    print("Attempted to upload {} as {!r}".format(shown, name))
+    return name

@@ -108,7 +108,7 @@ class Recorder:
         >>> run.upload_file("outputs/model.pkl", "model.pkl")  # doctest: +SKIP
         """
         _check_datastore(datastore_name)
-        self._add_file(name, path_or_stream)
+        self._add_files([(name, path_or_stream)])
 
     def upload_files(self, names, paths, return_artifacts=False, timeout_seconds=None, datastore_name=None):
         """Adds several files; as many names as paths. With `return_artifacts` returns the names as kept."""
@@ -123,15 +123,15 @@ class Recorder:
                 "upload_files needs as many names as paths",
                 cause="{} names, {} paths".format(len(names), len(paths)),
             )
-        kept = [self._add_file(name, path) for name, path in zip(names, paths)]  # noqa: B905
+        kept = self._add_files(list(zip(names, paths)))  # noqa: B905
         return kept if return_artifacts else None
 
     def upload_folder(self, name, path, datastore_name=None):
         """Adds all files below the folder `path`, under the prefix `name`."""
         _check_datastore(datastore_name)
         folder = existing_folder(path)
-        for file in sorted(walk_files(folder)):
-            self._add_file("{}/{}".format(name, os.path.relpath(file, folder)), file)
+        files = sorted(walk_files(folder))
+        self._add_files([("{}/{}".format(name, os.path.relpath(file, folder)), file) for file in files])
 
     def flush(self, timeout_seconds=300):
         """Returns at once: what was logged or uploaded is safe when the call returns."""
@@ -156,11 +156,18 @@ class Recorder:
             record["r"] = self._about
         self._journal().append(record)
 
-    def _add_file(self, name, source):
-        return RunFiles(self._files_folder()).add(name, source)
+    def _add_files(self, pairs):
+        """Adds files, pairs of a name and a path or stream; returns the names as kept."""
+        files = RunFiles(self._files_folder())
+        kept = [files.add(name, source) for name, source in pairs]
+        files.flush(kept)
+        return kept
 
     def _add_file_beside(self, name, source):
-        return RunFiles(self._files_folder()).add_beside(name, source)
+        files = RunFiles(self._files_folder())
+        kept = files.add_beside(name, source)
+        files.flush([kept])
+        return kept
 
     def _log_json(self, name, value, schema):
         import io

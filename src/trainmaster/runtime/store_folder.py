@@ -9,6 +9,7 @@ import shutil
 import sys
 
 from trainmaster.errors import DatastoreException, UserErrorException
+from trainmaster.node import durable
 
 # Files on their way: no listing gives them out, here or outside of jobs (`datastores/folder.py`).
 _PART_PREFIX, _PART_SUFFIX = ".trainmaster-", ".part"
@@ -84,13 +85,30 @@ def files_of(files, relative_root=None):
 def put(files, folder, target, overwrite, show_progress, store):
     """Copies files below `folder`, which is `target` in the datastore `store`."""
     copies = [(source, os.path.join(folder, path), posixpath.join(target, path)) for source, path in files]
-    return _copied(copies, overwrite, show_progress, "Uploaded", "to datastore {!r}".format(store))
+    done = _copied(copies, overwrite, show_progress, "Uploaded", "to datastore {!r}".format(store), durable.flush_one)
+    _flush_names(folder, [place for _, place, _ in copies])
+    return done
+
+
+def _flush_names(folder, places):
+    """What was uploaded survives a power cut: each file is on the disk, and its name is when its folder is."""
+    folders = {os.path.dirname(folder)}
+    for place in places:
+        while len(place) > len(folder):
+            place = os.path.dirname(place)
+            folders.add(place)
+    try:
+        durable.flush(each for each in folders if os.path.isdir(each))
+    except OSError as error:
+        raise DatastoreException(
+            "{} cannot be written".format(folder), inner_exception=error, cause=error.strerror or str(error)
+        ) from error
 
 
 def get(root, prefix, target, overwrite, show_progress, store):
     """Copies what the store at `root` has at `prefix`, or what begins so, below `target`; how many."""
     copies = [(os.path.join(root, path), os.path.join(target, path), path) for path in _by_prefix(root, prefix)]
-    return _copied(copies, overwrite, show_progress, "Downloaded", "from datastore {!r}".format(store))
+    return _copied(copies, overwrite, show_progress, "Downloaded", "from datastore {!r}".format(store), os.path.exists)
 
 
 def say(line):
@@ -128,14 +146,15 @@ def _below(folder, path, above):
             yield inner
 
 
-def _copied(copies, overwrite, show_progress, verb, where):
+def _copied(copies, overwrite, show_progress, verb, where, settle):
+    """`settle` is called with every copy before it gets its name."""
     done = skipped = 0
     for source, target, shown in copies:
         if not overwrite and os.path.isfile(target):
             skipped += 1
             line = "Skipped {}: it is there already (overwrite=False)".format(shown)
         else:
-            _copy_whole(source, target)
+            _copy_whole(source, target, settle)
             done += 1
             line = "{} {}".format(verb, shown)
         if show_progress and len(copies) <= _FEW:
@@ -146,13 +165,14 @@ def _copied(copies, overwrite, show_progress, verb, where):
     return done
 
 
-def _copy_whole(source, target):
+def _copy_whole(source, target, settle):
     """Copies a file so that `target` is at no moment a part of it, and makes its folders."""
     part = os.path.join(os.path.dirname(target), _PART_PREFIX + os.urandom(8).hex() + _PART_SUFFIX)
     try:
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
         with open(source, "rb") as read, open(part, "xb") as written:
             shutil.copyfileobj(read, written, 1 << 20)
+        settle(part)
         os.replace(part, target)
     except OSError as error:
         raise DatastoreException(

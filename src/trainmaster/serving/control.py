@@ -7,7 +7,6 @@ The plan is a file, the state is a file, and the supervisor hears signals: SIGHU
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.errors import WebserviceException, from_wire
-from trainmaster.node import jsonfile, process
+from trainmaster.node import durable, jsonfile, process
 from trainmaster.node.tree import Tree
 from trainmaster.serving.plan import VARIABLE, ServiceFiles, ServicePlan, State, read_state, write_plan
 
@@ -119,12 +118,7 @@ def wait_stopped(folder: Path, seconds: float) -> bool:
 
 def write_keys(file: Path, primary: str, secondary: str) -> None:
     """Puts new keys in force at once; nobody but the user may read them."""
-    temporary = file.with_name(file.name + ".part")
-    temporary.unlink(missing_ok=True)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(handle, "w") as opened:
-        json.dump({"primary": primary, "secondary": secondary}, opened)
-    temporary.replace(file)
+    durable.write(file, json.dumps({"primary": primary, "secondary": secondary}).encode(), mode=0o600)
 
 
 def _start_supervisor(folder: Path) -> int:

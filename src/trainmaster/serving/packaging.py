@@ -27,6 +27,7 @@ from trainmaster.errors import WebserviceException
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.job import EnvironmentSpec
 from trainmaster.models import Model
+from trainmaster.node import durable
 from trainmaster.node.layout import lay_out
 from trainmaster.plain import to_plain
 from trainmaster.serving import package_texts as texts
@@ -324,7 +325,9 @@ def _write(
         (making / _ABOUT).write_text(json.dumps(about))
         log = log_of(WorkspaceFolder(workspace.path).environments, str(about["environment"]))
         (making / "log.txt").write_text(log.read_text() if log.exists() else "its packages were installed before\n")
+        durable.flush_below(making)
         making.rename(_packages(workspace) / name)
+        durable.flush({_packages(workspace), workspace.path})
     except OSError as error:
         raise WebserviceException("the package cannot be written", cause=str(error)) from None
     finally:

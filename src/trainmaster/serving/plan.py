@@ -7,15 +7,13 @@ Whoever wants a service writes a plan and calls `control.start`; whoever wants t
 from __future__ import annotations
 
 import json
-import os
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
 from trainmaster.errors import WebserviceException
-from trainmaster.node import jsonfile
+from trainmaster.node import durable, jsonfile
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 
 T = TypeVar("T")
@@ -195,9 +193,7 @@ class ServiceFiles:
 def write_plan(plan: ServicePlan) -> None:
     """Puts the plan into its folder, whole or not at all. Several may do so at once, each under its own name."""
     place = ServiceFiles(Path(plan.folder)).plan
-    temporary = place.with_name(f"{place.name}.{os.getpid()}.{threading.get_ident()}.part")
-    jsonfile.write_new(str(temporary), jsonfile.dumps(to_plain(plan)))
-    temporary.replace(place)
+    durable.write(place, jsonfile.dumps(to_plain(plan)).encode("ascii"))
 
 
 def read_plan(folder: Path) -> ServicePlan:

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainmaster.errors import SnapshotException
+from trainmaster.node import durable
 from trainmaster.snapshots.blobs import (
     SourceChangedError,
+    blob_path,
     has_blob,
     store_file,
     sweep_forgotten,
@@ -107,8 +109,8 @@ def _take(place: _Place, limits: Limits) -> Snapshot:
         raise too_large(os.fsdecode(place.source), folders, amount, limits)
     if cached and not _blobs_are_sure(place, cached):
         _forget_missing(place.blobs, folders)
-    _store_new(place, folders)
-    return _finish(place, folders, scan_start_ns)
+    stored = _store_new(place, folders)
+    return _finish(place, folders, stored, scan_start_ns)
 
 
 def _blobs_are_sure(place: _Place, cached: Cached) -> bool:
@@ -136,21 +138,23 @@ def _forget_missing(blobs: str, folders: list[Folder]) -> None:
                 folder.record = None
 
 
-def _store_new(place: _Place, folders: list[Folder]) -> None:
-    swept = False
+def _store_new(place: _Place, folders: list[Folder]) -> set[str]:
+    """Copies what is not known from last time; the paths of the blobs, also of those that were there."""
+    paths: set[str] = set()
     for folder in folders:
         for position, content in enumerate(folder.contents):
             if content:
                 continue
-            if not swept:
+            if not paths:
                 sweep_forgotten(place.blobs)
-                swept = True
             stored = store_file(place.blobs, place.source + b"/" + folder.path_of(folder.names[position]))
             folder.contents[position] = (PROGRAM if stored.executable else FILE) + stored.digest.encode()
             folder.signatures[position] = stored.signature
+            paths.add(blob_path(place.blobs, stored.digest))
+    return paths
 
 
-def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapshot:
+def _finish(place: _Place, folders: list[Folder], stored: set[str], scan_start_ns: int) -> Snapshot:
     text = dump_manifest(folders)
     snapshot_id = manifest_id(text)
     path = manifest_path(place.workspace, snapshot_id)
@@ -158,6 +162,7 @@ def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapsho
         # A power cut may leave an empty file under the right name.
         if not _touched(path) or os.path.getsize(path) != len(text):
             write_atomically(place.blobs, path, text)
+        _flush(place, stored, path)
     except OSError as error:
         raise SnapshotException(
             "Cannot write the snapshot into the workspace", cause=str(error), hint="Is the disk full or read-only?"
@@ -168,6 +173,16 @@ def _finish(place: _Place, folders: list[Folder], scan_start_ns: int) -> Snapsho
     cached = Cached(boot_id(), snapshot_id, amount.files, amount.bytes, warnings, records)
     write_cache(place.blobs, place.cache, place.source, cached)
     return Snapshot(snapshot_id, amount.files, amount.bytes, warnings)
+
+
+def _flush(place: _Place, stored: set[str], manifest: str) -> None:
+    """A submit that is acknowledged survives a power cut: all that the cache does not vouch for is flushed, at once.
+
+    Blobs that were there before are too: whoever wrote them may have been killed before this.
+    """
+    files = {*stored, manifest}
+    folders = {os.path.dirname(path) for path in files}
+    durable.flush({*files, *folders, place.blobs, place.workspace} if stored else {*files, *folders, place.workspace})
 
 
 def _skip_warnings(folders: list[Folder]) -> tuple[str, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 from trainmaster.errors import WorkspaceException
+from trainmaster.node import durable
 from trainmaster.store import schema
 from trainmaster.store.connection import Database, translated
 from trainmaster.store.inspection import read_revision
@@ -24,7 +24,7 @@ def create_database(path: Path) -> Database:
         unfinished.touch(mode=0o600)
         _migrate(unfinished)
         unfinished.rename(path)
-        _sync_folder(path.parent)
+        durable.flush_one(path.parent)
     except OSError as error:
         raise WorkspaceException(
             f"{path} cannot be made",
@@ -68,6 +68,7 @@ def _copy(path: Path, copy: Path) -> None:
             # One file, not three: the copy is for a person to move back.
             destination.execute("PRAGMA journal_mode = DELETE")
         unfinished.replace(copy)
+        durable.flush_one(copy.parent)
     finally:
         _discard(unfinished)
 
@@ -78,15 +79,6 @@ def _migrate(path: Path, hint: str = "") -> None:
 
     with translated(path):
         upgrade(path, hint)
-
-
-def _sync_folder(folder: Path) -> None:
-    # The file is durable by now; its name is only once the folder is.
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _discard(path: Path) -> None:

@@ -15,6 +15,7 @@ from trainmaster.dispatch.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
 from trainmaster.errors import AzureMLException, ServiceException, WebserviceException
 from trainmaster.folders import ServiceFolder
+from trainmaster.node import durable
 from trainmaster.serving import control
 from trainmaster.serving.plan import ServiceFiles, ServicePlan, State
 from trainmaster.serving.spec import ServiceRecord, ServiceSpec, ServiceState
@@ -102,6 +103,8 @@ class Keeper:
             self._fail(record, self._told(error))
         else:
             self._say(generation, f"ready on port {state.port}")
+            # A service that was called healthy is there again after a power cut.
+            await asyncio.to_thread(durable.flush_below, self._folder.path)
             self._change(
                 generation,
                 state=ServiceState.HEALTHY,

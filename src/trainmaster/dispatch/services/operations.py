@@ -24,6 +24,7 @@ from trainmaster.dispatch.services.keeper import Keeper, end_processes
 from trainmaster.environments.prefix import check_buildable
 from trainmaster.errors import ModelNotFoundException, WebserviceException
 from trainmaster.folders import RunFolder
+from trainmaster.node import durable
 from trainmaster.plain import from_plain
 from trainmaster.serving import control
 from trainmaster.serving.plan import State
@@ -261,7 +262,7 @@ class Services:
 
     def _add(self, record: ServiceRecord, keys: Mapping[str, str | None]) -> ServiceRecord:
         folder = self._yard.folder.service(record.name).path
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        durable.make_folder(folder, mode=0o700)
         self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
         now = time.time()
         fresh = replace(record, state=ServiceState.TRANSITIONING, generation=1, served=None, serving=0, error={})

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from trainmaster.engines.ssh.session import Session
+from trainmaster.node import durable
 
 
 class Left:
@@ -18,8 +19,8 @@ class Left:
     def note(self, host: str, run_id: str, kit: str) -> None:
         """Something of this run may still be on this host."""
         place = self._place(host)
-        place.mkdir(parents=True, exist_ok=True)
-        (place / run_id).write_text(kit)
+        durable.make_folder(place)
+        durable.write(place / run_id, kit.encode())
 
     def runs(self, host: str) -> list[str]:
         """The runs of which something may still be there."""

@@ -20,6 +20,7 @@ from trainmaster.environments.horovod.recipes import TOOLS, Order
 from trainmaster.environments.open_mpi import OpenMpi
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException
+from trainmaster.node import durable
 
 _NOTE = "wheel.json"
 # From site-packages/horovod/<framework>/ to the environment's lib/.
@@ -146,7 +147,9 @@ def _make(order: Order, target: Target, place: Path, tools: Tools) -> Path:
         note = {"wheel": kept.name, "sha256": _sha256(kept), "for": [*target.frameworks, target.python_abi],
                 "open_mpi": target.open_mpi.version}  # fmt: skip
         (ready / _NOTE).write_text(json.dumps(note, indent=1))
+        durable.flush_below(ready)
         ready.rename(place)
+        durable.flush_one(place.parent)
     except OSError as error:
         raise EnvironmentException(
             f"{order.title} could not be compiled in {place.parent}",

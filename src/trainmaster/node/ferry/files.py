@@ -36,6 +36,20 @@ def appear(making, place):
             raise
 
 
+def flush(path):
+    """Returns when all of the file system in which `path` lies is on the disk: what appears next is complete."""
+    import ctypes
+
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.syncfs(handle):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+    finally:
+        os.close(handle)
+
+
 def mark(path):
     """Whether this is the first time."""
     try:

@@ -13,7 +13,19 @@ import sys
 from . import letters
 from .agents import Kit, claim, end, named, node_folders, spawn
 from .desk import Desk
-from .files import PLACED, appear, copied, linked, mark, read_json, remove_abandoned, write_all, write_json, write_new
+from .files import (
+    PLACED,
+    appear,
+    copied,
+    flush,
+    linked,
+    mark,
+    read_json,
+    remove_abandoned,
+    write_all,
+    write_json,
+    write_new,
+)
 from .line import GREETING, Gone, Line
 from .machine import facts, pythons
 from .names import inner_parts, is_plain
@@ -77,10 +89,16 @@ class Ferry(object):
         return {"missing": [name for name in header["paths"] if not os.path.lexists(self._path(name))]}
 
     def on_lacking(self, header):
-        """Which of these contents are not there."""
+        """Which of these contents are not there. One that is empty may have lost what it held in a power cut."""
         names = self._line.payload().decode("ascii").split()
-        lacking = [name for name in names if not os.path.exists(self._blob(name))]
+        lacking = [name for name in names if not self._holds_something(self._blob(name))]
         self._line.send({"lacking": len(lacking)}, " ".join(lacking).encode("ascii"))
+
+    def _holds_something(self, blob):
+        try:
+            return os.path.getsize(blob) > 0
+        except OSError:
+            return False
 
     def _blob(self, name):
         if not is_plain(name):
@@ -150,6 +168,9 @@ class Ferry(object):
             if header["copy"]:
                 # What is younger than this was changed here.
                 mark(place + PLACED)
+            else:
+                # Many runs will use it, also after a power cut.
+                flush(making)
             appear(making, place)
         finally:
             shutil.rmtree(making, ignore_errors=True)
