@@ -34,10 +34,7 @@ class Disk:
 
     def close(self) -> None:
         """Ends what uses the disk, and takes it away."""
-        for pid in self._users():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        until(lambda: not list(self._users()), what="the end of the processes on the disk")
+        until(lambda: not self._end_users(), what="the end of the processes on the disk")
         until(self._is_unmounted, what="a disk that nobody uses")
 
     def _mount(self) -> None:
@@ -46,6 +43,14 @@ class Disk:
 
     def _is_unmounted(self) -> bool:
         return subprocess.run(["umount", str(self.path)], check=False, capture_output=True).returncode == 0
+
+    def _end_users(self) -> list[int]:
+        """Again and again: an agent whose script is gone starts a dispatcher before it is ended itself."""
+        users = list(self._users())
+        for pid in users:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        return users
 
     def _users(self) -> Iterator[int]:
         inside = f"{self.path}/"
