@@ -152,6 +152,17 @@ def test_empty_store_in_memory(launch, shared):
     assert "'memory' has nothing at" in details["error"]["message"]
 
 
+@pytest.mark.parametrize("mode", ["as_mount", "as_download"])
+def test_a_path_with_a_typo_fails_before_the_script_and_makes_nothing(launch, store, shared, tmp_path, mode):
+    script = f"open({str(tmp_path / 'ran')!r}, 'w')"
+    details = ended(launch(script, inputs=[getattr(store.path("sett", "data"), mode)()]))
+    assert details["status"] == "Failed"
+    assert "'workspaceblobstore' has nothing at sett" in details["error"]["message"]
+    assert "It has: set" in details["error"]["message"]
+    assert not (tmp_path / "ran").exists()
+    assert not (shared.path / "datastore" / "sett").exists()
+
+
 def test_store_that_is_gone_at_submit(launch, shared, tmp_path):
     store = Datastore.register(shared, "passing", tmp_path / "p", overwrite=True)
     store.unregister()

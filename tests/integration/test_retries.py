@@ -177,6 +177,7 @@ def test_what_never_started_and_what_took_too_long_is_not_tried_again(shared: Re
     source = tmp_path / "broken"
     source.mkdir()
     (source / "train.py").write_text("")
+    (shared.workspace.path / "datastore" / "data").mkdir()
     in_the_way = shared.workspace.get_default_datastore().path("data").as_mount()
     in_the_way.path_on_compute = "train.py"
     broken = ScriptRunConfig(str(source), "train.py", [in_the_way], max_retries=2)
@@ -395,7 +396,7 @@ def test_resume_from_goes_on_from_the_checkpoints_of_another_run(shared: Retried
     store = shared.workspace.get_default_datastore()
     experiment = Experiment(shared.workspace, "resumed")
     settings: dict[str, Any] = {"entry_script": "train.py", "compute_target": "local", "user_managed": True}
-    saved = store.path("checkpoints/first").as_mount()
+    saved = store.path("checkpoints/first").as_upload()
     first = Estimator(str(source), script_params={"--steps": 3, "--save-to": saved}, **settings)
     assert ended(experiment.submit(first))["status"] == "Completed"
 
@@ -433,4 +434,4 @@ def test_resume_from_what_is_not_there_is_told(shared: Retried, tmp_path: Path) 
     config.run_config.environment.python.user_managed_dependencies = True
     details = ended(Experiment(shared.workspace, "resumed").submit(config))
     assert details["status"] == "Failed"
-    assert "checkpoint.txt" in details["error"]["message"]
+    assert "has nothing at no/such/folder" in details["error"]["message"]

@@ -184,6 +184,7 @@ def test_data(send, ws, tmp_path):
     (tmp_path / "given" / "deep").mkdir(parents=True)
     (tmp_path / "given" / "deep" / "words").write_text("brought")
     store.upload(str(tmp_path / "given"), target_path="given", show_progress=False)
+    (ws.path / "datastore" / "mounted").mkdir()
     script = (
         "import os, sys\nsource, mounted, uploaded = sys.argv[2::2]\n"
         "text = open(os.path.join(source, 'deep', 'words')).read()\n"

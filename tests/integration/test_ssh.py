@@ -252,6 +252,7 @@ for place in (mounted, uploaded):
     open(os.path.join(place, 'result'), 'w').write(text + ' back')
 """
     for mode in ("as_mount", "as_download"):
+        (ws.path / "datastore" / mode / "mounted").mkdir(parents=True)
         given = {
             "--source": getattr(store.path("given"), mode)(),
             "--mounted": store.path(f"{mode}/mounted").as_mount(),

@@ -20,7 +20,7 @@ from typing import Any
 from trainmaster.datastores.dataplan import DataPlan, Gather
 from trainmaster.datastores.paths import shown
 from trainmaster.datastores.places import PREFIX, Places, merged, own_place, seen_at, store_of
-from trainmaster.datastores.reference_plan import plan_reference
+from trainmaster.datastores.reference_plan import plan_reference, plan_written_folder
 from trainmaster.datastores.storage import local_folder
 from trainmaster.errors import DatastoreException
 from trainmaster.job import DataBinding, DatasetInput, DatasetOutput, DataSource
@@ -59,10 +59,13 @@ def plan_output(given: DatasetOutput, stores: Mapping[str, DatastoreRecord], pla
         given.name, given.datastore, output_path(given, places.run.name), "upload", given.source, given.overwrite
     )
     store = store_of(binding, stores)
-    if given.mode == "mount":
-        is_folder = local_folder(store.url) is not None
-        binding = replace(binding, mode="mount" if is_folder else "upload", overwrite=not is_folder)
-    plan = plan_reference(binding, store, places)
+    root = local_folder(store.url)
+    if given.mode == "mount" and root is not None:
+        plan = plan_written_folder(replace(binding, overwrite=False), root, store, places)
+    elif given.mode == "mount":
+        plan = plan_reference(replace(binding, overwrite=True), store, places)
+    else:
+        plan = plan_reference(binding, store, places)
     if given.globs:
         plan = replace(plan, uploads=tuple(replace(upload, globs=given.globs) for upload in plan.uploads))
     path = plan.variables[PREFIX + given.name]

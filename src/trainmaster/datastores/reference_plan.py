@@ -2,10 +2,12 @@
 
 | mode | the script sees |
 |---|---|
-| mount, the store is a folder | the path in the store, made if missing; a link to it at `path_on_compute` |
+| mount, the store is a folder | the path in the store; a link to it at `path_on_compute` |
 | mount, the store is elsewhere | as with download: a copy, and changes to it stay in the run |
 | download | a copy from before the job, at `path_on_compute` or in the run's folder |
 | upload | an empty folder, or `path_on_compute`; what lies there after the job goes to the store |
+
+What is mounted or downloaded has to be there: nothing is made in a store because of a typo. Only outputs are.
 
 Copies go to `<run folder>/data/<name>/<last part of the path>`, so that the path the script sees is known
 before the store was asked whether it is a file or a folder. The working folder has only links to them.
@@ -13,6 +15,9 @@ before the store was asked whether it is a file or a folder. The working folder 
 
 from __future__ import annotations
 
+import os
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from trainmaster.datastores.dataplan import DataPlan, Transfer
@@ -34,20 +39,40 @@ def plan_reference(binding: DataBinding, store: DatastoreRecord, places: Places)
     if mode == "upload":
         return _plan_upload(binding, store, places)
     root = local_folder(store.url)
-    if mode == "mount" and root is not None:
-        return _plan_mount(binding, root / store_path(binding.path), store, places)
-    if root is not None and not is_there(root / store_path(binding.path), store):
-        raise DatastoreException(
-            f"Datastore {store.name!r} has nothing at {shown(binding.path or '/')}",
-            cause=f"Data reference {binding.name!r} wants to {mode} it.",
-            hint="Upload it first, or correct the path.",
-        )
-    return _plan_download(binding, store, places)
+    if root is None:
+        return _plan_download(binding, store, places)
+    target = root / store_path(binding.path)
+    if not is_there(target, store):
+        raise _nothing_there(binding, store, root, target)
+    return seen_at(binding, target, places, DataPlan()) if mode == "mount" else _plan_download(binding, store, places)
 
 
-def _plan_mount(binding: DataBinding, target: Path, store: DatastoreRecord, places: Places) -> DataPlan:
+def plan_written_folder(binding: DataBinding, root: Path, store: DatastoreRecord, places: Places) -> DataPlan:
+    """The plan for an output that the script writes straight into `root`, the folder of `store`: made if missing."""
+    target = root / store_path(binding.path)
     folders = () if is_there(target, store) else (str(target),)
     return seen_at(binding, target, places, DataPlan(folders=folders))
+
+
+def _nothing_there(binding: DataBinding, store: DatastoreRecord, root: Path, target: Path) -> DatastoreException:
+    return DatastoreException(
+        f"Datastore {store.name!r} has nothing at {shown(binding.path or '/')}",
+        cause=f"Data reference {binding.name!r} wants to {binding.mode} it. {_what_is_there(root, target)}",
+        hint="Upload it first, or correct the path. A script that writes there takes as_upload().",
+    )
+
+
+def _what_is_there(root: Path, target: Path) -> str:
+    """What a person may have meant: the names beside the one that is missing."""
+    above = next((folder for folder in target.parents if folder.is_dir() and folder.is_relative_to(root)), None)
+    if above is None:
+        return f"Its folder {shown(root)} does not exist."
+    with os.scandir(above) as entries:
+        names = sorted(entry.name for entry in islice(entries, 1000))
+    missing = target.relative_to(above).parts[0]
+    close = get_close_matches(missing, names, n=3) or names[:10]
+    place = shown(above.relative_to(root)) if above != root else "It"
+    return f"{place} has: {', '.join(map(shown, close))}." if close else f"{place} is empty."
 
 
 def _plan_download(binding: DataBinding, store: DatastoreRecord, places: Places) -> DataPlan:

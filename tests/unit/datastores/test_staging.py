@@ -12,7 +12,7 @@ import pytest
 from trainmaster.datastores import stage
 from trainmaster.datastores.staging import DataPlan, Link, Transfer, plan_data, read_plan, write_plan
 from trainmaster.errors import DatastoreException, UserErrorException, from_wire
-from trainmaster.job import DataBinding
+from trainmaster.job import DataBinding, DatasetOutput
 from trainmaster.records import DatastoreRecord
 
 
@@ -69,11 +69,38 @@ def test_mount_of_a_file(place):
     assert not plan.before
 
 
-def test_mount_makes_a_missing_folder(place):
-    plan = place.plan(DataBinding("d", "local", "new/folder"))
-    assert plan.before
-    place.do(plan, "before")
-    assert Path(seen(plan)).is_dir()
+@pytest.mark.parametrize("mode", ["mount", "download"])
+@pytest.mark.parametrize(
+    ("path", "beside"),
+    [
+        ("st", "It has: set."),
+        ("set/a.tx", "set has: a.txt."),
+        ("set/deep/er", "set has: a.txt."),
+        ("zzz", "It has: set."),
+    ],
+)
+def test_a_path_that_is_not_there_is_refused_and_not_made(place, mode, path, beside):
+    with pytest.raises(DatastoreException) as refused:
+        place.plan(DataBinding("d", "local", path, mode))
+    assert refused.value.headline == f"Datastore 'local' has nothing at {path}"
+    assert refused.value.cause == f"Data reference 'd' wants to {mode} it. {beside}"
+    assert "as_upload" in refused.value.hint
+    assert [path.name for path in place.store.rglob("*")] == ["set", "a.txt"]
+
+
+@pytest.mark.parametrize("mode", ["mount", "download"])
+def test_a_datastore_whose_folder_is_not_there_is_not_made(place, tmp_path, mode):
+    place.stores["typo"] = DatastoreRecord("typo", str(tmp_path / "typo"))
+    with pytest.raises(DatastoreException, match=r"nothing at /(?s:.)*Its folder .*typo does not exist"):
+        place.plan(DataBinding("d", "typo", "", mode))
+    assert not (tmp_path / "typo").exists()
+
+
+def test_outputs_are_made(place):
+    made = plan_data((), place.stores, place.run, place.code, outputs=(DatasetOutput("d", "local", "new/folder"),))
+    place.do(made, "before")
+    assert Path(seen(made)) == place.store / "new" / "folder"
+    assert Path(seen(made)).is_dir()
 
 
 @pytest.mark.parametrize(("path", "inner"), [("set", "a.txt"), ("set/a.txt", "")])
@@ -264,7 +291,7 @@ def test_two_bindings_in_each_others_way(place):
 def test_a_plan_survives_its_file(place):
     record = DatastoreRecord("k", "memory://k", options={"key": "secret", "nested": {"a": [1]}})
     plan = plan_data(
-        [DataBinding("d", "k", "x", "download", "in"), DataBinding("e", "local", "y", path_on_compute="/mnt/e")],
+        [DataBinding("d", "k", "x", "download", "in"), DataBinding("e", "local", "set", path_on_compute="/mnt/e")],
         {**place.stores, "k": record},
         place.run,
         place.code,
