@@ -27,7 +27,7 @@ from trainmaster import (
     RandomParameterSampling,
     uniform,
 )
-from trainmaster.environments import facts, lock, prefix, tidy
+from trainmaster.environments import facts, lock, prefix, pythons, tidy
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
 from trainmaster.environments.pythons import all_pythons, newer_than, older_than, running_version
@@ -493,6 +493,19 @@ def test_a_python_that_is_not_here_gives_way_to_the_nearest_newer_one(
     aged(aged_wheels, "agedpackage", NEWER[-1], has_sources)
     assert used_python(build(tmp_path, spec("agedpackage", "tinypackage", python_version="3.5"))) == NEWER[-1]
     assert build(tmp_path, spec("tinypackage", python_version="3.5")) == made
+
+
+@pytest.mark.skipif(not OLDER, reason="there is no older Python on this machine")
+def test_a_python_that_came_later_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, late = spec("tinypackage", python_version=OLDER[-1]), all_pythons()
+    with monkeypatch.context() as before:
+        before.setattr(pythons, "all_pythons", lambda: {each: late[each] for each in late if each != OLDER[-1]})
+        made = build(tmp_path, wanted)
+        assert used_python(made) == newer_than(OLDER[-1], list(late))[0]
+        assert build(tmp_path, wanted) == made
+    again = build(tmp_path, wanted)
+    assert used_python(again) == OLDER[-1] and not (again / prefix.WARNINGS).exists()
+    assert build(tmp_path, wanted) == again
 
 
 def test_conda_packages_of_a_python_that_is_not_here(

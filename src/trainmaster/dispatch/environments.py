@@ -27,11 +27,19 @@ _NOTE = "environment.json"
 _CHECK_SECONDS = 60.0
 
 
-async def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str) -> Prefix | None:
-    """The environment if it is ready; the user's own at once, a built one is looked at beside the loop."""
+async def find(
+    spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str, outdated: bool = False
+) -> Prefix | None:
+    """The environment if it is ready; the user's own at once, a built one is looked at beside the loop.
+
+    `outdated` accepts one whose Python only stands in for another that is on this machine by now.
+    """
     if spec.user_managed:
         return prefix.find(spec, workspace, path)
-    return await asyncio.to_thread(prefix.find, spec, workspace, path, shared)
+    found = await asyncio.to_thread(prefix.find, spec, workspace, path, shared)
+    if found is None or outdated or not found.folder:
+        return found
+    return None if await asyncio.to_thread(facts.is_outdated, Path(found.folder), spec) else found
 
 
 async def build(
@@ -119,7 +127,8 @@ async def on_request(
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
     with yard.working():
-        if refresh or await asyncio.to_thread(prefix.ready, place, name) is None:
+        ready = await asyncio.to_thread(prefix.ready, place, name)
+        if refresh or ready is None or await asyncio.to_thread(facts.is_outdated, ready, spec):
             log = tidy.log_of(place, name)
             await asyncio.to_thread(log.unlink, missing_ok=True)
             await build(spec, place, log, variables(sources), refresh)

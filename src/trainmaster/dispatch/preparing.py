@@ -122,8 +122,8 @@ async def _environment(
         return prefix.users_own_elsewhere(spec.environment)
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
-    for _ in range(_ATTEMPTS):
-        found = await environments.find(spec.environment, yard.folder, path, shared)
+    for attempt in range(_ATTEMPTS):
+        found = await environments.find(spec.environment, yard.folder, path, shared, outdated=attempt > 0)
         if found is None:
             say(f"building environment {prefix.digest(spec.environment)}")
             variables = environments.variables(sources, spec.inherited_variables)

@@ -125,7 +125,7 @@ def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahe
         before, begun = target(folder, name), time.time()
         with _only_builder(folder, name) as waited:
             found = ready(folder, name)
-            if found is not None and not (refresh and found == before):
+            if found is not None and not (refresh and found == before) and not facts.is_outdated(found, spec):
                 return found
             if waited:
                 _raise_failure_of_other(folder, name, begun, tools)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmaster.environments.prefix import WARNINGS
+from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import masked
+from trainmaster.errors import PythonNotFoundException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 
@@ -51,6 +53,20 @@ def read(folder: Path) -> Facts | None:
         return from_plain(Facts, json.loads((folder / _FACTS).read_text()))
     except (OSError, ValueError, PlainDataError):
         return None
+
+
+def is_outdated(folder: Path, spec: EnvironmentSpec) -> bool:
+    """Whether another Python stands in it for the one that `spec` names, which is on this machine by now."""
+    if not spec.python_version or spec.newer_python:
+        return False
+    known = read(folder)
+    if known is None or known.python == spec.python_version:
+        return False
+    try:
+        python_for(spec)
+    except PythonNotFoundException:
+        return False
+    return True
 
 
 def used_now(folder: Path) -> None:

@@ -201,6 +201,16 @@ class TestPythonForAnImage:
         assert pythons.python_for(self.SPEC) == str(program)
         assert pythons.python_for(replace(self.SPEC, container=None)) == "/opt/python3.12"
 
+    def test_newer_ones_that_an_image_can_use(self, tmp_path, monkeypatch):
+        program = tmp_path / "python3.9"
+        program.touch(0o755)
+        found = {"3.6": "/usr/bin/python3.6", "3.8": "/usr/bin/python3.8", "3.9": str(program)}
+        monkeypatch.setattr(pythons, "all_pythons", lambda: found)
+        monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "none"))
+        wanted = replace(self.SPEC, python_version="3.7")
+        assert pythons.newer_for(wanted) == ["3.9"]
+        assert pythons.newer_for(replace(wanted, container=None)) == ["3.8", "3.9"]
+
 
 def test_which_image_it_is_does_not_change_an_environment():
     spec = EnvironmentSpec(pip_packages=("numpy",))

@@ -129,8 +129,8 @@ async def environment(
     """The environment that is there, or a new one; its build is told in `place`/deploy.log."""
     path = inherited.get("PATH", "")
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
-    for _ in range(_ATTEMPTS):
-        found = await environments.find(spec, yard.folder, path, shared)
+    for attempt in range(_ATTEMPTS):
+        found = await environments.find(spec, yard.folder, path, shared, outdated=attempt > 0)
         if found is None:
             say(f"building environment {prefix.digest(spec)}")
             wanted = environments.variables(sources, inherited)
