@@ -39,8 +39,9 @@ def migrate(options: Options) -> int:
     Below folders, files that .amlignore or .gitignore leave out are not read, nor are virtual environments and
     checkpoints. Exits with 0 if everything works (or works differently), with 1 if something is not here, and with 2 if
     a file cannot be read. JSON: {"files": [{"path", "uses": [{"line", "cell", "column", "name", "kind", "verdict",
-    "sentence"}], "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses", "works",
-    "differs", "absent", "unreadable"}}; `cell` only in notebooks, `verdict` is works, differs or absent.
+    "sentence", "times"}], "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses",
+    "works", "differs", "absent", "unreadable"}}; `cell` only in notebooks, `verdict` is works, differs or absent. A
+    name that is not here is told once for each file, with all below it; `times` says how often, if more than once.
     """
     from trainmaster.migration.files import readable
 
@@ -78,7 +79,8 @@ def _show(report: FileReport, problems: bool) -> None:
 def _show_use(use: Place) -> None:
     word, style = _WORDS[use.judgement.verdict]
     told = f": {use.judgement.sentence}" if use.judgement.sentence else ""
-    say(f"  {_place(use.cell, use.line):<12} {paint(word.ljust(_WIDTH), style)}  {use.name}{paint(told, 'dim')}")
+    often = f" ({use.times} times)" if use.times > 1 else ""
+    say(f"  {_place(use.cell, use.line):<12} {paint(word.ljust(_WIDTH), style)}  {use.name}{often}{paint(told, 'dim')}")
 
 
 def _place(cell: int | None, line: int | None) -> str:

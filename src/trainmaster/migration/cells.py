@@ -5,15 +5,24 @@ line, so that every line keeps its number. Pure.
 from __future__ import annotations
 
 import ast
+import io
 import re
 import textwrap
+import tokenize
 import warnings
 from dataclasses import dataclass
 
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "python", "python3", "local")
-_WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+)?(\S+)")
+_SHELL_CELLS = ("bash", "sh", "script", "cmd")
+# In notebooks of Databricks one such line at the top speaks for the whole cell.
+_WHOLE = re.compile(r"%(sh|bash|md|sql|scala|r|fs|html)\b(.*)")
+_WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(\S+)")
 _CELL_MAGIC = re.compile(r"%%(\w+)")
-_LINE = re.compile(r"(\s*)(?:[\w.,\s\[\]'\"]+=\s*)?([%!])(.*)")
+_LINE = re.compile(r"(\s*)(?:[\w.,\s\[\]'\"]+=\s*)?([%!])(?!=)(.*)")
+# IPython takes these as magics and shell commands without a mark.
+_UNMARKED = re.compile(
+    r"(\s*)()((?:pip3?|conda|mamba|cd|ls|ll|mkdir|rmdir|cp|mv|rm|cat|less|more|man|az|git|wget|curl)\s+[^\s=(,.\[].*)"
+)
 _HELP = re.compile(r"\s*[\w.]+\?{1,2}\s*|\s*\?{1,2}[\w.]+\s*")
 _TIMED = re.compile(r"(?:time|timeit|prun)\s+(?!-)(.+)")
 _PRINT = re.compile(r"(\s*)print\s*(?:>>\s*[\w.]+\s*,\s*|\s(?!\s*\())(.+)")
@@ -40,20 +49,33 @@ def cell(source: str) -> Piece:
     ((1, 'pip install azureml-sdk'),)
     """
     lines = textwrap.dedent(source).split("\n")
-    first = next((n for n, line in enumerate(lines) if line.strip()), 0)
+    first = next((n for n, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")), 0)
+    rest = [*["" for _ in lines[: first + 1]], *lines[first + 1 :]]
     written = _WRITES.match(lines[first])
     magic = _CELL_MAGIC.match(lines[first])
+    whole = _WHOLE.fullmatch(lines[first])
     if written is not None:
-        if not written[1].strip("'\"").endswith(".py"):
-            return Piece("")
-        return Piece("\n".join(["" for _ in lines[: first + 1]] + lines[first + 1 :]), own=True)
+        return Piece(_body(rest), own=True) if written[1].strip("'\"").endswith(".py") else Piece("")
     if magic is not None:
-        rest = [*["" for _ in lines[: first + 1]], *lines[first + 1 :]]
         if magic[1] in _PYTHON_CELLS:
             return cell_lines(rest)
-        shell = magic[1] in ("bash", "sh", "script", "cmd")
-        return Piece("", tuple((n + 1, line) for n, line in enumerate(rest) if line.strip()) if shell else ())
-    return cell_lines(lines)
+        return _commands(rest) if magic[1] in _SHELL_CELLS else Piece("")
+    if whole is not None and whole[1] in _SHELL_CELLS:
+        rest[first] = whole[2]
+        return _commands(rest)
+    found = cell_lines(lines)
+    return Piece("") if whole is not None and not _is_python(found.text) else found
+
+
+def _body(lines: list[str]) -> str:
+    """The script that a cell writes; a part that is added to one may be indented."""
+    text = "\n".join(lines)
+    dedented = textwrap.dedent(text)
+    return dedented if not _is_python(text) and _is_python(dedented) else text
+
+
+def _commands(lines: list[str]) -> Piece:
+    return Piece("", tuple((number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()))
 
 
 def cell_lines(lines: list[str]) -> Piece:
@@ -64,11 +86,11 @@ def cell_lines(lines: list[str]) -> Piece:
     shell: list[tuple[int, str]] = []
     continued = False
     for number, line in enumerate(lines, 1):
-        match = _LINE.fullmatch(line)
+        match = _command(line)
         if continued:
             shell.append((number, line.strip()))
             kept.append("")
-        elif match is not None and not _is_remainder(lines, number):
+        elif match is not None and not _is_open(kept):
             timed = _TIMED.fullmatch(match[3]) if match[2] == "%" else None
             shell.append((number, match[3].lstrip("!%").strip()))
             kept.append(match[1] + (timed[1] if timed is not None else "pass"))
@@ -77,6 +99,14 @@ def cell_lines(lines: list[str]) -> Piece:
             continue
         continued = line.endswith("\\")
     return Piece("\n".join(kept), tuple(shell))
+
+
+def _command(line: str) -> re.Match[str] | None:
+    """Indentation, mark and text of a line that is for IPython or a shell."""
+    found = _LINE.fullmatch(line)
+    if found is None and not _is_python(line.strip()):
+        found = _UNMARKED.fullmatch(line)
+    return found
 
 
 def _is_python(text: str) -> bool:
@@ -90,12 +120,17 @@ def _is_python(text: str) -> bool:
     return True
 
 
-def _is_remainder(lines: list[str], number: int) -> bool:
-    """Whether a line that begins with % goes on with the expression above it."""
-    above = next((line for line in reversed(lines[: number - 1]) if line.strip()), "")
-    return above.rstrip().endswith(("(", ",", "[", "{", "+", "%", "\\", '"', "'")) and not above.lstrip().startswith(
-        ("%", "!")
-    )
+def _is_open(lines: list[str]) -> bool:
+    """Whether the next line goes on with the last of these: in brackets, in a long text, or after a backslash."""
+    text = "\n".join(lines)
+    try:
+        for _ in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
+            pass
+    except tokenize.TokenError as error:
+        return "EOF" in str(error) or "triple-quoted" in str(error)
+    except SyntaxError:
+        return False
+    return text.endswith("\\")
 
 
 def modern(text: str) -> str:

@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,15 @@ class Place:
     name: str
     kind: str
     judgement: Judgement
+    times: int = 1
+    """For a name that is not here: how often it, or something below it, is used in the file."""
 
     def as_json(self) -> dict[str, Any]:
         place = {"line": self.line, "column": self.column + 1}
         where = place if self.cell is None else {"cell": self.cell, **place}
         judged = {"verdict": str(self.judgement.verdict), "sentence": self.judgement.sentence or None}
-        return {**where, "name": self.name, "kind": self.kind, **judged}
+        often = {"times": self.times} if self.times > 1 else {}
+        return {**where, "name": self.name, "kind": self.kind, **judged, **often}
 
 
 @dataclass(frozen=True)
@@ -116,8 +119,27 @@ def _pieces(path: Path, pieces: Iterable[tuple[int | None, Piece]]) -> FileRepor
         try:
             uses += _python_uses(number, piece.text, Names() if piece.own else names, known)
         except _BrokenError as error:
-            broken.append(Unreadable(number, error.line, error.reason))
-    return FileReport(path, tuple(sorted(uses, key=lambda use: (use.cell or 0, use.line, use.column))), tuple(broken))
+            # What a cell writes to a file may be a template, or a part of a script.
+            if not piece.own:
+                broken.append(Unreadable(number, error.line, error.reason))
+    uses.sort(key=lambda use: (use.cell or 0, use.line, use.column))
+    return FileReport(path, tuple(_with_absent_once(uses, known)), tuple(broken))
+
+
+def _with_absent_once(uses: Iterable[Place], known: Table) -> Iterable[Place]:
+    """Of a name that is not here, and all below it, the first use alone."""
+    kept: list[Place] = []
+    places: dict[str, int] = {}
+    for use in uses:
+        root = known.absent_root(use.name) if use.judgement.verdict is Verdict.ABSENT else ""
+        if root in places:
+            place = places[root]
+            kept[place] = replace(kept[place], times=kept[place].times + 1)
+            continue
+        if root:
+            places[root] = len(kept)
+        kept.append(use)
+    return kept
 
 
 class _BrokenError(Exception):

@@ -24,6 +24,7 @@ STANDINS = Path(__file__).parents[1] / "runtime" / "standins.py"
 """What a job knows of the names, most of which it cannot use."""
 _REFUSALS = re.compile(r"(?:.*\.)?_?(?:not_here|not_yet)(?:\..*)?")
 _OWN = ("trainmaster", "azureml")
+_IDLE = ("Nothing:", "None:", "Nothing happens", "Recorded", "Has no effect")
 
 
 def surface() -> dict[str, Any]:
@@ -152,7 +153,7 @@ def _typed(function: Any, known: frozenset[str]) -> dict[str, str]:
 def _idle(function: Any) -> dict[str, str]:
     """The first sentence about a function that has nothing to do here."""
     told = (inspect.getdoc(function) or "").partition("\n")[0]
-    return {"differs": told} if told.startswith(("Nothing:", "None:", "Nothing happens")) else {}
+    return {"differs": told} if told.startswith(_IDLE) else {}
 
 
 def _refused(function: Any) -> dict[str, str]:

@@ -62,6 +62,18 @@ class Table:
             key = key.rpartition(".")[0]
         return Judgement(Verdict.ABSENT, self.absent[key])
 
+    def absent_root(self, name: str) -> str:
+        """The name that is not here, of one that is not here or lies below such a one; empty for any other.
+
+        `azureml.pipeline.core.Pipeline.submit` lies below `azureml.pipeline`.
+        """
+        thing = self.names.get(name) or name.partition(".")[0]
+        if "refused" in self.things.get(thing, {}):
+            return thing
+        parts = name.split(".")
+        prefixes = [".".join(parts[:count]) for count in range(1, len(parts) + 1)] if parts[0] == "azureml" else []
+        return next((each for each in prefixes if each not in self.modules and each not in self.names), "")
+
     def judge_thing(self, thing: str) -> Judgement:
         """Of a class, function or value that is imported or named."""
         refused = self.things[thing].get("refused")
@@ -85,7 +97,12 @@ class Table:
         refused = found.get("refused") or self.refused.get(f"{thing}.{member}")
         if refused:
             return Judgement(Verdict.ABSENT, refused)
-        return self._noted(f"{thing}.{member}", found)
+        keys = [f"{each}.{member}" for each in (thing, *self._above(thing))]
+        return self._noted(next((key for key in keys if key in self.differs), keys[0]), found)
+
+    def _above(self, thing: str) -> list[str]:
+        """The classes whose members it has, too: what is known of those is true of its own."""
+        return [name for name, entry in self.things.items() if thing in entry.get("below", ())]
 
     def judge_parameter(self, called: str, parameters: list[str] | None, name: str) -> Judgement:
         """Of the keyword `name` in a call of `called`."""

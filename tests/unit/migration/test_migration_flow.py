@@ -70,7 +70,7 @@ def test_names_are_followed(tmp_path: Path, line: str, names: list[str]) -> None
         ("import azureml\np = ['azureml-defaults']", (2, "azureml-defaults", "differs")),
         (
             "from azureml.core import RunConfiguration\nr = RunConfiguration()\nr.environment.docker.enabled = 1",
-            (3, "DockerSection.enabled", "works"),
+            (3, "DockerSection.enabled", "differs"),
         ),
     ],
 )
@@ -118,6 +118,37 @@ def test_what_is_kept_by_name(tmp_path: Path) -> None:
 def test_what_one_class_of_several_refuses(tmp_path: Path) -> None:
     text = HEAD + "from azureml.core.model import Model\nservice = Model.deploy(ws, 'a', [])\nservice.update(models=[])"
     assert (5, "Webservice.update", "works") in found(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "from azureml.pipeline.core import Pipeline, PipelineData\n"
+            "from azureml.pipeline.steps import PythonScriptStep\n"
+            "p = Pipeline(ws, [PythonScriptStep()])\np.validate()\np.submit('a').wait_for_completion()",
+            [("azureml.pipeline.core.Pipeline", 8)],
+        ),
+        (
+            "import azureml.train.automl as automl\nautoml.AutoMLConfig()\nautoml.utilities.x(1)",
+            [("azureml.train.automl", 4)],
+        ),
+        (
+            "from azureml.core import Nothing, Other\nOther.thing",
+            [("azureml.core.Nothing", 1), ("azureml.core.Other", 2)],
+        ),
+        (
+            "from azureml.core import Workspace\nws = Workspace.get('a')\nws.one()\nws.two()",
+            [("Workspace.one", 1), ("Workspace.two", 1)],
+        ),
+    ],
+)
+def test_names_below_an_absent_one_are_counted_once(tmp_path: Path, text: str, told: list[tuple[str, int]]) -> None:
+    path = tmp_path / "script.py"
+    path.write_text(text)
+    uses = [use for use in read(path).uses if str(use.judgement.verdict) == "absent"]
+    assert [(use.name, use.times) for use in uses] == told
+    assert [use.as_json().get("times", 1) for use in uses] == [times for _, times in told]
 
 
 def test_a_call_is_one_use(tmp_path: Path) -> None:
@@ -174,6 +205,37 @@ def test_lines_keep_their_numbers_and_become_python(source: str) -> None:
     text = cell(source).text
     libcst.parse_module(text)
     assert text == "" or text.count("\n") == source.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "shell"),
+    [
+        ("folder = './x'\n!mkdir $folder", "folder = './x'\npass", ["mkdir $folder"]),
+        ("x = 'a'\n%matplotlib inline", "x = 'a'\npass", ["matplotlib inline"]),
+        ("%sh\nls -l /dbfs\npip install azureml-sdk", "", ["ls -l /dbfs", "pip install azureml-sdk"]),
+        ("%sh pip install azureml-sdk\nls", "", ["pip install azureml-sdk", "ls"]),
+        ("%md\n# Title\nsome words here", "", []),
+        ("%sql select 1\nx = 1", "pass\nx = 1", ["sql select 1"]),
+        ("pip install azureml-sdk\nimport os", "pass\nimport os", ["pip install azureml-sdk"]),
+        ("cd some/folder\nx = 1", "pass\nx = 1", ["cd some/folder"]),
+        ("for f in fs:\n    !cp $f x\n    print(f)", "for f in fs:\n    pass\n    print(f)", ["cp $f x"]),
+        ("s = '''\n%d\n!x\n'''\n!ls", "s = '''\n%d\n!x\n'''\npass", ["ls"]),
+        ("x = (a\n != b)\n!ls", "x = (a\n != b)\npass", ["ls"]),
+        ("# The script\n%%writefile $d/train.py\nimport os", "\n\nimport os", []),
+        ("%%writefile -a train.py\n    return 5", "\nreturn 5", []),
+    ],
+)
+def test_lines_for_a_shell(source: str, text: str, shell: list[str]) -> None:
+    found = cell(source)
+    assert found.text == text
+    assert [line for _, line in found.shell] == shell
+
+
+def test_what_a_cell_writes_is_never_unreadable(tmp_path: Path) -> None:
+    path = notebook(
+        tmp_path / "book.ipynb", HEAD, "%%writefile train.py\n{% raw %}\nimport azureml", "%sh\nif [ -f a ]; then b; fi"
+    )
+    assert read(path).unreadable == ()
 
 
 def test_python_2_is_read(tmp_path: Path) -> None:

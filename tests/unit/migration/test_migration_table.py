@@ -19,6 +19,10 @@ REAL = [(name, member) for name, thing in TABLE.things.items() for member in thi
 REFUSED = [name for name in TABLE.names if "refused" in TABLE.things[TABLE.names[name]]]
 
 
+AS_IN_V1 = {"AmlComputeStatus()", "ScriptRun()"}
+"""Names that did nothing in v1 either, or do all that a caller can notice."""
+
+
 def thing_at(name: str) -> Any:
     module, _, last = name.rpartition(".")
     return getattr(import_module(module), last)
@@ -77,6 +81,37 @@ def is_of_the_table(key: str) -> bool:
     if member and "refused" not in entry:
         entry = TABLE.member(thing, member) or {"refused": ""}
     return "refused" not in entry and (not parameter or parameter in entry["parameters"])
+
+
+def test_what_has_no_effect_is_not_said_to_work() -> None:
+    """What is written about a name where it is defined has to agree with the table."""
+    idle = re.compile(r"no effect|[Oo]nly noted|[Rr]ecorded[;:.]|not used|here nothing happens|without effect")
+    wrong = []
+    for path, name in TABLE.names.items():
+        entry, thing = TABLE.things[name], thing_at(path)
+        if "refused" in entry or not inspect.isclass(thing):
+            continue
+        if TABLE.judge_making(name).verdict is Verdict.WORKS and idle.search(about(thing)):
+            wrong.append(f"{name}()")
+        for member in entry["members"]:
+            found = inspect.getattr_static(thing, member, None)
+            text = about(found.fget if isinstance(found, property) else getattr(found, "__func__", found))
+            if TABLE.judge_member(name, member).verdict is Verdict.WORKS and idle.search(text):
+                wrong.append(f"{name}.{member}")
+    assert sorted(set(wrong) - AS_IN_V1) == []
+
+
+def about(thing: Any) -> str:
+    """The first sentence of what is written about it."""
+    if not (inspect.isclass(thing) or inspect.isfunction(thing)):
+        return ""
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def test_notes_on_a_class_are_true_of_those_below() -> None:
+    assert TABLE.judge_member("HyperDriveRun", "get_portal_url").verdict is Verdict.DIFFERS
+    assert TABLE.judge_member("AksWebservice", "deploy_from_model").verdict is Verdict.DIFFERS
+    assert TABLE.judge_member("HyperDriveRun", "complete").sentence.startswith("Has no effect")
 
 
 def test_what_a_name_gives_is_known() -> None:
