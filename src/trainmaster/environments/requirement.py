@@ -71,6 +71,16 @@ def package_name(requirement: str) -> str:
     return _normal(found[0])
 
 
+def is_open(requirement: str) -> bool:
+    """Whether a requirement of pip or conda names a package and no version.
+
+    >>> [is_open(each) for each in ("numpy", "numpy=1.19", "numpy<2", "--pre")]
+    [True, False, False, False]
+    """
+    found = parse(requirement)
+    return found is not None and not found.clauses and not found.url
+
+
 def merged(requirements: Iterable[str]) -> list[str]:
     """Requirements of the same package (for the same marker) as one, with the limits of all.
 

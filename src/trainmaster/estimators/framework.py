@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from trainmaster.environments import pythons
 from trainmaster.environments.base_images import is_base_image
+from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.frameworks import (
     Framework,
     Release,
@@ -19,6 +20,7 @@ from trainmaster.environments.frameworks import (
     release_in,
     release_of,
 )
+from trainmaster.environments.requirement import is_open
 from trainmaster.errors import TrainingException
 from trainmaster.estimators.base import BaseEstimator
 from trainmaster.estimators.distribution import distribution_of
@@ -123,6 +125,9 @@ class FrameworkEstimator(BaseEstimator):
             theirs = [each for each in of_user if name_of(each) in same]
             if not theirs:
                 packages.add_pip_package(package)
+            elif package != mine[0] and is_open(theirs[0]):
+                # A name without a version says nothing against the limit that the release needs.
+                _limit(packages, theirs[0], package)
             elif theirs[0] != package:
                 self._warn_replaced(theirs[0], package)
 
@@ -141,6 +146,14 @@ class FrameworkEstimator(BaseEstimator):
         if spec.distribution.kind == "mpi":
             environment = replace(environment, horovod=environment.horovod or release.era.horovod)
         return replace(environment, python_version=environment.python_version or _python(release, environment))
+
+
+def _limit(packages: CondaDependencies, theirs: str, limited: str) -> None:
+    if theirs in packages.conda_packages:
+        packages.remove_conda_package(theirs)
+        packages.add_conda_package(limited)
+    else:
+        packages.add_pip_package(limited)
 
 
 def _python(release: Release, environment: EnvironmentSpec) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from trainmaster.environments.requirement import package_name, parse
+from trainmaster.environments.requirement import is_open, package_name, parse
 from trainmaster.errors import WebserviceException
 from trainmaster.job import EnvironmentSpec
 from trainmaster.notices import warn
@@ -59,7 +59,7 @@ def as_model_needs(spec: EnvironmentSpec, made_in: EnvironmentSpec) -> Environme
         warn(f"{_too_old(spec)}: it gets the Python that its model comes from, since its packages have no versions")
     of_pip = {package_name(each): each for each in made_in.pip_packages if parse(each)}
     of_conda = {package_name(each): each for each in made_in.conda_packages}
-    from_pip = [each for each in spec.conda_packages if _is_open(each) and package_name(each) in of_pip]
+    from_pip = [each for each in spec.conda_packages if is_open(each) and package_name(each) in of_pip]
     return replace(
         spec,
         python_version=python,
@@ -70,17 +70,7 @@ def as_model_needs(spec: EnvironmentSpec, made_in: EnvironmentSpec) -> Environme
 
 def _in_releases_of(known: Mapping[str, str], asked: Iterable[str]) -> tuple[str, ...]:
     """The requirements that were asked for; those without a version as they are known."""
-    return tuple(known.get(package_name(each), each) if _is_open(each) else each for each in asked)
-
-
-def _is_open(requirement: str) -> bool:
-    """Whether a requirement of pip or conda names a package and no version.
-
-    >>> [_is_open(each) for each in ("numpy", "numpy=1.19", "numpy<2", "--pre")]
-    [True, False, False, False]
-    """
-    found = parse(requirement)
-    return found is not None and not found.clauses and not found.url
+    return tuple(known.get(package_name(each), each) if is_open(each) else each for each in asked)
 
 
 def _with_python(spec: EnvironmentSpec) -> EnvironmentSpec:
@@ -107,7 +97,7 @@ def _too_old(spec: EnvironmentSpec) -> str:
 def _leaves_releases_open(spec: EnvironmentSpec) -> bool:
     """Whether packages that models are pickled with are named, and none of them with a version."""
     needed = [each for each in (*spec.pip_packages, *spec.conda_packages) if package_name(each) in _IN_MODEL_FILES]
-    return bool(needed) and all(map(_is_open, needed))
+    return bool(needed) and all(map(is_open, needed))
 
 
 def _parts(version: str) -> tuple[int, ...]:

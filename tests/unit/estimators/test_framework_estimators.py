@@ -124,6 +124,19 @@ def test_packages_of_the_user_win(built, kind, settings, packages, message):
     assert len(told) == 1
 
 
+def test_a_name_without_a_version_keeps_the_limit_of_the_release(make):
+    """Notebooks name numpy beside Chainer; its 1.24 has no `np.float` any more, and Chainer needs one below 1.20."""
+    assert list(make(Chainer, pip_packages=["NumPy", "pytest"]).conda_dependencies.pip_packages) == [
+        "numpy<1.20",
+        "pytest",
+        "chainer==7.0.0",
+        "setuptools<60",
+    ]
+    packages = make(PyTorch, framework_version="1.4", conda_packages=["numpy"]).conda_dependencies
+    assert list(packages.conda_packages) == ["numpy<1.20"] and "torchvision==0.5.0" in packages.pip_packages
+    assert not [each for each in packages.pip_packages if each.startswith("numpy")]
+
+
 def test_a_requirements_file_counts_as_the_user(built, project):
     (project / "requirements.txt").write_text("torch==2.13.0\nnumpy\n")
     assert built(PyTorch, pip_requirements_file="requirements.txt").pip_packages == ("torch==2.13.0", "numpy")
