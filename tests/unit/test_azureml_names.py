@@ -71,8 +71,11 @@ def test_names_with_defaults_of_v1_are_classes_below_those_of_trainmaster(tmp_pa
     from azureml.core.conda_dependencies import CondaDependencies
     from azureml.core.runconfig import CondaDependencies as SameDependencies
     from azureml.train.dnn import Chainer, PyTorch, TensorFlow
+    from azureml.train.estimator import Estimator
     from azureml.train.sklearn import SKLearn
 
+    assert issubclass(Estimator, trainmaster.Estimator) and Estimator is not trainmaster.Estimator
+    assert inspect.signature(Estimator) == inspect.signature(trainmaster.Estimator)
     (tmp_path / "train.py").touch()
     for kind in (Chainer, PyTorch, SKLearn, TensorFlow):
         ours = getattr(trainmaster, kind.__name__)

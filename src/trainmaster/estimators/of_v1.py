@@ -1,12 +1,16 @@
-"""The framework estimators under v1's import names.
+"""The estimators under v1's import names.
 
 Without `framework_version` they bring the release that v1 took, since that is what such a script was written for. Only
-where that release cannot run on this machine do they bring today's, as the classes of `trainmaster` do.
+where that release cannot run on this machine do they bring today's, as the classes of `trainmaster` do. It is the same
+with packages that `Estimator` is given without a version.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from trainmaster.environments import pythons
 from trainmaster.environments.conda_names import needs_conda
@@ -20,11 +24,13 @@ from trainmaster.environments.frameworks import (
     release_of,
     why_not_runnable,
 )
+from trainmaster.environments.requirement import is_open
+from trainmaster.environments.v1_releases import are_of_v1, in_v1_releases
 from trainmaster.errors import EnvironmentException
-from trainmaster.estimators import chainer, pytorch, sklearn, tensorflow
+from trainmaster.estimators import chainer, estimator, pytorch, sklearn, tensorflow
 from trainmaster.estimators.distribution import distribution_of
 from trainmaster.estimators.framework import FrameworkEstimator
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job import EnvironmentSpec, JobSpec
 from trainmaster.notices import warn
 
 
@@ -70,6 +76,29 @@ class _WithDefaultOfV1(FrameworkEstimator):
         except EnvironmentException as error:
             return error.headline, error.hint
         return "", ""
+
+
+class Estimator(estimator.Estimator):
+    """`trainmaster.Estimator`; numpy, scikit-learn and the like without a version are those of v1's time."""
+
+    def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
+        spec = super().compile(overrides)
+        given = self._settings
+        if given.environment_definition or given.conda_dependencies_file or not are_of_v1(spec.environment):
+            return spec
+        found = in_v1_releases(spec.environment, pythons.all_pythons())
+        if found is None:
+            warn(
+                "packages without a version are taken in today's releases, and not in those of v1's time: these need "
+                "Python 3.6, 3.7 or 3.8, and this machine has none of them. 'pyenv install 3.8', for example, gets one."
+            )
+            return spec
+        limited = [each for each in (*found.pip_packages, *found.conda_packages) if not is_open(each)]
+        warn(
+            f"packages without a version are taken in releases of v1's time: {', '.join(limited)} on "
+            f"Python {found.python_version}. Name a version of one of them for others."
+        )
+        return replace(spec, environment=found)
 
 
 class PyTorch(_WithDefaultOfV1, pytorch.PyTorch):

@@ -60,12 +60,20 @@ def as_model_needs(spec: EnvironmentSpec, made_in: EnvironmentSpec) -> Environme
     of_pip = {package_name(each): each for each in made_in.pip_packages if parse(each)}
     of_conda = {package_name(each): each for each in made_in.conda_packages}
     from_pip = [each for each in spec.conda_packages if is_open(each) and package_name(each) in of_pip]
+    from_conda = [each for each in spec.conda_packages if each not in from_pip]
+    named = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages)}
+    below = _IN_MODEL_FILES - named
     return replace(
         spec,
         python_version=python,
-        pip_packages=(*_in_releases_of(of_pip, spec.pip_packages), *_in_releases_of(of_pip, from_pip)),
-        conda_packages=_in_releases_of(of_conda, [each for each in spec.conda_packages if each not in from_pip]),
+        pip_packages=(*_in_releases_of(of_pip, (*spec.pip_packages, *from_pip)), *_limits(of_pip, below)),
+        conda_packages=(*_in_releases_of(of_conda, from_conda), *_limits(of_conda, below)),
     )
+
+
+def _limits(known: Mapping[str, str], names: Iterable[str]) -> list[str]:
+    """What is known of packages that others need beside them, as far as it says which releases."""
+    return sorted(known[name] for name in names if name in known and not is_open(known[name]))
 
 
 def _in_releases_of(known: Mapping[str, str], asked: Iterable[str]) -> tuple[str, ...]:

@@ -351,3 +351,38 @@ def test_horovod_that_cannot_be_built_for_v1s_release(make, monkeypatch):
     assert (environment.horovod, environment.pip_packages) == ("0.28.1", ("torch==2.13.0", "numpy"))
     # Without MPI nothing has to be built.
     assert make(of_v1.PyTorch).framework_version == "1.4"
+
+
+@pytest.mark.parametrize(
+    ("settings", "python", "packages"),
+    [
+        ({"conda_packages": ["scikit-learn"]}, "3.8", ("scikit-learn<0.23", "numpy<1.20", "scipy<1.6")),
+        (
+            {"pip_packages": ["azureml-sdk", "tqdm"]},
+            "3.8",
+            ("pandas<1.2", "pyarrow", "tqdm", "numpy<1.20", "scipy<1.6"),
+        ),
+        # Whoever names a release or a Python means it.
+        ({"pip_packages": ["numpy", "scikit-learn==1.5"]}, "", ("numpy", "scikit-learn==1.5")),
+        ({"conda_packages": ["python=3.10", "numpy"]}, "3.10", ("numpy",)),
+        ({"pip_packages": ["numpy", "torch"]}, "", ("numpy", "torch")),
+        ({"pip_packages": ["tqdm"]}, "", ("tqdm",)),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_packages_without_a_version_by_the_names_of_v1(make, settings, python, packages):
+    environment = make(of_v1.Estimator, **settings).compile({}).environment
+    assert environment.python_version == python
+    assert (*environment.pip_packages, *environment.conda_packages) == packages
+
+
+def test_what_is_said_of_packages_without_a_version(make, built, monkeypatch):
+    with pytest.warns(
+        UserWarning, match=r"releases of v1's time: numpy<1\.20, scipy<1\.6 on Python 3\.8\. Name a version"
+    ):
+        make(of_v1.Estimator, pip_packages=["numpy"]).compile({})
+    assert built(Estimator, pip_packages=["numpy"]).pip_packages == ("numpy",)
+    monkeypatch.setattr(pythons, "all_pythons", lambda: {HERE: "/usr/bin/python3"})
+    with pytest.warns(UserWarning, match=r"today's releases, .*: these need Python .* 'pyenv install 3\.8'"):
+        environment = make(of_v1.Estimator, pip_packages=["numpy"]).compile({}).environment
+    assert (environment.pip_packages, environment.python_version) == (("numpy",), "")

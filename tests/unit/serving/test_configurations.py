@@ -195,9 +195,10 @@ def test_the_releases_that_a_model_comes_from() -> None:
     found = with_server(asked, made_in)
     assert (found.python_version, found.conda_packages) == ("3.7", ())
     assert found.pip_packages[:4] == ("numpy<1.20", "pandas-schema>1", "requests", "scikit-learn==0.20.3")
-    from_conda = replace(made_in, pip_packages=(), conda_packages=("scikit-learn=0.20.3",))
+    from_conda = replace(made_in, pip_packages=(), conda_packages=("scikit-learn=0.20.3", "numpy<1.20", "scipy"))
     assert with_server(EnvironmentSpec(conda_packages=("scikit-learn",)), from_conda).conda_packages == (
         "scikit-learn=0.20.3",
+        "numpy<1.20",
     )
     # What the service names itself counts.
     named = EnvironmentSpec(python_version="3.8", conda_packages=("scikit-learn",))

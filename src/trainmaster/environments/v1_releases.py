@@ -1,0 +1,64 @@
+"""Packages without a version, in the releases of v1's time: those that a script for v1's estimators was written for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from trainmaster.environments.requirement import is_open, package_name
+from trainmaster.job import EnvironmentSpec
+
+PYTHONS = ("3.8", "3.7", "3.6")
+"""Those that these releases have builds for, the best first."""
+
+# np.float and sklearn.externals.joblib went away with the releases after these.
+_LIMITS = {
+    "matplotlib": "matplotlib<3.4",
+    "numpy": "numpy<1.20",
+    "pandas": "pandas<1.2",
+    "scikit-learn": "scikit-learn<0.23",
+    "scipy": "scipy<1.6",
+}
+_BELOW_ALL = ("numpy", "scipy")
+# Gigabytes in another release; the estimators of frameworks know which.
+_TORCH = ("pytorch", "torch", "torchaudio", "torchtext", "torchvision")
+_TENSORFLOW = ("keras", "tensorflow", "tensorflow-cpu", "tensorflow-gpu")
+_FRAMEWORKS = frozenset((*_TORCH, *_TENSORFLOW, "horovod", "mxnet"))
+
+
+def are_of_v1(spec: EnvironmentSpec) -> bool:
+    """Whether an environment leaves the releases of packages open that scripts of v1's time depend on.
+
+    >>> are_of_v1(EnvironmentSpec(conda_packages=("scikit-learn",))), are_of_v1(EnvironmentSpec(pip_packages=("tqdm",)))
+    (True, False)
+    """
+    named = [each for each in (*spec.pip_packages, *spec.conda_packages) if not each.startswith("-")]
+    names = {package_name(each) for each in named}
+    is_ours = not (spec.user_managed or spec.container or spec.python_version or spec.exclude_newer or spec.horovod)
+    return is_ours and all(map(is_open, named)) and not names.isdisjoint(_LIMITS) and names.isdisjoint(_FRAMEWORKS)
+
+
+def in_v1_releases(spec: EnvironmentSpec, found: Collection[str]) -> EnvironmentSpec | None:
+    """An environment with the releases of v1's time, on one of the Pythons `found`; None if none of them can run them.
+
+    >>> limited = in_v1_releases(EnvironmentSpec(conda_packages=("scikit-learn", "tqdm")), ["3.7", "3.11"])
+    >>> limited.python_version, limited.conda_packages
+    ('3.7', ('scikit-learn<0.23', 'tqdm', 'numpy<1.20', 'scipy<1.6'))
+    """
+    python = next((each for each in PYTHONS if each in found), None)
+    if python is None:
+        return None
+    names = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages)}
+    below = tuple(_LIMITS[each] for each in _BELOW_ALL if each not in names)
+    of_conda, of_pip = _limited(spec.conda_packages), _limited(spec.pip_packages)
+    return replace(
+        spec,
+        python_version=python,
+        # What lies below belongs where the others come from: pip must not be laid over conda.
+        conda_packages=(*of_conda, *below) if spec.conda_packages else (),
+        pip_packages=of_pip if spec.conda_packages else (*of_pip, *below),
+    )
+
+
+def _limited(packages: Sequence[str]) -> tuple[str, ...]:
+    return tuple(_LIMITS.get(package_name(each), each) for each in packages)
