@@ -58,7 +58,8 @@ def that_fits(spec: EnvironmentSpec, error: EnvironmentException, tools: Tools) 
 def _reason(spec: EnvironmentSpec, error: EnvironmentException) -> str:
     """Why another Python may help; empty where it would not, or where the user wants this one."""
     if isinstance(error, PythonNotFoundException):
-        return f"{error.headline} ('pyenv install {spec.python_version}' gets one, which is then used)"
+        remedy = f"'pyenv install {spec.python_version}' gets one, which is then used"
+        return f"{error.headline} ({remedy})" if spec.python_version else ""
     about_python = built_from_source(_said(error)) or is_about_python(_said(error))
     wants_this_one = spec.python_version and not spec.newer_python
     if not about_python or wants_this_one or spec.container is not None:
