@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster import __version__
-from trainmaster.errors import ServiceException, from_wire
+from trainmaster.errors import ServiceException, UserErrorException, from_wire
 from trainmaster.folders import WorkspaceFolder
 from trainmaster.node.peer import is_trusted
 from trainmaster.private import why_not_private
@@ -28,6 +28,8 @@ from trainmaster.private import why_not_private
 _START_LIMIT_SECONDS = 60.0
 _STOP_LIMIT_SECONDS = 30.0
 _ATTEMPTS = 8
+LONGEST_REQUEST = 64 * 1024 * 1024
+"""In bytes."""
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 # Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
@@ -164,7 +166,13 @@ class _Line:
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any]) -> None:
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        text = json.dumps(message).encode() + b"\n"
+        if len(text) > LONGEST_REQUEST:
+            raise UserErrorException(
+                f"{message['op']}: the request has {len(text) >> 20} MB",
+                cause=f"The dispatcher takes {LONGEST_REQUEST >> 20} MB at most.",
+            )
+        self._socket.sendall(text)
 
     def receive(self) -> dict[str, Any]:
         text = self._reader.readline()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -196,3 +197,81 @@ def test_a_journal_full_of_garbage(submit: Callable[..., Run], tmp_path: Path) -
     )
     assert ended(run)["status"] == "Completed"
     assert run.get_metrics() == {"before": 1, "after": 3, "ok": 2}
+
+
+def test_wrong_types_on_the_socket_do_not_fill_the_log(workspace: Workspace) -> None:
+    folder = WorkspaceFolder(workspace.path)
+    workspace._call("status")
+    before = folder.log.read_text()
+    with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as answers:
+        connection.connect(str(folder.socket))
+        for number, request in enumerate(
+            [
+                *({"op": "runs.get", "args": {"run_id": wrong}} for wrong in (1, None, [], {}, 1.5, True)),
+                *({"op": "runs.delete", "args": {"run_ids": wrong}} for wrong in (1, None, "text", {}, [[]])),
+                *({"op": wrong, "args": {}} for wrong in (1, None, [], {}, "nothing", "_run")),
+                *({"op": "runs.watch", "args": wrong} for wrong in (1, None, [], {}, {"run_id": 5})),
+                {"op": "secrets.put", "args": {"secrets": {"a": "hush"}}},
+                {"op": "runs.series", "args": {"run_id": "a", "max_points": 2**80}},
+                {"op": "status", "args": {"surprise": 1}},
+                {"op": "experiments.list", "args": {"view": []}},
+            ]
+        ):
+            connection.sendall(json.dumps({"id": number, **request}).encode() + b"\n")
+            answer = json.loads(answers.readline())
+            assert answer["id"] == number and answer["error"]["type"] == "UserErrorException", (request, answer)
+            assert "the dispatcher failed" not in answer["error"]["headline"]
+    assert folder.log.read_text() == before
+
+
+def test_memory_is_bounded_over_all_connections(workspace: Workspace) -> None:
+    """Clients that begin long requests and do not end them; others are answered meanwhile."""
+    folder = WorkspaceFolder(workspace.path)
+    pid = workspace._call("status")["pid"]
+    begun = memory(pid)
+    connections = []
+    try:
+        for _ in range(40):
+            connection = socket.socket(socket.AF_UNIX)
+            connections.append(connection)
+            connection.connect(str(folder.socket))
+            connection.setblocking(False)
+        # Each sends what the dispatcher takes: together they would like to have 800 MB in its memory.
+        piece, sent = b"x" * (1 << 20), [0] * len(connections)
+        quiet = 0
+        while quiet < 20:
+            ready = select.select([], connections, [], 0.05)[1]
+            quiet = 0 if ready else quiet + 1
+            for number, connection in enumerate(connections):
+                if connection in ready and sent[number] < 20 * len(piece):
+                    sent[number] += connection.send(piece)
+            quiet = 20 if sum(sent) >= 800 * len(piece) else quiet
+        assert workspace._call("status")["pid"] == pid
+        assert memory(pid) - begun < 400 << 20
+        assert sum(sent) < 400 << 20
+    finally:
+        for connection in connections:
+            connection.close()
+    assert workspace._call("status")["pid"] == pid
+
+
+def memory(pid: int) -> int:
+    """What a process has in memory, in bytes."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_request_beyond_all_measure(workspace: Workspace) -> None:
+    with pytest.raises(UserErrorException, match=r"the request has \d+ MB"):
+        workspace._call("runs.get", run_id="x" * (65 << 20))
+    folder = WorkspaceFolder(workspace.path)
+    pid = workspace._call("status")["pid"]
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(folder.socket))
+        piece = b"x" * (1 << 20)
+        with pytest.raises(ConnectionError):
+            for _ in range(200):
+                connection.sendall(piece)
+    assert workspace._call("status")["pid"] == pid
+    # As long as one may be.
+    with pytest.raises(AzureMLException, match="no run"):
+        workspace._call("runs.get", run_id="x" * (60 << 20))

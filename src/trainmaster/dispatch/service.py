@@ -6,12 +6,14 @@ import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from trainmaster import __version__
 from trainmaster.dispatch import environments
 from trainmaster.dispatch.accepting import accept, with_plain_id
+from trainmaster.dispatch.arguments import Arguments
 from trainmaster.dispatch.datasets import Datasets
 from trainmaster.dispatch.datastores import Datastores
 from trainmaster.dispatch.errands import Errands
@@ -23,12 +25,21 @@ from trainmaster.dispatch.sweeps import Sweeps
 from trainmaster.dispatch.sweeps.life import is_sweep
 from trainmaster.dispatch.targets import Targets
 from trainmaster.dispatch.yard import Yard
-from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException, WorkspaceException
+from trainmaster.errors import (
+    AzureMLException,
+    RunNotFoundException,
+    ServiceException,
+    UserErrorException,
+    WorkspaceException,
+)
 from trainmaster.job import EnvironmentSpec
 from trainmaster.plain import PlainDataError, from_plain, to_plain
 from trainmaster.records import TERMINAL, RunError, RunQuery, RunRecord, Status
+from trainmaster.store.experiments import View
 
 Operation = Callable[..., Any]
+# The default of an argument that may also be null.
+_UNCHANGED: Any = object()
 
 
 class Service:
@@ -95,19 +106,33 @@ class Service:
             "sweeps.parameters": self._sweeps.parameters,
             "sweeps.metrics": self._sweeps.metrics,
         }
+        self._arguments: dict[str, Arguments] = {}
 
     async def call(self, op: str, args: Mapping[str, Any]) -> Any:
         """The plain result of one operation."""
-        operation = self._operations.get(op)
+        operation = self._operations.get(op) if isinstance(op, str) else None
         if operation is None:
-            raise UserErrorException(f"there is no operation {op!r}")
+            raise UserErrorException(f"there is no operation {str(op)[:60]!r}")
         try:
-            result = operation(**args)
+            result = operation(**self._checked(op, operation, args))
             if isinstance(result, Awaitable):
                 result = await result
-        except PlainDataError as error:
-            raise UserErrorException(f"{op}: the request cannot be used", cause=str(error)) from None
+        except (PlainDataError, OverflowError, UnicodeError, RecursionError) as error:
+            # A number that is too large, half a character, a list in a list in a list ...
+            raise _unusable(op, error) from None
         return to_plain(result)
+
+    def watched(self, args: Any) -> str:
+        """The run of `runs.watch`, which the server answers itself."""
+        try:
+            return str(self._checked("runs.watch", self.get_run, args)["run_id"])
+        except PlainDataError as error:
+            raise _unusable("runs.watch", error) from None
+
+    def _checked(self, op: str, operation: Operation, args: Any) -> Mapping[str, Any]:
+        if op not in self._arguments:
+            self._arguments[op] = Arguments(operation)
+        return self._arguments[op].check(args)
 
     # The dispatcher itself
 
@@ -126,11 +151,17 @@ class Service:
     def ensure_experiment(self, name: str) -> Any:
         return self._store.ensure_experiment(name, at=time.time())
 
-    def list_experiments(self, **filters: Any) -> Any:
-        return self._store.list_experiments(**filters)
+    def list_experiments(
+        self, name: str | None = None, view: View = "active", tags: Mapping[str, Any] | None = None
+    ) -> Any:
+        return self._store.list_experiments(name, view, tags)
 
-    def update_experiment(self, name: str, **changes: Any) -> Any:
-        return self._store.update_experiment(name, **changes)
+    def update_experiment(
+        self, name: str, tags: Mapping[str, Any] = _UNCHANGED, archived_at: float | None = _UNCHANGED
+    ) -> Any:
+        changes = {"tags": tags, "archived_at": archived_at}
+        given = {field: value for field, value in changes.items() if value is not _UNCHANGED}
+        return self._store.update_experiment(name, **given)
 
     def delete_experiment(self, name: str) -> None:
         self._store.delete_experiment(name)
@@ -206,9 +237,18 @@ class Service:
         self._run(run_id)
         self._store.add_properties(run_id, properties)
 
-    def update_run(self, run_id: str, **changes: Any) -> None:
-        self._run(run_id)
-        self._store.update_run(run_id, **changes)
+    def update_run(
+        self,
+        run_id: str,
+        display_name: str = _UNCHANGED,
+        description: str = _UNCHANGED,
+        snapshot_id: str = _UNCHANGED,
+    ) -> None:
+        record = self._run(run_id)
+        if snapshot_id is not _UNCHANGED:
+            with_plain_id(replace(record, snapshot_id=snapshot_id))
+        changes = {"display_name": display_name, "description": description, "snapshot_id": snapshot_id}
+        self._store.update_run(run_id, **{field: value for field, value in changes.items() if value is not _UNCHANGED})
 
     async def metrics(self, run_id: str) -> Any:
         await self.ingest(run_id)
@@ -266,10 +306,18 @@ class Service:
             raise
 
 
+def _unusable(op: str, error: Exception) -> UserErrorException:
+    return UserErrorException(f"{op}: the request cannot be used", cause=str(error)[:300])
+
+
 def answer_error(error: Exception) -> dict[str, Any]:
     """Any error as the client gets it."""
     if isinstance(error, AzureMLException):
         return error.to_wire()
+    if isinstance(error, OSError):
+        # The disk is full, a file cannot be read ...
+        place = f"{error.filename}: " if error.filename else ""
+        return ServiceException("the dispatcher could not do this", cause=f"{place}{error.strerror or error}").to_wire()
     return {
         "type": "ServiceException",
         "headline": f"the dispatcher failed: {error!r}",
