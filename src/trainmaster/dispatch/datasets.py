@@ -58,7 +58,7 @@ class Datasets:
         """The newest version of each name."""
         return self._store.list_datasets()
 
-    def update(self, id: str, description: str | None = None, tags: Mapping[str, str] | None = None) -> DatasetRecord:
+    def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:
         """Sets the description or all tags."""
         self.get(id=id)
         self._store.update_dataset(id, description, tags)

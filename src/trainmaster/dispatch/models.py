@@ -151,9 +151,9 @@ class Models:
         self,
         name: str,
         version: int,
-        add_tags: Mapping[str, str] | None = None,
+        add_tags: Mapping[str, Any] | None = None,
         remove_tags: Sequence[str] = (),
-        add_properties: Mapping[str, str] | None = None,
+        add_properties: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> ModelRecord:
         """Adds and drops tags, adds properties (which never change) and facts, all or nothing."""

@@ -152,7 +152,7 @@ class Services:
         known = self._known(await self._gone_or_there(name), name)
         if known.token == token:
             return self._on_its_way(known, sources)
-        spec = from_plain(ServiceSpec, changes["spec"])
+        spec = from_plain(ServiceSpec, changes.get("spec"))
         self._check(spec)
         _check_properties(known, changes)
         return self._on_its_way(self._advance(known, token, {**changes, "spec": spec}), sources)
