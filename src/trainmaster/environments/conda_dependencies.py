@@ -11,7 +11,7 @@ from typing import Any
 from trainmaster.environments import conda_file
 from trainmaster.environments.conda_file import CondaFile
 from trainmaster.environments.frameworks import Release
-from trainmaster.environments.requirement import merged, package_name
+from trainmaster.environments.requirement import is_open, merged, package_name
 from trainmaster.errors import UserErrorException
 
 __all__ = ["CondaDependencies", "package_name"]
@@ -238,7 +238,8 @@ class CondaDependencies:
             self.remove_pip_package(name)
         release = self._tensorflow() if version is None else None
         if release is not None:
-            named = {package_name(each) for each in (*self._pip_packages, *self._conda_packages)}
+            of_pip = [each for each in self._pip_packages if not is_open(each)]
+            named = {package_name(each) for each in (*of_pip, *self._conda_packages)}
             for package in release.packages(gpu):
                 if package_name(package) not in named:
                     self.add_pip_package(package)

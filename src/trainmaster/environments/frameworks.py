@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmaster.environments.requirement import package_name
+from trainmaster.environments.requirement import is_open, package_name
 from trainmaster.errors import EnvironmentException
 
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9.]+)?")
@@ -269,15 +269,15 @@ def name_of(package: str) -> str:
 
 
 def pins_beside(packages: Sequence[str]) -> tuple[str, ...]:
-    """What the releases of frameworks among packages of pip need beside them, as far as nobody names it.
+    """What the releases of frameworks among packages of pip need beside them, as far as no version of it is named.
 
-    >>> pins_beside(["tensorflow==1.13.1", "numpy==1.16.0", "pandas"])
+    >>> pins_beside(["tensorflow==1.13.1", "numpy==1.16.0", "h5py"])
     ('protobuf<3.21', 'h5py<3', 'gast<0.3')
     """
-    named = {name_of(package) for package in packages}
+    named = {name_of(package) for package in packages if not is_open(package)}
     releases = [release for framework in FRAMEWORKS if (release := release_in(framework, packages))]
     pins = dict.fromkeys(pin for release in releases for pin in release.era.pins)
-    return tuple(pin for pin in pins if package_name(pin) not in named)
+    return tuple(pin for pin in pins if package_name(pin) not in named and pin not in packages)
 
 
 def why_not_runnable(release: Release, found: Collection[str]) -> str:

@@ -18,7 +18,7 @@ from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.conda_names import stand_in
 from trainmaster.environments.frameworks import pins_beside
 from trainmaster.environments.hints import is_about_python
-from trainmaster.environments.requirement import package_name
+from trainmaster.environments.requirement import is_open, package_name
 from trainmaster.environments.tools import Tools
 from trainmaster.errors import EnvironmentException, PythonNotFoundException
 from trainmaster.job import EnvironmentSpec
@@ -104,10 +104,12 @@ def _with_what_was_tried(
 
 
 def limits_for(python: str, spec: EnvironmentSpec) -> tuple[str, ...]:
-    """For Pythons of v1's time: limits for packages that nobody named, those of a framework's release first.
+    """For Pythons of v1's time: limits for packages without a named version, those of a framework's release first.
 
-    >>> limits_for("3.8", EnvironmentSpec(pip_packages=("numpy==1.18.5",))), limits_for("3.10", EnvironmentSpec())
-    (('scipy<1.9', 'protobuf<3.21'), ())
+    >>> limits_for("3.8", EnvironmentSpec(pip_packages=("numpy==1.18.5", "scipy")))
+    ('scipy<1.9', 'protobuf<3.21')
+    >>> limits_for("3.10", EnvironmentSpec())
+    ()
     >>> limits_for("3.7", EnvironmentSpec(pip_packages=("torch==1.4.0",)))
     ('numpy<1.20', 'scipy<1.9', 'protobuf<3.21')
     """
@@ -115,7 +117,7 @@ def limits_for(python: str, spec: EnvironmentSpec) -> tuple[str, ...]:
         return ()
     named = [line for line in (*spec.pip_packages, *stand_in(spec.conda_packages)[0]) if not line.startswith("-")]
     of_release = tuple(pin for pin in pins_beside(named) if package_name(pin) != pin)
-    taken = {package_name(each) for each in (*named, *of_release)}
+    taken = {package_name(each) for each in (*named, *of_release) if not is_open(each)}
     return (*of_release, *(limit for limit in _OF_THAT_TIME if package_name(limit) not in taken))
 
 

@@ -287,6 +287,9 @@ def test_tensorflow_by_the_names_of_v1(machine):
     assert list(packages.pip_packages) == [
         "numpy==1.16.0", "tensorflow==1.13.1", "protobuf<3.21", "h5py<3", "gast<0.3"
     ]  # fmt: skip
+    beside_numpy = of_v1.CondaDependencies.create(pip_packages=["numpy"])
+    beside_numpy.add_tensorflow_pip_package()
+    assert list(beside_numpy.pip_packages)[:2] == ["numpy<1.17", "tensorflow==1.13.1"]
     packages.add_tensorflow_pip_package("gpu")
     assert "tensorflow-gpu==1.13.1" in packages.pip_packages and "tensorflow==1.13.1" not in packages.pip_packages
     packages.add_tensorflow_conda_package()
