@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import json
 import os
 import stat
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from io import FileIO
@@ -17,8 +20,12 @@ from trainmaster.node.shortage import is_passing
 from trainmaster.store import Store
 from trainmaster.store.ingest import Batch, Record, Unusable
 
-# One transaction takes this much, so that the dispatcher answers others in between.
-_CHUNK_BYTES = 512 * 1024
+# What one step and one transaction of it may take: for so long others may have to wait for the store.
+_STEP_SECONDS, _CHUNK_SECONDS = 0.006, 0.004
+# Bytes of a transaction: known names cost little, new ones much. What fits is found by trying.
+_LEAST_CHUNK, _FIRST_CHUNK, _LARGEST_CHUNK = 4 * 1024, 32 * 1024, 512 * 1024
+# So much is brought in together with the end of a run, on the event loop.
+_MOST_AT_ONCE = 32 * 1024
 # A line longer than this is no record of ours.
 _LONGEST_LINE = 64 * 1024 * 1024
 
@@ -35,47 +42,77 @@ class _Journal:
 
 
 class Ingest:
-    """Knows how far each journal was read; the store keeps the same, guarded, so nothing is read twice."""
+    """Knows how far each journal was read; the store keeps the same, guarded, so nothing is read twice.
+
+    Reading happens in a thread of its own, in steps of a few milliseconds. The event loop begins each step, so that it
+    has its turn in between, and so that the steps of several runs alternate.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._offsets: dict[str, dict[str, int]] = {}
         self._warned: dict[str, str] = {}
+        self._chunk_bytes = _FIRST_CHUNK
+        self._thread = ThreadPoolExecutor(1, "journals")
 
     def begin(self, run_id: str) -> None:
         """A new run, of which the store has nothing yet."""
         self._offsets[run_id] = {}
 
-    def step(self, run_id: str, folder: RunFolder) -> bool:
-        """Takes one chunk of every journal that has grown; whether there may be more."""
+    async def bring_in(self, run_id: str, folder: RunFolder) -> None:
+        """Brings all that a run has written to its journals so far into the store."""
+        step = asyncio.get_running_loop().run_in_executor
+        unread = await step(self._thread, self._look, run_id, folder)
+        while unread:
+            unread = await step(self._thread, self._read, run_id, unread)
+
+    def _look(self, run_id: str, folder: RunFolder) -> list[_Journal]:
+        """Begins to read; the journals that are still to be read."""
+        offsets = self._known_offsets(run_id)
+        journals = self._readable(run_id, folder)
+        unread = [journal for journal in journals if journal.size > offsets.get(journal.path.name, 0)]
+        return self._read(run_id, unread)
+
+    def _read(self, run_id: str, unread: list[_Journal]) -> list[_Journal]:
+        """Reads for a moment; the journals that are still to be read, up to the size they had when it began."""
+        until = time.perf_counter() + _STEP_SECONDS
+        while unread and time.perf_counter() < until:
+            if not self._read_chunk(run_id, unread[0]):
+                unread = unread[1:]
+        return unread
+
+    def _read_chunk(self, run_id: str, journal: _Journal) -> bool:
+        """One transaction; whether there is more to read."""
+        begun = time.perf_counter()
+        name, offsets = journal.path.name, self._known_offsets(run_id)
+        start = offsets.get(name, 0)
+        end, records = self._chunk(run_id, journal, start)
+        if end == start:
+            return False
+        if not self._store.ingest(run_id, name, start, end, records):
+            self._offsets[run_id] = self._store.journal_offsets(run_id)
+            return True
+        offsets[name] = end
+        self._chunk_bytes = next_chunk(self._chunk_bytes, time.perf_counter() - begun)
+        return journal.size > end
+
+    def _known_offsets(self, run_id: str) -> dict[str, int]:
         offsets = self._offsets.get(run_id)
         if offsets is None:
             offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
-        more = False
-        for journal in self._readable(run_id, folder):
-            name = journal.path.name
-            start = offsets.get(name, 0)
-            end, records = self._chunk(run_id, journal, start)
-            if end == start:
-                continue
-            if not self._store.ingest(run_id, name, start, end, records):
-                self._offsets[run_id] = self._store.journal_offsets(run_id)
-                return True
-            offsets[name] = end
-            more = more or journal.size > end
-        return more
+        return offsets
 
     def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
-        """All that the journals of a run still have; None if that is more than one transaction should take."""
-        offsets = self._offsets.get(run_id)
-        if offsets is None:
-            offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
+        """All that the journals of a run still have; None if that is more than should be applied on the event loop."""
+        offsets = self._known_offsets(run_id)
+        journals = self._readable(run_id, folder)
+        starts = {journal.path.name: offsets.get(journal.path.name, 0) for journal in journals}
+        if sum(max(0, journal.size - starts[journal.path.name]) for journal in journals) > _MOST_AT_ONCE:
+            return None
         found: list[Batch] = []
-        for journal in self._readable(run_id, folder):
-            start = offsets.get(journal.path.name, 0)
-            if journal.size - start > _CHUNK_BYTES // 4:
-                return None
-            end, records = self._chunk(run_id, journal, start)
+        for journal in journals:
+            start = starts[journal.path.name]
+            end, records = self._chunk(run_id, journal, start, _MOST_AT_ONCE)
             if end > start:
                 found.append((journal.path.name, start, end, records))
         return found
@@ -85,6 +122,10 @@ class Ingest:
         self._offsets.pop(run_id, None)
         self._warned.pop(run_id, None)
 
+    def close(self) -> None:
+        """Returns when the step that is being done, if any, is over."""
+        self._thread.shutdown(cancel_futures=True)
+
     def _readable(self, run_id: str, folder: RunFolder) -> list[_Journal]:
         """The journals of a run; the run has a warning about those that cannot be read."""
         journals = _journals(folder.journals)
@@ -93,9 +134,9 @@ class Ingest:
             self._warn(run_id, problems)
         return [journal for journal in journals if not journal.problem]
 
-    def _chunk(self, run_id: str, journal: _Journal, start: int) -> tuple[int, list[Record]]:
+    def _chunk(self, run_id: str, journal: _Journal, start: int, size: int = 0) -> tuple[int, list[Record]]:
         try:
-            return read_chunk(journal.path, start) if journal.size > start else (start, [])
+            return read_chunk(journal.path, start, size or self._chunk_bytes) if journal.size > start else (start, [])
         except OSError as error:
             if is_passing(error):
                 raise
@@ -111,12 +152,21 @@ class Ingest:
             self._warned[run_id] = text
 
 
-def read_chunk(journal: Path, start: int) -> tuple[int, list[Record]]:
-    """The complete records from `start` on, up to a chunk's size, and where they end.
+def next_chunk(size: int, seconds: float) -> int:
+    """The size of the next chunk, after one of `size` took so long to apply.
+
+    >>> next_chunk(32768, 0.001), next_chunk(32768, 0.008), next_chunk(32768, 10.0)
+    (65536, 16384, 4096)
+    """
+    wanted = size * _CHUNK_SECONDS / max(seconds, 1e-9)
+    return int(min(max(wanted, _LEAST_CHUNK), 2 * size, _LARGEST_CHUNK))
+
+
+def read_chunk(journal: Path, start: int, size: int) -> tuple[int, list[Record]]:
+    """The complete records from `start` on, about `size` bytes of them or one that is longer, and where they end.
 
     A line beyond all measure is read as one unusable record. Its rest is skipped when it has been written.
     """
-    size = _CHUNK_BYTES
     with closing(_open(journal)) as file:
         begin = _after_long_line(file, start)
         while True:
@@ -142,7 +192,7 @@ def _after_long_line(file: FileIO, start: int) -> int:
     file.seek(start - 1)
     if file.read(1) in (b"\n", b""):
         return start
-    while text := file.read(_CHUNK_BYTES):
+    while text := file.read(_LARGEST_CHUNK):
         cut = text.find(b"\n") + 1
         if cut:
             return start + cut

@@ -68,6 +68,8 @@ class Yard:
         self._owners: set[Owner] = set()
         self._watchers: dict[str, set[asyncio.Queue[dict[str, Any]]]] = {}
         self._ticker: asyncio.Task[None] | None = None
+        self._reading: set[str] = set()
+        """The runs whose journals are being read because it was time to."""
         self._troubles: dict[str, str] = {}
         """Run id to the error because of which its journals could not be read last time."""
 
@@ -188,7 +190,14 @@ class Yard:
         while self._lives:
             await asyncio.sleep(_INGEST_SECONDS)
             for run_id in [run_id for held in self._held.values() for run_id in held]:
-                await self.bring_in_or_log(run_id)
+                self._begin_to_read(run_id)
+
+    def _begin_to_read(self, run_id: str) -> None:
+        """In a task of its own: a run with much to read does not hold up the others."""
+        if run_id not in self._reading:
+            self._reading.add(run_id)
+            task = self._start(f"journals of run {run_id}", partial(self.bring_in_or_log, run_id))
+            task.add_done_callback(lambda _: self._reading.discard(run_id))
 
     async def bring_in_or_log(self, run_id: str) -> None:
         """An error is logged when it first occurs: the journals of one run must not hold up those of others."""
@@ -201,9 +210,8 @@ class Yard:
                 log.exception("run %s: its journals cannot be read for now", run_id)
 
     async def bring_in(self, run_id: str) -> None:
-        """Brings all a run has written so far into the store, a chunk at a time."""
-        while self.ingest.step(run_id, self.folder.run(run_id)):
-            await asyncio.sleep(0)
+        """Brings all a run has written so far into the store."""
+        await self.ingest.bring_in(run_id, self.folder.run(run_id))
         for sweep in self._sweeps.values():
             sweep.reported(run_id)
         # A journal may have told the end of a child.
@@ -406,6 +414,7 @@ class Yard:
         await self._cancel_tasks()
         for sweep in self._sweeps.values():
             sweep.close()
+        self.ingest.close()
         await self.letters.close()
         await self.services.close()
         for engine in self._engines.values():

@@ -47,7 +47,7 @@ from trainmaster.store.ingest import Batch, Record
 
 
 class Store:
-    """A workspace's database. One thread writes, several may read."""
+    """A workspace's database. Any thread may read and write; who writes has it alone."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -254,9 +254,10 @@ class Store:
         """Apply the records that lie from `start` to `end` in a journal of the run, all or none.
 
         False, and nothing done, unless the journal is read exactly up to `start`. A record that cannot be
-        applied is passed over and counted in the run's warnings.
+        applied is passed over and counted in the run's warnings. After a power cut it may have to be applied again:
+        how far the journal is read is forgotten with it.
         """
-        with self._database.writing() as connection:
+        with self._database.streaming() as connection:
             run = runs.get(connection, run_id)
             if run is None:
                 runs.seq_of(connection, run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
@@ -39,8 +40,8 @@ def line(name: str, value: float) -> bytes:
 
 def bring_in(store: Store, folder: RunFolder) -> None:
     ingest = Ingest(store)
-    while ingest.step("run", folder):
-        pass
+    asyncio.run(ingest.bring_in("run", folder))
+    ingest.close()
 
 
 def values(store: Store) -> dict[str, tuple[float, ...]]:
@@ -105,7 +106,7 @@ def test_one_warning_counts_them_all(store: Store, folder: RunFolder) -> None:
     ingest = Ingest(store)
     for number in range(3):
         dangling_link(folder.journals / f"{number}.jsonl")
-        ingest.step("run", folder)
+        asyncio.run(ingest.bring_in("run", folder))
     assert warnings(store) == (
         "Folder 'journals': skipped 3 entries that cannot be read; the first: '0.jsonl' is not a regular file",
     )

@@ -15,14 +15,14 @@ from trainmaster.store import Store, connection
 
 def test_a_full_disk_is_said_and_survived(store, add):
     kept = add()
-    with store._database.writing() as writer:
-        driver = writer.connection.driver_connection
-    (pages,) = driver.execute("PRAGMA page_count").fetchone()
-    driver.execute(f"PRAGMA max_page_count = {pages}")
+    database = store._database
+    with database.writing() as writer:
+        (pages,) = writer.connection.driver_connection.execute("PRAGMA page_count").fetchone()
     big = RunRecord("big", "exp", Status.QUEUED, 1.0, spec="x" * 1_000_000)
     records = [{"k": "metric", "n": "m", "v": n, "t": 1.0} for n in range(10_000)]
-    for fill in (lambda: store.insert_run(big), lambda: store.ingest("run", "j", 0, 1, records)):
-        with store._database.writing() as writer:
+    insert, ingest = lambda: store.insert_run(big), lambda: store.ingest("run", "j", 0, 1, records)
+    for fill, connected in ((insert, database.writing), (ingest, database.streaming)):
+        with connected() as writer:
             driver = writer.connection.driver_connection
         driver.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(WorkspaceException, match="disk is full") as caught:
