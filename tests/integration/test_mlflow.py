@@ -18,6 +18,7 @@ import mlflow
 from azureml.core import Run
 
 run = Run.get_context()
+kept = "kept-" + mlflow.__version__[0]
 mlflow.set_tracking_uri(run.experiment.workspace.get_mlflow_tracking_uri())
 mlflow.set_experiment("whatever it is called")
 os.mkdir("made")
@@ -43,12 +44,29 @@ with mlflow.start_run(run_name="main") as active:
     mlflow.log_artifacts("made", "logs/more")
     mlflow.log_dict({"a": 1}, "texts/a.json")
     place = "name" if mlflow.__version__ >= "3" else "artifact_path"
-    info = mlflow.pyfunc.log_model(python_model=Net(), pip_requirements=[], **{place: "net"})
-    assert list(mlflow.pyfunc.load_model(info.model_uri).predict([1, 2])) == [1, 2]
+    info = mlflow.pyfunc.log_model(
+        python_model=Net(), pip_requirements=[], registered_model_name=kept, **{place: "net"}
+    )
+    for address in (info.model_uri, "models:/" + kept + "/1", "runs:/" + run.id + "/net"):
+        assert list(mlflow.pyfunc.load_model(address).predict([1, 2])) == [1, 2], address
     with mlflow.start_run(nested=True, run_name="fold"):
         mlflow.log_metric("loss", 7)
         mlflow.log_artifact("notes.txt")
     client = mlflow.tracking.MlflowClient()
+    paths = [each.path for each in client.list_artifacts(run.id, "net")]
+    assert "net/MLmodel" in paths and len(paths) == len(set(paths)), paths
+    assert [each.path for each in client.list_artifacts(run.id, "texts")] == ["texts/a.json"]
+    assert [each.info.run_name for each in client.search_runs(["0"], "metrics.loss = 7")] == ["fold"]
+    client.set_registered_model_alias(kept, "champion", "1")
+    client.set_model_version_tag(kept, "1", "checked", "yes")
+    version = client.get_model_version_by_alias(kept, "champion")
+    assert (version.version, version.run_id, version.tags) == ("1", run.id, {"checked": "yes"}), version
+    assert kept in [each.name for each in client.search_registered_models()]
+    try:
+        client.get_model_version(kept, "9")
+        raise SystemExit("there is no such version")
+    except mlflow.exceptions.MlflowException as error:
+        assert error.error_code == "RESOURCE_DOES_NOT_EXIST", error
     assert [(each.step, each.value) for each in client.get_metric_history(run.id, "loss")][2] == (2, 1 / 3)
     assert client.get_run(run.id).data.params == {"lr": "0.1", "depth": "3"}
     try:
@@ -69,12 +87,16 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Experiment]
     end_workspace(workspace.path)
 
 
+def packages(release: str) -> list[str]:
+    """The same for all, so that an environment is built once."""
+    return [f"mlflow-skinny=={release}", "numpy", "pandas", "scikit-learn"]
+
+
 @pytest.mark.parametrize("release", ["2.22.5", "3.17.2"])
 def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_path: Path, release: str) -> None:
     (tmp_path / "train.py").write_text(TRAIN)
-    packages = [f"mlflow-skinny=={release}", "numpy", "pandas"]
     run = experiment.submit(
-        Estimator(str(tmp_path), compute_target="local", entry_script="train.py", pip_packages=packages)
+        Estimator(str(tmp_path), compute_target="local", entry_script="train.py", pip_packages=packages(release))
     )
     details = ended(run)
     assert details["status"] == "Completed", details.get("error")
@@ -95,6 +117,60 @@ def test_what_mlflow_logs_and_keeps_is_in_the_run(experiment: Experiment, tmp_pa
     assert "MLmodel" in {
         path.split("/")[-1] for path in (each.path for each in Model(model.workspace, "net").manifest().files)
     }
+
+
+AUTOLOG = """\
+import mlflow
+from mlflow import MlflowClient
+from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+
+mlflow.set_experiment("iris")
+mlflow.sklearn.autolog(registered_model_name="iris")
+features, labels = load_iris(return_X_y=True, as_frame=True)
+model = LogisticRegression(max_iter=500).fit(features, labels)
+
+client = MlflowClient()
+run = mlflow.last_active_run()
+data = client.get_run(run.info.run_id).data
+assert data.params["max_iter"] == "500" and data.metrics["training_accuracy_score"] > 0.9, data
+paths = [each.path for each in client.list_artifacts(run.info.run_id, "model")]
+assert "model/MLmodel" in paths and len(paths) == len(set(paths)), paths
+
+(logged,) = mlflow.search_logged_models(output_format="list")
+assert logged.name == "model" and logged.source_run_id == run.info.run_id, logged
+assert len(mlflow.search_logged_models(filter_string="metrics.training_accuracy_score > 0.9")) == 1
+assert len(mlflow.search_logged_models(filter_string="name = 'another'")) == 0
+outputs = client.get_run(run.info.run_id).outputs.model_outputs
+assert [each.model_id for each in outputs] == [logged.model_id]
+
+again = mlflow.sklearn.load_model("models:/iris/latest")
+assert (again.predict(features) == model.predict(features)).all()
+
+mlflow.sklearn.autolog(log_models=False)
+GridSearchCV(LogisticRegression(max_iter=500), {"C": [0.1, 1.0, 10.0]}, cv=2).fit(features, labels)
+search = mlflow.last_active_run()
+trials = mlflow.search_runs(filter_string="tags.mlflow.parentRunId = '" + search.info.run_id + "'")
+assert sorted(trials["params.C"]) == ["0.1", "1.0", "10.0"], trials
+assert "cv_results.csv" in [each.path for each in client.list_artifacts(search.info.run_id)]
+"""
+
+
+def test_what_autolog_finds_out_is_in_the_run_and_its_model_in_the_workspace(
+    experiment: Experiment, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text(AUTOLOG)
+    run = experiment.submit(
+        Estimator(str(tmp_path), compute_target="local", entry_script="train.py", pip_packages=packages("3.17.2"))
+    )
+    details = ended(run)
+    assert details["status"] == "Completed", details.get("error")
+    assert run.get_metrics()["training_accuracy_score"] > 0.9
+    assert run.get_tags()["max_iter"] == "500"
+    model = Model(experiment.workspace, "iris")
+    assert (model.version, model.run_id) == (1, run.id)
+    assert any(each.path.endswith("MLmodel") for each in model.manifest().files)
 
 
 OF_V1 = """\

@@ -18,6 +18,7 @@ _PLUGIN = {
     "trainmaster_job-0.dist-info/entry_points.txt": (
         b"[mlflow.tracking_store]\ntrainmaster = trainmaster.runtime.mlflow.store:JobStore\n"
         b"[mlflow.artifact_repository]\ntrainmaster = trainmaster.runtime.mlflow.files:JobFiles\n"
+        b"[mlflow.model_registry_store]\ntrainmaster = trainmaster.runtime.mlflow.registry:JobRegistry\n"
     ),
 }
 _ABANDONED_AFTER_SECONDS = 3600

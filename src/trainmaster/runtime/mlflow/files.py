@@ -12,12 +12,35 @@ def address_of(folder):
     return "trainmaster://" + pathname2url(folder)
 
 
+def folder_of(address):
+    """The folder behind such an address, or behind one of a file.
+
+    >>> folder_of("trainmaster:///a/b%20c"), folder_of("file:///a/b"), folder_of("/a/b")
+    ('/a/b c', '/a/b', '/a/b')
+    """
+    return url2pathname(urlparse(address).path)
+
+
+# MLflow 3 lists the files of a model that a run logged twice: as the run's, and by the model of that name.
+_models = set()  # type: set[str]
+
+
+def note_model(place):
+    """A model of MLflow 3 lies in this folder, which has its name."""
+    _models.add(os.path.realpath(place))
+
+
 class JobFiles(LocalArtifactRepository):  # type: ignore[misc]
     """A folder of a run's files. `outputs` and `logs` are links while the run goes, which MLflow would not follow."""
 
     def __init__(self, artifact_uri, *args, **kwargs):
-        folder = url2pathname(urlparse(artifact_uri).path)
-        super(JobFiles, self).__init__("file://" + pathname2url(folder), *args, **kwargs)
+        super(JobFiles, self).__init__("file://" + pathname2url(folder_of(artifact_uri)), *args, **kwargs)
+
+    def list_artifacts(self, path=None):
+        first = os.path.normpath(path).split(os.sep)[0] if path else ""
+        if first and os.path.realpath(os.path.join(self.artifact_dir, first)) in _models:
+            return []
+        return super(JobFiles, self).list_artifacts(path)
 
     def log_artifact(self, local_file, artifact_path=None):
         behind, rest = self._behind_link(artifact_path)

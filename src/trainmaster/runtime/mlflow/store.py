@@ -5,7 +5,6 @@ MLflow's first run in a process is the run of the job; further ones and nested o
 run's metrics, parameters and tags to its tags, artifacts to its files. Only what this process has logged is told again.
 """
 
-import inspect
 import os
 from time import time
 
@@ -14,7 +13,8 @@ from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
-from trainmaster.runtime.mlflow.files import address_of
+from trainmaster.runtime.mlflow.files import address_of, note_model
+from trainmaster.runtime.mlflow.releases import made, not_here
 from trainmaster.runtime.run import get_context
 
 _EXPERIMENT = "0"
@@ -33,6 +33,9 @@ class _Known(object):
         self.metrics = {}
         self.params = {}
         self.tags = {}
+        self.datasets = []
+        self.models_read = []
+        self.models_made = []
 
     @property
     def files(self):
@@ -65,12 +68,19 @@ class JobStore(AbstractStore):  # type: ignore[misc]
     def get_run(self, run_id):
         known = self._known(run_id)
         latest = [points[-1] for points in known.metrics.values()]
-        return Run(
-            self._info(known),
-            RunData(
-                latest, [Param(*pair) for pair in known.params.items()], [RunTag(*pair) for pair in known.tags.items()]
-            ),
+        params = [Param(*pair) for pair in known.params.items()]
+        tags = [RunTag(*pair) for pair in known.tags.items()]
+        return made(
+            Run,
+            run_info=self._info(known),
+            run_data=RunData(latest, params, tags),
+            run_inputs=_inputs(known),
+            run_outputs=_outputs(known),
         )
+
+    def run_of(self, run_id):
+        """The run of Trainmaster that has this id."""
+        return self._known(run_id).run
 
     def _known(self, run_id):
         job = get_context(allow_offline=False)
@@ -81,7 +91,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         return self._runs[run_id]
 
     def _info(self, known):
-        return _made(
+        return made(
             RunInfo,
             run_uuid=known.run.id,
             run_id=known.run.id,
@@ -110,10 +120,10 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         return self._info(known)
 
     def delete_run(self, run_id):
-        raise _not_here("deleting runs")
+        raise not_here("deleting runs")
 
     def restore_run(self, run_id):
-        raise _not_here("restoring runs")
+        raise not_here("restoring runs")
 
     # What is logged
 
@@ -121,6 +131,7 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         known = self._known(run_id)
         for metric in metrics:
             points = known.metrics.setdefault(metric.key, [])
+            self._note_of_model(metric)
             # MLflow 3 logs them once more for each model that is logged after them.
             if getattr(metric, "model_id", None) and any(_is_same(metric, each) for each in points):
                 continue
@@ -136,6 +147,11 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         labels.update((key, value) for key, value in own.items() if not key.startswith("mlflow."))
         if labels:
             known.run.set_tags(labels)
+
+    def _note_of_model(self, metric):
+        model = self._models.get(getattr(metric, "model_id", None))
+        if model is not None:
+            model.metrics = [*(model.metrics or ()), metric]
 
     def _check_unchanged(self, known, params):
         for key, value in params.items():
@@ -162,10 +178,14 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         known.run.remove_tags([key])
 
     def log_inputs(self, run_id, datasets=None, models=None):
-        """What MLflow found out about data is not kept."""
+        """What MLflow found out about data is told again, and not kept."""
+        known = self._known(run_id)
+        known.datasets.extend(datasets or ())
+        known.models_read.extend(models or ())
 
     def log_outputs(self, run_id, models):
         """A model's files are in the run."""
+        self._known(run_id).models_made.extend(models)
 
     def record_logged_model(self, run_id, mlflow_model):
         """A model's files are in the run."""
@@ -177,7 +197,12 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         return PagedList(self._known(run_id).metrics.get(metric_key, []), None)
 
     def _search_runs(self, experiment_ids, filter_string, run_view_type, max_results, order_by, page_token):
-        return [self.get_run(run_id) for run_id in self._runs], None
+        from mlflow.entities import ViewType
+        from mlflow.utils.search_utils import SearchUtils
+
+        runs = [] if run_view_type == ViewType.DELETED_ONLY else [self.get_run(run_id) for run_id in self._runs]
+        found = SearchUtils.sort(SearchUtils.filter(runs, filter_string), order_by)
+        return SearchUtils.paginate(found, page_token, max_results)
 
     # Experiments: there is the one of the job, whatever a script calls it.
 
@@ -201,13 +226,13 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         """The experiment is the workspace's."""
 
     def delete_experiment(self, experiment_id):
-        raise _not_here("deleting experiments")
+        raise not_here("deleting experiments")
 
     def restore_experiment(self, experiment_id):
-        raise _not_here("restoring experiments")
+        raise not_here("restoring experiments")
 
     def rename_experiment(self, experiment_id, new_name):
-        raise _not_here("renaming experiments")
+        raise not_here("renaming experiments")
 
     # Models of MLflow 3, which are no longer artifacts of a run there. Here they are.
 
@@ -223,6 +248,8 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         place = os.path.join(known.files, name)
         if os.path.exists(place) or any(each.artifact_location == address_of(place) for each in self._models.values()):
             place += "-" + model_id[2:10]
+        else:
+            note_model(place)
         now = int(time() * 1000)
         self._models[model_id] = LoggedModel(
             experiment_id=_EXPERIMENT,
@@ -243,6 +270,27 @@ class JobStore(AbstractStore):  # type: ignore[misc]
             raise MlflowException("Model '{}' is none that this process has logged".format(model_id))
         return self._models[model_id]
 
+    def search_logged_models(
+        self,
+        experiment_ids=None,
+        filter_string=None,
+        datasets=None,
+        max_results=None,
+        order_by=None,
+        page_token=None,
+    ):
+        from mlflow.utils.search_utils import SearchLoggedModelsUtils
+
+        found = SearchLoggedModelsUtils.filter_logged_models(list(self._models.values()), filter_string, datasets)
+        found = SearchLoggedModelsUtils.sort(found, order_by)
+        return PagedList(*SearchLoggedModelsUtils.paginate(found, page_token, max_results or 100))
+
+    def delete_logged_model(self, model_id):
+        raise not_here("deleting models")
+
+    def delete_logged_model_tag(self, model_id, key):
+        self.get_logged_model(model_id).tags.pop(key, None)
+
     def finalize_logged_model(self, model_id, status):
         model = self.get_logged_model(model_id)
         model.status = status
@@ -255,15 +303,21 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
 
 
+def _inputs(known):
+    try:
+        from mlflow.entities import RunInputs
+    except ImportError:
+        return None
+    return made(RunInputs, dataset_inputs=list(known.datasets), model_inputs=list(known.models_read))
+
+
+def _outputs(known):
+    try:
+        from mlflow.entities import RunOutputs
+    except ImportError:
+        return None
+    return RunOutputs(list(known.models_made))
+
+
 def _is_same(one, other):
     return (one.value, one.step, one.timestamp) == (other.value, other.step, other.timestamp)
-
-
-def _made(kind, **fields):
-    """An object of MLflow with those fields that it has in this release."""
-    known = inspect.signature(kind.__init__).parameters
-    return kind(**{name: value for name, value in fields.items() if name in known})
-
-
-def _not_here(what):
-    return MlflowException("{} with MLflow is not possible in a job of Trainmaster".format(what))
