@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.builder_process import start_builder
 from tests.chaos.wheels import make_library, make_source, make_wheel
-from tests.conftest import ended
+from tests.conftest import ended, until
 
 from trainmaster import (
     Estimator,
@@ -647,6 +647,32 @@ def test_one_in_use_is_never_removed(launch: Callable[..., Any], shared: Any, ga
     assert shared._call("environments.remove", names=[Path(folder).name]) == [Path(folder).name]
     assert not Path(folder).exists()
     assert prefix.ready(place, Path(newer).stem) == Path(newer)
+
+
+def test_a_long_build_is_told_wherever_a_run_is_shown(
+    launch: Callable[..., Any], shared: Any, gate: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    door = gate("door")
+    made = make_wheel(tmp_path / "made", "slowpackage")
+    program = f"""
+def build_wheel(folder, *more):
+    {door.wait}
+    import shutil
+    shutil.copy({str(made)!r}, folder)
+    return {made.name!r}
+"""
+    make_source(tmp_path / "sources", "slowpackage", program)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "sources"))
+    first = launch("", pip_packages=["slowpackage"], user_managed=False)
+    door.await_arrival()
+    until(lambda: first.get_details().get("waitingFor") == "Building slowpackage==1.0", what="the progress")
+    # One that waits for the same environment tells it, too, and has it in its own log.
+    second = launch("", pip_packages=["slowpackage"], user_managed=False)
+    until(lambda: second.get_details().get("waitingFor") == "Building slowpackage==1.0", what="the other's progress")
+    door.open()
+    assert [ended(run)["status"] for run in (first, second)] == ["Completed", "Completed"]
+    for run in (first, second):
+        assert "Building slowpackage==1.0" in run.get_details_with_logs()["logFiles"][BUILD_LOG]
 
 
 def test_a_failed_build_on_request_is_an_error(shared: Any) -> None:

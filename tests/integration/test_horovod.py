@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from tests.conftest import ended
 
 from trainmaster import Experiment, PyTorch, TensorFlow
+from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.errors import EnvironmentException
 
@@ -114,3 +117,16 @@ def test_refused_before_it_is_queued(frameworks, project):
         Experiment(frameworks, "horovod").submit(estimator)
     assert "Horovod 0.18.1 does not build with torch 2.13.0" in refused.value.message
     assert "Horovod 0.28.1" in refused.value.message and "Gloo()" in refused.value.message
+
+
+def test_built_ahead_it_is_the_environment_of_the_run(frameworks, project, tmp_path):
+    folder = project(train="import horovod.torch as hvd; hvd.init(); print('ranks:', hvd.size())")
+    words = ["--pip", "torch==2.13.0", "--pip", "horovod", "--pip", "numpy", "--workspace", str(frameworks.path)]
+    command = [sys.executable, "-m", "trainmaster.cli"]
+    built = subprocess.run([*command, "env", "build", *words], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [*command, "submit", str(folder), "train.py", "--wait", *words], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "ranks: 1\n"
+    assert "building environment" not in run.stderr
+    assert "\nhorovod==0.28.1" in Path(frameworks.path, "environments", built.stdout.strip(), LOCK_NAME).read_text()

@@ -6,6 +6,7 @@ import re
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from trainmaster.cli import exits
 from trainmaster.cli.describing import iso
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
 from trainmaster.cli.table import Column, render
 from trainmaster.cli.text import counted, moment, size, without_lines
 from trainmaster.environments import lock, tidy
@@ -169,14 +170,8 @@ def build(options: Options) -> int:
 
       trainmaster env build --pip numpy --pip 'pandas<3' --python-version 3.12
     """
-    from trainmaster.cli.submit import packages_of
-
-    spec = EnvironmentSpec(
-        python_version=options.python_version,
-        pip_packages=tuple(packages_of(options)),
-        accelerator=options.accelerator,
-        exclude_newer=options.exclude_newer,
-    )
+    with noted_warnings():
+        spec = spec_of(options)
     workspace = open_workspace(options.workspace)
     folder = build_shown(workspace, spec, options.refresh, options.json)
     if options.json:
@@ -184,6 +179,21 @@ def build(options: Options) -> int:
     else:
         say(folder.name)
     return exits.OK
+
+
+def spec_of(options: Options) -> EnvironmentSpec:
+    """What the options ask for, as `submit` understands them: the same packages are the same environment."""
+    from trainmaster.cli.submit import packages_of
+    from trainmaster.environments.definition import Environment
+
+    environment = Environment("command-line")
+    environment.python.conda_dependencies.set_pip_requirements(packages_of(options))
+    return replace(
+        environment.to_spec(),
+        python_version=options.python_version,
+        accelerator=options.accelerator,
+        exclude_newer=options.exclude_newer,
+    )
 
 
 def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_json: bool) -> Path:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _NOTE = "environment.json"
 _CHECK_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_LAST_BYTES = 4096
+# What our builder and uv print about work that takes long.
+_PROGRESS = re.compile(r"compil(?:ing|ed) |waiting for another |\s*(?:Downloading|Building) \S")
 
 
 async def find(
@@ -48,6 +53,53 @@ async def build(
     """Builds an environment into `place` in a process of its own, which prints to `log`."""
     order = await asyncio.to_thread(builder.order, place, spec, variables, refresh)
     await run_module(["trainmaster.environments"], log, variables, order)
+
+
+async def build_told(
+    spec: EnvironmentSpec, yard: Yard, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
+) -> None:
+    """Builds an environment of the workspace and says how far that is. `log` is the run's own.
+
+    Runs that wait for the same environment say how far its builder is, and have it in their own logs.
+    """
+    name = prefix.digest(spec)
+    say(f"building environment {name}")
+    building = asyncio.ensure_future(build(spec, yard.folder.environments, log, variables))
+    told = ""
+    try:
+        while not (await asyncio.wait((building,), timeout=_LOOK_SECONDS))[0]:
+            shown = yard.builds.setdefault(name, log)
+            progress = await asyncio.to_thread(progress_in, shown)
+            if progress and progress != told:
+                told = progress
+                say(progress)
+                if shown != log:
+                    await asyncio.to_thread(_add_line, log, progress)
+        await building
+    except asyncio.CancelledError:
+        building.cancel()
+        await asyncio.wait((building,))
+        raise
+    finally:
+        if yard.builds.get(name) == log:
+            del yard.builds[name]
+
+
+def progress_in(log: Path) -> str:
+    """The last line of a build's log that tells how far it is; empty if there is none."""
+    try:
+        with open(log, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    found = next((line for line in reversed(lines) if _PROGRESS.match(line)), "")
+    return found.partition(" (log: ")[0].strip()
+
+
+def _add_line(log: Path, line: str) -> None:
+    with contextlib.suppress(OSError), open(log, "a") as file:
+        file.write(f"{line}\n")
 
 
 async def check(

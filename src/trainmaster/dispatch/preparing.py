@@ -125,10 +125,9 @@ async def _environment(
     for attempt in range(_ATTEMPTS):
         found = await environments.find(spec.environment, yard.folder, path, shared, outdated=attempt > 0)
         if found is None:
-            say(f"building environment {prefix.digest(spec.environment)}")
             variables = environments.variables(sources, spec.inherited_variables)
             log = folder.logs / "20_image_build_log.txt"
-            await environments.build(spec.environment, yard.folder.environments, log, variables)
+            await environments.build_told(spec.environment, yard, log, variables, say)
         elif environments.note_use(folder, found):
             if found.warnings:
                 yard.store.add_warnings(record.id, *found.warnings)

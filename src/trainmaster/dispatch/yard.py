@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatch import owners
@@ -53,6 +54,8 @@ class Yard:
         self.letters = Letters(folder)
         self.services = Services(self)
         self.removal = Removal(self)
+        self.builds: dict[str, Path] = {}
+        """Environments that are being built, by their digests, to the logs of their builders."""
         self._engines: dict[str, Engine] = {}
         self._lives: dict[str, Life] = {}
         self._sweeps: dict[str, SweepLife] = {}

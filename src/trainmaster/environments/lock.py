@@ -109,9 +109,9 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
     command = ["pip", "install", "--python", f"{folder}/bin/python", "--no-deps", *sources.options, "-r", str(work)]
     try:
         print("$ uv pip install (exactly the lock)", flush=True)
-        code, said = tools.attempt(tools.uv_command([*command, "--offline"]), sources.variables)
+        code, said = tools.attempt(tools.uv_command([*command, "--offline", "--no-build"]), sources.variables)
         if code:
-            # Something is not in the cache yet.
+            # Something is not in the cache yet, or has to be built, which takes long and is shown.
             code, said = tools.attempt(tools.uv_command(command), sources.variables, show=True)
         else:
             print("".join(said), end="", flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmaster.environments import pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies
+from trainmaster.environments.horovod.named import compile_named
 from trainmaster.environments.python_range import choose, is_range
 from trainmaster.environments.requirements_file import check_no_other_file, check_requirement
 from trainmaster.environments.sdk_packages import replace_sdk_packages
@@ -38,13 +39,14 @@ class PythonSection:
             return EnvironmentSpec(user_managed=True, interpreter=_interpreter(self.interpreter_path))
         packages = self.packages(base_directory)
         python, conda_packages = _python_of(packages)
-        return replace(
+        spec = replace(
             self.recipe,
             python_version=python,
             pip_packages=(*_options(packages), *_without_sdk(packages)),
             conda_packages=conda_packages,
             conda_channels=tuple(packages.conda_channels),
         )
+        return compile_named(spec)
 
     def packages(self, base_directory: str | None = None) -> CondaDependencies:
         """The packages that count: those of the file, if one is named, or those of the object."""

@@ -228,8 +228,18 @@ def test_what_remains_follows_the_pace():
     progress = Progress()
     assert progress.remaining(0, 180) == 180
     progress.read("[ 50%]")
-    assert progress.remaining(180, 180) == pytest.approx(90)
+    assert progress.remaining(180, 180) == pytest.approx(180)
     assert progress.remaining(90, 180) == pytest.approx(90)
+
+
+def test_an_estimate_that_was_far_too_short_is_corrected():
+    progress = Progress()
+    # Nothing was seen yet, but much more than a minute must be left.
+    assert progress.remaining(300, 160) == 300
+    progress.read("[ 10%]")
+    assert progress.remaining(300, 160) == pytest.approx(2700)
+    progress.read("[100%]")
+    assert progress.remaining(3000, 160) == 0
 
 
 def test_without_an_error_the_last_lines_are_told():

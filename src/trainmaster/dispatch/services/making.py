@@ -132,9 +132,8 @@ async def environment(
     for attempt in range(_ATTEMPTS):
         found = await environments.find(spec, yard.folder, path, shared, outdated=attempt > 0)
         if found is None:
-            say(f"building environment {prefix.digest(spec)}")
             wanted = environments.variables(sources, inherited)
-            await environments.build(spec, yard.folder.environments, place.path / "deploy.log", wanted)
+            await environments.build_told(spec, yard, place.path / "deploy.log", wanted, say)
         elif environments.note_use(place, found):
             return found
     raise EnvironmentException(

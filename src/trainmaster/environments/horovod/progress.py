@@ -30,10 +30,15 @@ class Progress:
             self.percent = min(99, 100 * self._done // self._steps)
 
     def remaining(self, elapsed: float, estimate: float) -> float:
-        """Seconds still to go: first by the estimate, then more and more by what has been seen."""
+        """Seconds still to go: first by the estimate, then by the pace, and by that alone once the estimate has passed.
+
+        A machine that is busy, or slower than the one the estimate comes from, takes several times as long.
+        """
         seen = self.percent / 100
-        by_pace = elapsed / seen if seen else estimate
-        return max(0.0, (1 - seen) * estimate + seen * by_pace - elapsed)
+        if not seen:
+            return max(estimate - elapsed, elapsed)
+        weight = max(seen, min(1.0, elapsed / estimate))
+        return max(0.0, (1 - weight) * estimate + weight * elapsed / seen - elapsed)
 
 
 def first_error(text: str) -> str:
