@@ -49,7 +49,11 @@ def test_versions(shared):
     assert Environment.get(shared, "versions").to_spec().pip_packages == ("numpy", "pandas")
     assert Environment.get(shared, "versions", version="1").to_spec().pip_packages == ("numpy",)
     assert Environment.get(shared, "versions", version=1).version == "1"
-    assert {name: each.version for name, each in Environment.list(shared).items()}["versions"] == "2"
+    listed = Environment.list(shared)
+    assert {name: each.version for name, each in listed.items()}["versions"] == "2"
+    # As in v1, Azure's curated environments are among them.
+    assert listed["AzureML-Scikit-learn-0.20.3"].name == "AzureML-Scikit-learn-0.20.3"
+    assert [name for name in listed if name.startswith("AzureML-PyTorch-1.4")] != []
     assert shared.environments["versions"].version == "2"
 
 

@@ -80,18 +80,24 @@ class Environment:
     def get(workspace: Workspace, name: str, version: str | None = None, label: str | None = None) -> Environment:
         """A registered environment: its newest version, or the one of this version or label.
 
-        A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives the framework in that release.
+        A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives the framework in that release, with NumPy,
+        pandas, SciPy and the Python of its time.
         """
         if isinstance(name, str) and curated.is_curated(name):
-            return _curated(name)
+            stand_in = curated.stand_in(name)
+            if stand_in.packages:
+                on = f" on Python {stand_in.python}" if stand_in.python else ""
+                warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
+            return _curated(name, stand_in)
         if version is not None and label is not None:
             raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
         return _of_record(workspace._call("environments.get", name=name, version=_number(version), label=label))
 
     @staticmethod
     def list(workspace: Workspace) -> dict[str, Environment]:
-        """Name to the newest version of each registered environment."""
-        return {record["name"]: _of_record(record) for record in workspace._call("environments.list")}
+        """Name to the newest version of each registered environment, and Azure's curated ones that are known here."""
+        registered = {record["name"]: _of_record(record) for record in workspace._call("environments.list")}
+        return {**registered, **{name: _curated(name, curated.stand_in(name)) for name in curated.NAMES}}
 
     @staticmethod
     def label(workspace: Workspace, name: str, version: str, labels: str | builtins.list[str]) -> None:
@@ -264,17 +270,13 @@ class Environment:
 EnvironmentDefinition = Environment
 
 
-def _curated(name: str) -> Environment:
-    stand_in = curated.stand_in(name)
+def _curated(name: str, stand_in: curated.StandIn) -> Environment:
     environment = Environment(name)
     python = environment.python
     python.conda_dependencies = CondaDependencies.create(
         pip_packages=stand_in.packages, python_version=stand_in.python or None
     )
     python.recipe = EnvironmentSpec(accelerator=stand_in.accelerator)
-    if stand_in.packages:
-        on = f" on Python {stand_in.python}" if stand_in.python else ""
-        warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
     return environment
 
 

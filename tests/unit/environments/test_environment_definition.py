@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from trainmaster.environments import pythons
+from trainmaster.environments import curated, pythons
 from trainmaster.environments.conda_dependencies import CondaDependencies
 from trainmaster.environments.definition import ContainerRegistry, Environment
 from trainmaster.environments.definition_file import describe
@@ -255,7 +255,38 @@ class TestSources:
     def test_the_empty_curated_environment(self):
         assert not list(Environment.get(None, "AzureML-Minimal").python.conda_dependencies.pip_packages)
 
-    @pytest.mark.parametrize("name", ["AzureML-Tutorial", "AzureML-PyTorch", "microsoft-anything"])
+    @pytest.mark.parametrize(
+        ("name", "python", "packages"),
+        [
+            ("AzureML-Scikit-learn-0.20.3", "3.7", ["scikit-learn==0.20.3", "scipy==1.2.1", "numpy<1.20", "pandas<1"]),
+            ("AzureML-sklearn-0.24-ubuntu18.04-py37-cpu", "3.7", ["scikit-learn==0.24.*", "numpy<1.24", "pandas<1.4"]),
+            ("azureml-sklearn-1.5", "3.10", ["scikit-learn==1.5.*", "numpy<2", "pandas<2.3", "scipy<1.14"]),
+            ("AzureML-PyTorch-1.6-CPU", "3.7", ["torch==1.6.0", "torchvision==0.7.0", "pandas<1.2", "scipy<1.6"]),
+            ("AzureML-TensorFlow-1.13-CPU", "3.7", ["tensorflow==1.13.1", "numpy<1.17", "pandas<1", "scipy<1.4"]),
+            ("AzureML-tensorflow-2.7-ubuntu20.04-py38-cuda11-gpu", "3.8", ["tensorflow-cpu==2.7.*", "pandas<1.4"]),
+            ("AzureML-lightgbm-3.2-ubuntu18.04-py37-cpu", "3.7", ["lightgbm==3.2.*", "pandas<1.4", "scikit-learn"]),
+            ("AzureML-Tutorial", "3.7", ["scikit-learn<0.23", "matplotlib<3.3", "pandas<1.2", "tqdm"]),
+            ("AzureML-minimal-ubuntu18.04-py37-cpu-inference", "3.7", []),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore:.*in its place there is")
+    def test_curated_environments_have_the_companions_of_their_time(self, monkeypatch, name, python, packages):
+        monkeypatch.setattr(pythons, "all_pythons", lambda: dict.fromkeys(("3.6", "3.7", "3.8", "3.10", "3.11"), ""))
+        monkeypatch.setattr(pythons, "running_version", lambda: "3.11")
+        spec = Environment.get(None, name).to_spec()
+        assert spec.python_version == python
+        assert set(packages) <= set(spec.pip_packages)
+        # Without a Python of that time the environment still asks for it: the nearest newer one is taken at the build.
+        monkeypatch.setattr(pythons, "all_pythons", lambda: {"3.14": ""})
+        assert Environment.get(None, name).to_spec().python_version == python
+
+    def test_every_known_curated_name_stands_for_something(self, recwarn):
+        for name in curated.NAMES:
+            assert curated.is_curated(name)
+            stand_in = curated.stand_in(name)
+            assert stand_in.packages or name == "AzureML-Minimal"
+
+    @pytest.mark.parametrize("name", ["AzureML-AutoML", "AzureML-PyTorch", "microsoft-anything"])
     def test_curated_environments_that_are_not_known(self, name):
         with pytest.raises(UserErrorException, match="curated environment of Azure") as caught:
             Environment.get(None, name)
