@@ -26,7 +26,7 @@ def test_a_kit_has_the_job_side_and_nothing_else(tmp_path):
     }
     # By these MLflow finds its part of the job side.
     found -= {"trainmaster_job-0.dist-info/METADATA", "trainmaster_job-0.dist-info/entry_points.txt"}
-    assert not [name for name in found if not name.endswith(".py") or "names" in name]
+    assert not [name for name in found if not name.endswith(".py") or "/runtime/names/" in name]
 
 
 def test_mlflow_finds_what_keeps_things_of_a_job(tmp_path):
@@ -35,6 +35,7 @@ def test_mlflow_finds_what_keeps_things_of_a_job(tmp_path):
     assert values == {
         ("mlflow.tracking_store", "trainmaster"): "trainmaster.runtime.mlflow.store:JobStore",
         ("mlflow.artifact_repository", "trainmaster"): "trainmaster.runtime.mlflow.files:JobFiles",
+        ("mlflow.model_registry_store", "trainmaster"): "trainmaster.runtime.mlflow.registry:JobRegistry",
     }
     for value in values.values():
         assert (ensure_kit(tmp_path) / (value.partition(":")[0].replace(".", "/") + ".py")).is_file()
