@@ -18,11 +18,13 @@ from trainmaster.folders import RunFolder, WorkspaceFolder
 from trainmaster.masks import mask_of
 from trainmaster.records import Status
 from trainmaster.redaction import Mask
+from trainmaster.terminal import Filter, SafeStream, clean, is_terminal
 
 if TYPE_CHECKING:
     from trainmaster.run import Run
 
 Print = Callable[[str], None]
+_terminal = Filter()
 
 _SYSTEM_LOG = re.compile(r"(?:20|55|60|65|75|80)_.*\.txt|hyperdrive\.txt")
 _DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
@@ -43,7 +45,8 @@ def wait_for(run: Run, *, show_output: bool, raise_on_error: bool) -> dict[str, 
     if details["status"] == Status.FAILED and raise_on_error:
         raise ActivityFailedException(
             f"run {run.id} failed",
-            cause=str(details.get("error", {}).get("message", "")),
+            # Python prints it as it is, with the last lines of the script.
+            cause=clean(str(details.get("error", {}).get("message", ""))),
             hint="run.get_details()['error'] and run.get_all_logs() tell more.",
         )
     return details
@@ -227,7 +230,9 @@ class LogReader:
 
 
 def show_now(text: str) -> None:
-    """Prints at once."""
+    """Prints at once; of escape sequences a terminal gets colours alone."""
+    if is_terminal(sys.stdout) and not isinstance(sys.stdout, SafeStream):
+        text = _terminal.pass_on(text)
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from trainmaster.cli import exits, screen
 from trainmaster.errors import AzureMLException, UserErrorException
+from trainmaster.terminal import SafeStream, is_terminal
 
 
 def run(argv: list[str]) -> int:
@@ -49,6 +50,9 @@ def _have_streams() -> None:
         reconfigure: Any = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
+        if is_terminal(getattr(sys, name)) and not isinstance(getattr(sys, name), SafeStream):
+            # Whatever a command prints, of a script, a log or a service: it does not control the terminal.
+            setattr(sys, name, SafeStream(getattr(sys, name)))
 
 
 def _dispatch(argv: list[str]) -> int:

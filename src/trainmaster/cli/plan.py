@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from dataclasses import replace
 from typing import Any
 
 from trainmaster.cli import exits
@@ -35,6 +36,7 @@ from trainmaster.vm_sizes import read_sizes
 from trainmaster.workspace import Workspace
 
 _RUN_ID = "RUN_ID"
+_SNAPSHOT_ID = "SNAPSHOT_ID"
 _SHOWN_IGNORED = 15
 
 
@@ -161,7 +163,10 @@ def _processes(spec: JobSpec, experiment: str, folder: WorkspaceFolder, target: 
             nodes=tuple(range(spec.node_count)),
         )
         nodes = Nodes(_RUN_ID, folder.run(_RUN_ID), agent_count(spec), target, record.nodes, most_processes(spec))
-        plans = agent_plans(record, spec, prepared, _engine(target, folder).place(nodes), folder, _some_ports(spec))
+        placed = _engine(target, folder).place(nodes)
+        # Nothing is taken: what the snapshot will be called is not known.
+        named = replace(spec, snapshot_id=_SNAPSHOT_ID)
+        plans = agent_plans(record, named, prepared, placed, folder, _some_ports(spec))
         processes = [
             (plan["node"], process) for plan in plans for process in (*plan["processes"], *plan.get("ranks", ()))
         ]

@@ -9,16 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from trainmaster.errors import AzureMLException
+from trainmaster.terminal import SafeStream, clean
+from trainmaster.terminal import is_terminal as is_terminal
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-
-
-def is_terminal(stream: IO[str]) -> bool:
-    """Whether a person looks at this stream."""
-    try:
-        return stream.isatty()
-    except ValueError:
-        return False
 
 
 def has_colours(stream: IO[str]) -> bool:
@@ -115,18 +109,29 @@ def width_of_terminal() -> int | None:
         return 80
 
 
+def draw(output: IO[str], lines: list[str], above: int) -> None:
+    """Draws `lines` over the `above` lines that were drawn before."""
+    _write(getattr(output, "unfiltered", output), redrawn(lines, above))
+
+
 def redrawn(lines: list[str], above: int) -> str:
-    """What draws `lines` over the `above` lines that were drawn before.
+    """What draws `lines` over the `above` lines that were drawn before. In the lines themselves only colours count.
 
     >>> redrawn(["a"], 2)
     '\\x1b[2Aa\\x1b[K\\n\\x1b[J'
     """
     up = f"\x1b[{above}A" if above else ""
-    return up + "".join(f"{line}\x1b[K\n" for line in lines) + "\x1b[J"
+    return up + "".join(f"{clean(line)}\x1b[K\n" for line in lines) + "\x1b[J"
 
 
 def write(output: IO[str], text: str) -> None:
-    """Shows `text` at once."""
+    """Shows `text` at once; of escape sequences a terminal gets colours alone."""
+    # One that is filtered already knows what was begun before.
+    is_open = is_terminal(output) and not isinstance(output, SafeStream)
+    _write(output, clean(text) if is_open else text)
+
+
+def _write(output: IO[str], text: str) -> None:
     try:
         output.write(text)
     except UnicodeEncodeError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.service_options import (
     check_something_is_served,
     deployment_config,
@@ -153,6 +153,8 @@ def call(options: Options) -> int:
     answer = _service(options).run(request_body(options.data))
     if options.json:
         say_json({"answer": answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer})
+    elif isinstance(answer, bytes) and is_terminal(sys.stdout):
+        say(answer.decode("utf-8", "replace"))
     elif isinstance(answer, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(answer)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainmaster.cli.screen import draws, note, paint, redrawn, write
+from trainmaster.cli.screen import draw, draws, note, paint, write
 from trainmaster.cli.sweep_frame import frame, news, whole
 from trainmaster.cli.table import Paint
 from trainmaster.client import Watch
@@ -72,7 +72,7 @@ def _draw(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> Swe
             lines = whole(view, time.time(), max(_LEAST_WIDTH, columns), _painter(output), limit)
         else:
             lines = _fitting(view, output)
-        write(output, redrawn(lines, drawn))
+        draw(output, lines, drawn)
         drawn = len(lines)
     return view
 

@@ -6,9 +6,7 @@ import re
 import time
 
 from trainmaster.errors import UserErrorException
-
-# Colours and cursor movements of programs that take a log for a terminal.
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+from trainmaster.terminal import without_escapes
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw]?)")
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
@@ -145,4 +143,4 @@ def plain_text(text: str) -> str:
     >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
     'red and more'
     """
-    return "".join(each for each in _ESCAPES.sub("", text).expandtabs(4) if each.isprintable())
+    return "".join(each for each in without_escapes(text).expandtabs(4) if each.isprintable())

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from trainmaster.terminal import without_escapes
+
 _LONGEST = 300
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _HEADER = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'[\s|]+File "(?P<file>.+)", line (?P<line>\d+)(?:, in .*)?')
 # Python begins the lines of the exceptions in a group with a bar.
@@ -114,7 +115,7 @@ def _says_something(line: str) -> bool:
 
 
 def _plain(line: str) -> str:
-    text = _ESCAPES.sub("", line).rstrip()
+    text = without_escapes(line).rstrip()
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 

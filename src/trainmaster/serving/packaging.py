@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
@@ -34,6 +35,7 @@ from trainmaster.serving import package_texts as texts
 from trainmaster.serving.deploying import make_spec, registered
 from trainmaster.serving.plan import SERVER
 from trainmaster.serving.spec import ServiceSpec
+from trainmaster.terminal import clean, is_terminal
 
 if TYPE_CHECKING:
     from trainmaster.workspace import Workspace
@@ -105,7 +107,8 @@ class ModelPackage:
     def wait_for_creation(self, show_output: bool = False) -> None:
         """Returns at once: `Model.package` has waited already. `show_output` prints the log."""
         if show_output:
-            print(self.get_logs(), end="")
+            logs = self.get_logs()
+            print(clean(logs) if is_terminal(sys.stdout) else logs, end="")
             print(f"Package creation {self.state}: {self.location}")
 
     def get_logs(self, decode: bool = True, offset: int = 0) -> Any:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainmaster.cli.screen import draws, paint, redrawn, write
+from trainmaster.cli.screen import draw, draws, paint, write
 from trainmaster.owner import owner_of, this_program
 from trainmaster.records import RunRecord
 from trainmaster.widgets.frame import frame
@@ -45,7 +45,7 @@ def _show_live(run: Run, output: IO[str]) -> None:
     for _ in moments(run):
         columns, rows = shutil.get_terminal_size()
         lines = frame(look_at(run), time.time(), max(20, columns - 1), max(5, rows - 1), _painted)
-        write(output, redrawn(lines, drawn))
+        draw(output, lines, drawn)
         drawn = len(lines)
 
 
