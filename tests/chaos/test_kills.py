@@ -122,6 +122,8 @@ class Storm:
             return bool(living)
         if victim == "builder":
             return self._kill_builder()
+        if not run_id:
+            return False
         node = self.folder.run(run_id).node(0)
         if victim == "agent":
             noted = read_json(node / "agent.json")
