@@ -7,9 +7,11 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmaster.errors import UserErrorException
+from trainmaster.errors import AzureMLException, UserErrorException
 from trainmaster.folders import RunFolder
+from trainmaster.job import load_spec
 from trainmaster.masks import mask_of
+from trainmaster.node import left
 
 # While a run goes, these lie in its working folder and the run's files link to them.
 _LIVE = ("outputs", "logs")
@@ -27,6 +29,29 @@ def names(folder: RunFolder) -> list[str]:
             paths = (Path(parent, file) for file in files)
             found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, roots)]
     return sorted(found)
+
+
+def left_names(folder: RunFolder) -> list[str]:
+    """Files that the script left outside of outputs/ and logs/, sorted: `code/<path in the working folder>`.
+
+    Without what the snapshot brought and nobody changed. A run on a host has no working folder here.
+    """
+    try:
+        snapshot_id = load_spec(folder.spec.read_text(encoding="utf-8")).snapshot_id
+    except (OSError, ValueError, AzureMLException):
+        # A run without a job.
+        return []
+    workspace = folder.path.parent.parent
+    snapshot = (str(workspace / "snapshots" / f"{snapshot_id}.json"), str(workspace / "blobs"))
+    found, _ = left.find(str(folder.code), snapshot, left.first_start(str(folder.node(0))) or 0.0)
+    return sorted(f"{folder.code.name}/{name}" for name, _ in found)
+
+
+def path_of(folder: RunFolder, name: str) -> Path:
+    """Where the file `name` lies: among the run's files or, as `code/...`, in the working folder."""
+    path = folder.files / name
+    is_left = name.startswith(f"{folder.code.name}/") and not os.path.lexists(path)
+    return folder.path / name if is_left else path
 
 
 def _roots(folder: RunFolder) -> tuple[Path, ...]:
@@ -55,7 +80,7 @@ def _inside(path: Path, roots: Sequence[Path]) -> bool:
 
 def find(folder: RunFolder, name: str) -> Path:
     """The path of one file; an error that says what there is instead."""
-    path = folder.files / name
+    path = path_of(folder, name)
     if ".." in path.parts or not _is_file(path) or not _inside(path, _roots(folder)):
         known = names(folder)
         shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
@@ -80,6 +105,17 @@ def download(folder: RunFolder, name: str, output: str | os.PathLike[str] | None
     return _copy(folder, name, target)
 
 
+def beginning_with(folder: RunFolder, prefix: str) -> list[str]:
+    """The names of the run's files that begin with `prefix`; with `code/...` of those that were left."""
+    wanted = [name for name in names(folder) if name.startswith(prefix)]
+    if prefix.partition("/")[0] != folder.code.name:
+        return wanted
+    found = [name for name in left_names(folder) if name.startswith(prefix)]
+    # A file of the snapshot too, if it is named in full.
+    is_named = not found and not prefix.endswith("/") and _is_file(path_of(folder, prefix))
+    return [*wanted, *([prefix] if is_named else found)]
+
+
 def download_all(
     folder: RunFolder,
     prefix: str | None,
@@ -88,7 +124,7 @@ def download_all(
     append_prefix: bool,
 ) -> list[Path]:
     """Copies all files whose names begin with `prefix`, below `output`."""
-    wanted = [name for name in names(folder) if name.startswith(prefix or "")]
+    wanted = beginning_with(folder, prefix or "")
     if paths is not None:
         if len(paths) != len(wanted):
             raise UserErrorException(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from tests.conftest import ended
 
+from trainmaster.cli.entry import run as run_command
 from trainmaster.errors import UserErrorException
 
 WRITES = """
@@ -40,6 +42,46 @@ def run(launch):
 
 def test_names(run):
     assert run.get_file_names() == NAMES
+
+
+def test_what_is_left_elsewhere_is_named_listed_and_downloaded(launch, shared, project, tmp_path, capsys):
+    project(part="X = 1\n", same="Y = 1\n")
+    script = (
+        "import os, part, same\n"
+        "os.makedirs('deep/er')\n"
+        "for n in range(7): open(f'deep/er/{n}.bin', 'wb').write(b'x' * 1000 * n)\n"
+        "open('part.py', 'w').write('X = 2\\n')\n"
+        "open('outputs/kept', 'w').write('kept')\n"
+    )
+    run = launch(script)
+    (warning,) = ended(run)["warnings"]
+    assert warning["message"] == (
+        "The script left 8 files (20.5 kB) outside of outputs/ and logs/: deep/er/6.bin (5.9 kB), "
+        "deep/er/5.bin (4.9 kB), deep/er/4.bin (3.9 kB), deep/er/3.bin (2.9 kB), deep/er/2.bin (2.0 kB), 3 more. "
+        f"'trainmaster download {run.id} code/' copies them."
+    )
+    assert "outputs/kept" in run.get_file_names() and not [n for n in run.get_file_names() if n.startswith("code/")]
+    where = ["--workspace", str(shared.path), "--json"]
+    assert run_command(["files", run.id, "--all", *where]) == 0
+    left = {each["name"]: each["bytes"] for each in json.loads(capsys.readouterr().out)}
+    assert left.pop("outputs/kept") == 4
+    assert {name: size for name, size in left.items() if name.startswith("code/")} == {
+        "code/part.py": 6,
+        **{f"code/deep/er/{n}.bin": 1000 * n for n in range(7)},
+    }
+    assert run_command(["download", run.id, "code/deep", "-o", str(tmp_path / "got"), *where]) == 0
+    assert (tmp_path / "got/code/deep/er/6.bin").stat().st_size == 6000
+    assert not (tmp_path / "got/code/part.py").exists()
+    run.download_file("code/part.py", str(tmp_path / "part.py"))
+    assert (tmp_path / "part.py").read_text() == "X = 2\n"
+    for name in ("code/../spec.json", "code/missing", "code"):
+        with pytest.raises(UserErrorException, match="has no file"):
+            run.download_file(name)
+
+
+def test_a_script_that_keeps_to_its_outputs_leaves_nothing(launch, project):
+    project(part="X = 1\n")
+    assert ended(launch("import part\nopen('outputs/kept', 'w').write('kept')\n"))["warnings"] == []
 
 
 def test_names_while_it_runs(launch, gate):

@@ -290,12 +290,18 @@ def test_outputs_of_all_nodes(send):
 rank = os.environ['RANK']
 open('outputs/of_' + rank, 'w').write(rank)
 open('outputs/same', 'w').write(rank)
+open('elsewhere_' + rank, 'w').write(rank)
 """,
         PyTorch,
         node_count=2,
         distributed_training=Gloo(),
     )
-    assert ended(run)["status"] == "Completed"
+    details = ended(run)
+    assert details["status"] == "Completed"
+    assert [each["message"] for each in details["warnings"]] == [
+        "The script left 2 files (2 B) outside of outputs/ and logs/: elsewhere_0 (1 B), elsewhere_1 (1 B). "
+        "They went with the run's folder on its host: what is to be kept belongs into outputs/."
+    ]
     found = {name: (run._folder.files / name).read_text() for name in run.get_file_names() if name.startswith("out")}
     assert found == {"outputs/of_0": "0", "outputs/of_1": "1", "outputs/same": "0"}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+
 from trainmaster import run_files
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
@@ -15,16 +18,27 @@ from trainmaster.folders import RunFolder
 _COLUMNS = (Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE"))
 
 
-def files_arguments(parser: Parser) -> None:
+def _add_names(parser: Parser) -> None:
     add_run(parser)
     parser.add_argument("prefix", metavar="PREFIX", nargs="?", default="", help="only files whose names begin so")
 
 
+def files_arguments(parser: Parser) -> None:
+    _add_names(parser)
+    parser.add_argument("-a", "--all", action="store_true", help="also what the script left elsewhere, as code/...")
+
+
 def files(options: Options) -> int:
-    """The files of a run: logs, and what the script wrote to outputs/ and logs/. JSON: a list of {"name", "bytes"}."""
+    """The files of a run: logs, and what the script wrote to outputs/ and logs/. JSON: a list of {"name", "bytes"}.
+
+    With --all also files that the script wrote to other places of its working folder, or changed there. They are named
+    code/..., and 'download' copies them by these names.
+    """
     workspace = open_workspace(options.workspace)
     folder = run_folder(workspace, find_run(workspace, options.run))
     found = sizes(folder, options.prefix)
+    if options.all and options.prefix.partition("/")[0] != "code":
+        found += _with_sizes(folder, [name for name in run_files.left_names(folder) if name.startswith(options.prefix)])
     if options.json:
         say_json([{"name": name, "bytes": count} for name, count in found])
     elif found:
@@ -38,18 +52,19 @@ def files(options: Options) -> int:
 
 def sizes(folder: RunFolder, prefix: str) -> list[tuple[str, int]]:
     """Name and size of the files whose names begin with `prefix`; one that goes away meanwhile is left out."""
+    return _with_sizes(folder, run_files.beginning_with(folder, prefix))
+
+
+def _with_sizes(folder: RunFolder, names: Sequence[str]) -> list[tuple[str, int]]:
     found = []
-    for name in run_files.names(folder):
-        if name.startswith(prefix):
-            try:
-                found.append((name, (folder.files / name).stat().st_size))
-            except FileNotFoundError:
-                continue
+    for name in names:
+        with suppress(FileNotFoundError):
+            found.append((name, run_files.path_of(folder, name).stat().st_size))
     return found
 
 
 def download_arguments(parser: Parser) -> None:
-    files_arguments(parser)
+    _add_names(parser)
     parser.add_argument("-o", "--output", metavar="DIR", default=".", help="where to (default: here)")
 
 

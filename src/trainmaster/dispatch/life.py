@@ -352,7 +352,7 @@ class Life:
         await self._yard.bring_in(self.run_id)
         if facts:
             self._yard.store.add_properties(self.run_id, facts)
-        own = self._outcome(remains, ending, upload_error)
+        own = _with_left(self._outcome(remains, ending, upload_error), remains)
         end = self._final(own)
         self._keep_processes(remains, end)
         await self._flush()
@@ -372,7 +372,7 @@ class Life:
         files.collect(self._folder)
         remains.write_processes()
         await self._flush()
-        end = self._final(self._outcome(remains, ending))
+        end = self._final(_with_left(self._outcome(remains, ending), remains))
         started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
         at = remains.ended_at_or_now
@@ -507,6 +507,10 @@ class Life:
 def _is_passing(error: Exception) -> bool:
     """Whether the run can go on in a while: something is short on the machine, or the database cannot be used."""
     return bool(is_passing(error)) or is_trouble(error)
+
+
+def _with_left(end: Outcome, remains: Remains) -> Outcome:
+    return replace(end, warnings=(*end.warnings, *remains.left_warnings))
 
 
 def _first_pause() -> float:

@@ -12,6 +12,7 @@ from typing import Any
 
 from trainmaster.dispatch.agents import only_serves
 from trainmaster.dispatch.failure_hints import Surroundings
+from trainmaster.dispatch.left import left_files, warning
 from trainmaster.dispatch.outcome import Outcome, by_name, outcome
 from trainmaster.dispatch.rank_results import with_ranks, write_process_table
 from trainmaster.dispatch.secrets import Secrets
@@ -33,6 +34,8 @@ class Remains:
     spec: JobSpec
     folder: RunFolder
     results: tuple[Mapping[str, Any] | None, ...]
+    folder_stays: bool = True
+    """Whether the working folder is here, or goes with the run's folder on a host."""
 
     @property
     def started_at(self) -> float | None:
@@ -74,6 +77,12 @@ class Remains:
         )
         return by_name(found, names)
 
+    @property
+    def left_warnings(self) -> tuple[str, ...]:
+        """A sentence about files outside of outputs/ and logs/, if there are any."""
+        left = left_files(self.results)
+        return () if left is None else (warning(left, self.folder.path.name, self.folder_stays),)
+
     def write_processes(self) -> None:
         """The table of all processes, where there may be several."""
         if self.spec.distribution.kind != "single":
@@ -95,7 +104,7 @@ async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Sec
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
     if None in results:
         await engine.sweep(nodes)
-    return Remains(spec, nodes.folder, results)
+    return Remains(spec, nodes.folder, results, bool(getattr(engine, "shares_files", True)))
 
 
 def is_full(folder: Path) -> bool:

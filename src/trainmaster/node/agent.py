@@ -452,12 +452,27 @@ class Agent(object):
             answer["ended_at"] = max(answer["ended_at"], self._started_at + time.monotonic() - self._started)
         if self._reason == "hang":
             answer["silent_seconds"] = self._plan.hang_seconds
+        left = self._left()
+        if left is not None:
+            answer["left"] = left
         written = result.write(self._folder, answer)
         if not written:
             say("the result could not be written: {}".format(jsonfile.dumps(answer)))
         if not self._is_seen():
             self._start_dispatcher()
         return 0 if written else 3
+
+    def _left(self):
+        """The files that the script left outside of outputs/ and logs/: of the node that has the working folder."""
+        if self._started_at is None or (self._plan.layout is None and self._plan.node != 0):
+            return None
+        from trainmaster.node import left
+
+        try:
+            return left.report(self._plan.folder, self._plan.node, self._plan.layout, self._started_at)
+        except OSError as error:
+            say("what the script left could not be looked at: {}".format(error))
+            return None
 
     def _is_seen(self):
         """Whether a dispatcher is there to see that this agent has ended."""

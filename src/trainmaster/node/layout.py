@@ -20,7 +20,7 @@ _CLONE = 0x40049409
 
 def lay_out(manifest_path, blobs_folder, destination):
     """Make the folder `destination` as the manifest describes it, with contents copied from `blobs_folder`."""
-    manifest = _read_manifest(manifest_path)
+    manifest = read_manifest(manifest_path)
     destination = os.path.abspath(str(destination))
     partial = "{}.partial-{}".format(destination, os.getpid())
     try:
@@ -50,7 +50,8 @@ def _cannot_lay_out(destination, error):
     )
 
 
-def _read_manifest(path):
+def read_manifest(path):
+    """Files (path, digest, size, executable), links and empty folders of a snapshot. Raises SnapshotException."""
     try:
         manifest = jsonfile.read(str(path))
         files = [
@@ -92,7 +93,7 @@ def _fill(root, manifest, blobs):
         _make_folder(root, path, made)
     for path, digest, size, executable in files:
         _make_folder(root, path.rpartition("/")[0], made)
-        _copy(_blob(blobs, digest), root + "/" + path, size, 0o777 if executable else 0o666, path)
+        _copy(blob_path(blobs, digest), root + "/" + path, size, 0o777 if executable else 0o666, path)
     # Links come last: no file can be written through one.
     for path, target in links:
         _make_folder(root, path.rpartition("/")[0], made)
@@ -105,7 +106,8 @@ def _make_folder(root, path, made):
         made.add(path)
 
 
-def _blob(blobs, digest):
+def blob_path(blobs, digest):
+    """Where the content with this digest lies. Raises SnapshotException."""
     if not (isinstance(digest, str) and digest.isalnum()):
         raise SnapshotException(
             "The snapshot's manifest is damaged",
