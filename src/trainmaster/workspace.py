@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trainmaster import mlflow_database
 from trainmaster.azure_only import AzureOnly
 from trainmaster.client import Client
-from trainmaster.errors import UserErrorException, WorkspaceException
+from trainmaster.errors import RunNotFoundException, UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.named import Named
 from trainmaster.node import durable
 from trainmaster.notices import warn
+from trainmaster.spelling import guess
 from trainmaster.workspace_files import (
     change_identity,
     check_workspace_name,
@@ -337,7 +340,8 @@ class Workspace(AzureOnly):
         """Name to experiment."""
         from trainmaster.experiment import Experiment
 
-        return Named({experiment.name: experiment for experiment in Experiment.list(self)})
+        found = {experiment.name: experiment for experiment in Experiment.list(self)}
+        return Named(found, lambda name: self._explain_experiment(name, found))
 
     @property
     def compute_targets(self) -> Named[ComputeTarget]:
@@ -398,9 +402,8 @@ class Workspace(AzureOnly):
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
         folder = self.path / "mlflow"
-        folder.mkdir(exist_ok=True)
         warn(f"MLflow's runs are kept in {folder}, and not among the runs of the experiment; those have run.log")
-        return f"sqlite:///{folder / 'mlflow.db'}"
+        return mlflow_database.address(self.path)
 
     def get_default_datastore(self) -> Datastore:
         """The datastore that is used when none is named."""
@@ -432,11 +435,24 @@ class Workspace(AzureOnly):
         """The run with this id, in whichever experiment."""
         from trainmaster.run import Run
 
-        return Run.get(self, run_id)
+        try:
+            return Run.get(self, run_id)
+        except RunNotFoundException as error:
+            why = mlflow_database.explain_run(self.path, run_id)
+            if not why:
+                raise
+            raise RunNotFoundException(error.headline, cause=why) from None
 
     def update_dependencies(self, container_registry: str | None = None, force: bool = False) -> Workspace:
         """Nothing: a workspace here depends on nothing else."""
         return self
+
+    def _explain_experiment(self, name: str, found: Mapping[str, Experiment]) -> str:
+        """Why there is no experiment of this name."""
+        why = mlflow_database.explain_experiment(self.path, name)
+        if why:
+            return why
+        return f"there is no experiment {name!r} in workspace {self.name!r}. {guess(str(name), found)}".rstrip()
 
     def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:
         """The default cluster of this kind; created from `configuration` if there is none."""

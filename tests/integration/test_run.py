@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 import sys
 import warnings
 from pathlib import Path
@@ -267,8 +269,6 @@ def test_environment_of_a_run_serves_another(launch, shared, project):
 
 
 def test_mlflow_gets_a_database_of_its_own_outside_of_jobs(shared, monkeypatch):
-    import sqlite3
-
     with monkeypatch.context() as job:
         job.setenv("TRAINMASTER_RUN_ID", "some_run")
         assert shared.get_mlflow_tracking_uri() == "trainmaster:run"
@@ -277,7 +277,26 @@ def test_mlflow_gets_a_database_of_its_own_outside_of_jobs(shared, monkeypatch):
         address = shared.get_mlflow_tracking_uri()
     kind, _, path = address.partition(":///")
     assert kind == "sqlite" and Path(path).is_relative_to(shared.path)
-    sqlite3.connect(path).execute("create table t (a)").connection.close()
+    # A run that MLflow made there, in the tables that it has.
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        database.execute("create table experiments (experiment_id, name)")
+        database.execute("create table runs (run_uuid, experiment_id)")
+        database.execute("insert into experiments values (1, 'of mlflow')")
+        database.execute("insert into runs values ('0123abcd', 1)")
+        database.commit()
+    with pytest.raises(
+        KeyError, match=r"^MLflow made an experiment 'of mlflow' outside of a job: it is in MLflow's own"
+    ):
+        shared.experiments["of mlflow"]
+    assert "of mlflow" not in shared.experiments and shared.experiments.get("of mlflow") is None
+    with pytest.raises(RunNotFoundException, match=r"0123abcd(.|\n)*MLflow made it outside of a job"):
+        shared.get_run("0123abcd")
+    Experiment(shared, "spine")
+    with pytest.raises(KeyError, match=r"^there is no experiment 'spin' in workspace 'shared'\. Did you mean spine\?$"):
+        shared.experiments["spin"]
+    with pytest.raises(RunNotFoundException) as caught:
+        shared.get_run("absent")
+    assert "MLflow" not in caught.value.message
 
 
 def test_runs_by_compute_and_by_own_class(launch, shared):

@@ -157,8 +157,10 @@ def test_collections(shared):
     assert shared.compute_targets["local"].name == "local"
     assert shared.compute_targets() == shared.compute_targets.__call__() or shared.compute_targets().keys() == {"local"}
     assert shared.datastores["workspaceblobstore"].name == shared.get_default_datastore().name
-    for nothing in (shared.models, shared.images, shared.webservices, shared.environments):
+    for nothing in (shared.models, shared.images, shared.webservices):
         assert nothing == {} == nothing()
+    # The curated ones are there from the start.
+    assert all(name.lower().startswith("azureml-") for name in shared.environments())
 
 
 def test_default_compute_target(workspace):
