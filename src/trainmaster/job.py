@@ -61,6 +61,8 @@ class EnvironmentSpec:
     """Whether a newer Python is taken where the packages cannot be installed for `python_version`."""
     pip_packages: tuple[str, ...] = ()
     """Requirements and pip's options, those of the framework included."""
+    optional_packages: tuple[str, ...] = ()
+    """Companions of torch that come along where the sources have a build that fits; a warning says if they have not."""
     conda_packages: tuple[str, ...] = ()
     conda_channels: tuple[str, ...] = ()
     """Empty means the configured default."""

@@ -297,6 +297,24 @@ def test_a_companion_that_fits_is_looked_for(
     assert locked(folder) == {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu"}
 
 
+def test_an_optional_companion_comes_along_or_is_told(
+    tmp_path: Path, mixed_wheels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = spec("torch==2.13.0", optional_packages=("torchvision",), accelerator="cpu")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(mixed_wheels))
+    without = build(tmp_path / "without", wanted)
+    assert locked(without) == {"torch": "2.13.0+cpu"}
+    (warning,) = (without / prefix.WARNINGS).read_text().splitlines()
+    assert warning.startswith("torchvision: left out of the environment")
+    assert "fits torch 2.13.0+cpu; https://download.pytorch.org/whl/cpu has one" in warning
+    library = make_library(tmp_path / "library", ["libtorch.so", "libtorch_cpu.so"])
+    make_wheel(tmp_path / "more", "torchvision", "0.28.0+cpu", ["torch==2.13.0"], files={"torchvision/_C.so": library})
+    monkeypatch.setenv("PIP_FIND_LINKS", f"{mixed_wheels} {tmp_path}/more")
+    fitting = build(tmp_path / "fitting", wanted)
+    assert locked(fitting) == {"torch": "2.13.0+cpu", "torchvision": "0.28.0+cpu"}
+    assert not (fitting / prefix.WARNINGS).exists()
+
+
 @pytest.mark.parametrize("kind", ["run", "sweep"])
 def test_a_companion_for_another_accelerator_is_refused_at_submit(
     project: Callable[..., Path], shared: Any, mixed_wheels: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -122,6 +122,12 @@ def test_the_constructor_is_enough(frameworks, project, kind, script, python, ve
     assert "nvidia" not in run.get_details_with_logs()["logFiles"].get(BUILD_LOG, "")
     if version == "1.4.0":
         assert tags["torchvision"].partition("+")[0] == "0.5.0"
+    if version == "2.13.0":
+        # With torchvision, or with a warning that names the index that has it.
+        warnings = [each["message"] for each in details["warnings"]]
+        told = [text for text in warnings if "torchvision: left out" in text]
+        assert ("\ntorchvision==" in run.get_environment().lock) == (not told)
+        assert all("https://download.pytorch.org/whl/cpu has one" in text for text in told)
 
 
 def test_the_same_constructor_does_not_build_again(frameworks, project):

@@ -20,7 +20,9 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     Order stays where it counts: pip's options (an index before another) and conda's channels.
     """
     if spec.user_managed:
-        return replace(spec, python_version="", pip_packages=(), conda_packages=(), conda_channels=())
+        return replace(
+            spec, python_version="", pip_packages=(), optional_packages=(), conda_packages=(), conda_channels=()
+        )
     lines = [line.strip() for line in spec.pip_packages]
     options = _once(_option(line) for line in lines if line.startswith("-"))
     packages = sorted({_package(line) for line in lines if not line.startswith("-")})
@@ -30,6 +32,7 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
         # Which image it is seen in changes nothing; that it is one decides about the Python (`pythons.python_for`).
         container=ContainerSpec(image="") if spec.container else None,
         pip_packages=(*options, *packages),
+        optional_packages=tuple(sorted(set(spec.optional_packages))),
         conda_packages=tuple(sorted({_conda_package(package) for package in spec.conda_packages})),
         conda_channels=_once(channel.strip().rstrip("/") for channel in spec.conda_channels),
     )

@@ -141,8 +141,27 @@ def _differ(one: str, other: str) -> bool:
     return bool(one and other) and one.partition(".")[0] != other.partition(".")[0]
 
 
+def left_out(torch: Build, names: Sequence[str]) -> str:
+    """The warning that companions, which nobody asked for by name, are not there."""
+    index, shown = index_for(torch), " and ".join(names)
+    return (
+        f"{shown}: left out of the environment, because the package sources have no build that fits {torch}; "
+        f"{index} has one: add '--extra-index-url {index}' to pip_packages or to pip's configuration"
+    )
+
+
+def index_for(torch: Build) -> str:
+    """The index of PyTorch's own that has the builds for the same accelerator.
+
+    >>> index_for(Build("torch", "2.13.0", "cuda", "13.0"))
+    'https://download.pytorch.org/whl/cu130'
+    """
+    tag = torch.version.partition("+")[2] or (f"cu{torch.cuda.replace('.', '')}" if torch.cuda else "")
+    return f"{_INDEX}/{tag or torch.kind}" if tag or torch.kind in ("cpu", "rocm") else _INDEX
+
+
 def _refusal(torch: Build, companion: Build) -> EnvironmentException:
-    index = f"{_INDEX}/{_folder(torch)}"
+    index = index_for(torch)
     shown = f" (it needs {companion.library})" if companion.library else ""
     return EnvironmentException(
         f"{companion} is built for {_kind(companion)}{shown}, but {torch} is built for {_kind(torch)}: "
@@ -155,10 +174,3 @@ def _refusal(torch: Build, companion: Build) -> EnvironmentException:
 
 def _kind(build: Build) -> str:
     return {"cpu": "the CPU", "rocm": "ROCm"}.get(build.kind) or f"CUDA {build.cuda}".rstrip()
-
-
-def _folder(torch: Build) -> str:
-    """Where PyTorch's own index has the builds of this kind."""
-    if torch.kind != "cuda":
-        return torch.kind
-    return f"cu{torch.cuda.replace('.', '')}"

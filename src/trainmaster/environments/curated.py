@@ -116,6 +116,8 @@ class StandIn:
     python: str = ""
     """Empty for the Python that submits."""
     accelerator: Accelerator = "cpu"
+    optional: tuple[str, ...] = ()
+    """What comes along if the package sources have it."""
 
 
 def is_curated(name: str) -> bool:
@@ -158,6 +160,7 @@ def _of_framework(name: str, release: Release) -> StandIn:
         packages=_together(release.packages(use_gpu), time.companions),
         python=_chosen_python([*wanted, *([] if wanted else [pythons.running_version()]), *release.pythons]),
         accelerator="cuda" if use_gpu else "cpu",
+        optional=release.optional_beside(()),
     )
 
 

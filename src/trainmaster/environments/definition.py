@@ -276,7 +276,7 @@ def _curated(name: str, stand_in: curated.StandIn) -> Environment:
     python.conda_dependencies = CondaDependencies.create(
         pip_packages=stand_in.packages, python_version=stand_in.python or None
     )
-    python.recipe = EnvironmentSpec(accelerator=stand_in.accelerator)
+    python.recipe = EnvironmentSpec(accelerator=stand_in.accelerator, optional_packages=stand_in.optional)
     return environment
 
 

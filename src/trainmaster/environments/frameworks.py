@@ -58,6 +58,8 @@ class Framework:
     """Oldest first."""
     v1_default: str
     """What v1 took where no release was named."""
+    optional: tuple[str, ...] = ()
+    """Packages that every release comes with, if there are builds that fit it."""
 
     @property
     def default(self) -> str:
@@ -90,6 +92,11 @@ class Release:
         framework = (self.era.gpu if use_gpu else self.era.cpu) + self.requirement
         return (framework, *self.companions, *self.era.pins, *(self.era.mpi if mpi else ()))
 
+    def optional_beside(self, packages: Iterable[str]) -> tuple[str, ...]:
+        """Packages to take along if that is possible: those of the framework that neither it nor `packages` name."""
+        named = {name_of(package) for package in (*self.companions, *packages)}
+        return tuple(package for package in self.framework.optional if package not in named)
+
     def __str__(self) -> str:
         return f"{self.framework.name} {self.name}"
 
@@ -98,7 +105,7 @@ class Release:
 _WRITER = ("future", "protobuf<3.21")
 
 # v1 asked for torchvision 0.4.1 beside torch 1.0 and for 0.5.0 beside 1.5 and 1.6. Each of these wants another torch;
-# here is the torchvision that was released with each. The newest have none: a CPU build of it is hard to come by.
+# here is the torchvision that was released with each. For the others it is optional: a CPU build is hard to come by.
 PYTORCH = Framework(
     name="PyTorch",
     names=("torch", "pytorch", "pytorch-cpu"),
@@ -131,6 +138,7 @@ PYTORCH = Framework(
         Era("2.15", "3.13 3.12 3.11 3.14", "torch", "torch", ("numpy",), "0.28.1"),
     ),
     v1_default="1.4",
+    optional=("torchvision",),
 )
 
 # What protoc made at that time cannot be imported with protobuf 3.21; h5py 3 gives bytes where Keras expects text.

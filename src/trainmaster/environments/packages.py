@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.environments import accelerator, companions, lock
+from trainmaster.environments import accelerator, companions, facts, lock
 from trainmaster.environments.ahead import Ahead
+from trainmaster.environments.companions import Build
 from trainmaster.environments.lock import Pin, Question, Request, Sources
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.sources import masked
 from trainmaster.environments.tools import Tools
+from trainmaster.errors import EnvironmentException
 from trainmaster.job import EnvironmentSpec
 
 _TORCH_INDEX = "download.pytorch.org"
@@ -30,6 +33,8 @@ class Resolved:
     sources: Sources
     python: str
     """The interpreter it is for."""
+    warnings: tuple[str, ...] = ()
+    """What a run in it should know."""
 
 
 @dataclass(frozen=True)
@@ -63,8 +68,11 @@ def resolve(found: Wanted, spec: EnvironmentSpec, work: Path, tools: Tools, ahea
     """The lock of what is wanted. `work` is a folder for files on the way; `ahead` was asked the first question."""
     if not found.request.requirements:
         return Resolved("", found.title, found.sources, found.python)
-    text = _Resolver(found, spec, work, tools).resolve(ahead)
-    return Resolved(text, found.title, found.sources, found.python)
+    resolver = _Resolver(found, spec, work, tools)
+    text, warnings = resolver.with_optional(resolver.resolve(ahead))
+    for line in accelerator.told(lock.pins(text)):
+        print(line, flush=True)
+    return Resolved(text, found.title, found.sources, found.python, warnings)
 
 
 def check_lock(found: Resolved, spec: EnvironmentSpec, work: Path, tools: Tools) -> None:
@@ -73,13 +81,20 @@ def check_lock(found: Resolved, spec: EnvironmentSpec, work: Path, tools: Tools)
     Only what the lock cannot tell is left to `check_installed`.
     """
     torch = companions.torch_in_lock(lock.pins(found.text))
-    text = lock.only(found.text, companions.COMPANIONS)
-    if torch is None or not torch.kind or not text:
-        return
+    if torch is not None and torch.kind:
+        builds = _companions_of(found.text, found.python, found.sources, work, tools)
+        companions.check(torch, builds or (), spec.accelerator)
+
+
+def _companions_of(text: str, python: str, sources: Sources, work: Path, tools: Tools) -> list[Build] | None:
+    """The companions of torch in a lock, by what is in them; None if they cannot be fetched."""
+    text = lock.only(text, companions.COMPANIONS)
+    if not text:
+        return []
     folder = work / "companions"
-    folder.mkdir(parents=True, exist_ok=True)
-    if lock.fetch(text, folder, found.python, found.sources, tools):
-        companions.check(torch, companions.companions_in(folder), spec.accelerator)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return companions.companions_in(folder) if lock.fetch(text, folder, python, sources, tools) else None
 
 
 def check_installed(folder: Path, spec: EnvironmentSpec) -> None:
@@ -93,6 +108,8 @@ def install(found: Resolved, folder: Path, tools: Tools) -> None:
     lock.write(folder, found.text, found.title)
     if found.text:
         lock.install(found.text, folder, found.sources, tools)
+    for text in found.warnings:
+        facts.warn(folder, text)
 
 
 @dataclass(frozen=True)
@@ -114,9 +131,38 @@ class _Resolver:
             text = self._for_cpu(request, text)
         elif self.spec.accelerator == "cuda":
             text = self._for_cuda(request, text)
-        for line in accelerator.told(lock.pins(text)):
-            print(line, flush=True)
         return text
+
+    def with_optional(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """The lock with the optional companions of torch, if the sources have some that fit, or what to say if not."""
+        pins = lock.pins(text)
+        torch = companions.torch_in_lock(pins)
+        names = [name for name in self.spec.optional_packages if name not in {pin.name for pin in pins}]
+        if torch is None or not torch.version or not names:
+            return text, ()
+        request = replace(
+            self.wanted.request,
+            requirements=(*self.wanted.request.requirements, *names),
+            constraints=(*self.wanted.request.constraints, f"torch=={torch.version}"),
+        )
+        other, _ = self._ask(request)
+        if other and torch.kind == "cpu":
+            other = self._for_cpu(request, other)
+        if other and self._have_companions_that_fit(other, torch):
+            return other, ()
+        return text, (companions.left_out(torch, names),)
+
+    def _have_companions_that_fit(self, text: str, torch: Build) -> bool:
+        if not torch.kind:
+            # Only what is installed tells. Until then: what comes from the same place is of the same kind.
+            family = ("torch", *companions.COMPANIONS)
+            return len({pin.source for pin in lock.pins(text) if pin.name in family}) == 1
+        try:
+            found = _companions_of(text, self.wanted.python, self.wanted.sources, self.work, self.tools)
+            companions.check(torch, found or (), self.spec.accelerator)
+        except EnvironmentException:
+            return False
+        return found is not None
 
     def _for_cpu(self, request: Request, text: str) -> str:
         """The same with CPU builds of torch and its companions, if there are any; never CUDA by accident."""

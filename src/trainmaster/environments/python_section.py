@@ -31,7 +31,7 @@ class PythonSection:
         self.conda_dependencies_file: str | None = None
         """Read at submit, relative to the source folder; its packages count instead of `conda_dependencies`."""
         self.recipe = EnvironmentSpec()
-        """What frameworks add beside packages (accelerator, Horovod, Open MPI); only those fields count."""
+        """What frameworks add beside packages (optional ones, accelerator, Horovod, Open MPI); only those count."""
 
     def to_spec(self, base_directory: str | None = None) -> EnvironmentSpec:
         """The interpreter or the packages, as a job needs them."""
@@ -78,6 +78,7 @@ class PythonSection:
         self.conda_dependencies = packages
         self.conda_dependencies_file = None
         self.recipe = EnvironmentSpec(
+            optional_packages=spec.optional_packages,
             accelerator=spec.accelerator,
             horovod=spec.horovod,
             open_mpi=spec.open_mpi,

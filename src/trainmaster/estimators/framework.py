@@ -143,6 +143,8 @@ class FrameworkEstimator(BaseEstimator):
         if not is_named(self.FRAMEWORK, packages):
             return environment
         release = release_in(self.FRAMEWORK, packages) or self._release
+        if is_named(self.FRAMEWORK, environment.pip_packages):
+            environment = replace(environment, optional_packages=release.optional_beside(packages))
         if spec.distribution.kind == "mpi":
             environment = replace(environment, horovod=environment.horovod or release.era.horovod)
         return replace(environment, python_version=environment.python_version or _python(release, environment))

@@ -27,7 +27,7 @@ TEXT = Build("torchtext", "0.18.0", "")
         (CPU, VISION_13, "any", "https://download.pytorch.org/whl/cpu"),
         (CUDA_12, VISION_13, "cuda", "https://download.pytorch.org/whl/cu126"),
         (CUDA_13, VISION_CPU, "cuda", "https://download.pytorch.org/whl/cu130"),
-        (Build("torch", "2.13.0+rocm7.0", "rocm"), VISION_13, "any", "https://download.pytorch.org/whl/rocm"),
+        (Build("torch", "2.13.0+rocm7.0", "rocm"), VISION_13, "any", "https://download.pytorch.org/whl/rocm7.0"),
     ],
 )
 def test_builds_that_do_not_go_together(torch: Build, companion: Build, wanted: str, index: str) -> None:

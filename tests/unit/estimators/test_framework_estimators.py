@@ -386,3 +386,29 @@ def test_what_is_said_of_packages_without_a_version(make, built, monkeypatch):
     with pytest.warns(UserWarning, match=r"today's releases, .*: these need Python .* 'pyenv install 3\.8'"):
         environment = make(of_v1.Estimator, pip_packages=["numpy"]).compile({}).environment
     assert (environment.pip_packages, environment.python_version) == (("numpy",), "")
+
+
+@pytest.mark.parametrize(
+    ("settings", "optional"),
+    [
+        ({}, ("torchvision",)),
+        ({"use_gpu": True}, ("torchvision",)),
+        ({"pip_packages": ["torchvision==0.28.0"]}, ()),
+        # It is among the packages of this release.
+        ({"framework_version": "1.4"}, ()),
+        ({"conda_packages": ["pytorch::pytorch=1.4"]}, ()),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_torchvision_comes_along_where_it_can(make, settings, optional):
+    environment = make(PyTorch, **settings).compile({}).environment
+    assert environment.optional_packages == optional
+    assert make(TensorFlow).compile({}).environment.optional_packages == ()
+
+
+def test_torchvision_is_not_brought_back_once_it_was_removed(make):
+    estimator = make(PyTorch, framework_version="1.4")
+    estimator.conda_dependencies.remove_pip_package("torchvision")
+    environment = estimator.compile({}).environment
+    assert environment.optional_packages == ()
+    assert not [each for each in environment.pip_packages if each.startswith("torchvision")]
