@@ -20,6 +20,7 @@ import pytest
 from tests.service_run import Connection, Load, Service, wait_until
 
 from trainmaster.errors import WebserviceException
+from trainmaster.node.process import boot_id, is_alive
 from trainmaster.serving import control
 from trainmaster.serving.plan import SERVER
 
@@ -133,6 +134,16 @@ def test_stopping_answers_what_has_begun_and_the_address_comes_back(service: Ser
     control.start(service.plan)
     service.wait()
     assert service.port == port
+
+
+def test_a_service_whose_folder_was_removed_ends(service: Service) -> None:
+    """As with a workspace that somebody removed with `rm -r`."""
+    service.start()
+    port, supervisor = service.port, control.supervisor(service.folder)
+    assert supervisor is not None
+    shutil.rmtree(service.folder)
+    wait_until(lambda: not is_alive(supervisor.pid, supervisor.start_time, boot_id()))
+    assert _refused(port)
 
 
 def test_an_address_that_is_taken_is_told_at_once(tmp_path: Path) -> None:

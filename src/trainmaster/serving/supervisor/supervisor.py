@@ -201,6 +201,10 @@ class Supervisor:
             if not self._all():
                 self._ended = "stopped"
             return
+        if not self._files.path.exists():
+            self._say("the folder of the service was removed: it ends")
+            self._stop()
+            return
         if self._coming is not None:
             self._bring_up(self._coming)
         if self._current is not None:
