@@ -3,8 +3,12 @@
 import os
 import signal
 import sys
+import time
 
-from .files import names, read_json
+from .files import names, read_json, write_json
+
+# A host without free processes is asked again after so many seconds, each time.
+_FORK_PAUSES = (0.1, 0.5, 1.0, 2.0)
 
 
 class Kit(object):
@@ -15,6 +19,7 @@ class Kit(object):
             sys.path.insert(0, folder)
         from trainmaster.node import claim, process, tree
 
+        self.folder = folder
         self.claim = claim
         self.process = process
         self.tree = tree
@@ -48,10 +53,17 @@ def node_folders(run):
     return [os.path.join(top, "nodes", each) for top in tops for each in names(os.path.join(top, "nodes"))]
 
 
-def spawn(argv, folder):
-    """Starts a program that does not end with this connection; returns its process id."""
+def start(folder, kit):
+    """Starts the agent of the plan in `folder`, which does not end with this connection; what names its process."""
+    program = kit.folder + "/trainmaster/node/__main__.py"
+    started = named(_spawn([sys.executable, "-I", "-S", program, folder + "/plan.json"], folder), kit)
+    write_json(os.path.join(folder, "spawned.json"), started)
+    return started
+
+
+def _spawn(argv, folder):
     reading, writing = os.pipe()
-    child = os.fork()
+    child = _fork()
     if child:
         os.close(writing)
         os.waitpid(child, 0)
@@ -60,7 +72,7 @@ def spawn(argv, folder):
         return pid
     try:
         os.setsid()
-        grandchild = os.fork()
+        grandchild = _fork()
         if grandchild:
             os.write(writing, str(grandchild).encode("ascii"))
             os._exit(0)
@@ -76,3 +88,12 @@ def spawn(argv, folder):
         os.execv(argv[0], argv)
     finally:
         os._exit(127)
+
+
+def _fork():
+    for pause in _FORK_PAUSES:
+        try:
+            return os.fork()
+        except BlockingIOError:
+            time.sleep(pause)
+    return os.fork()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from . import letters
-from .agents import Kit, claim, end, named, node_folders, spawn
+from .agents import Kit, claim, end, node_folders, start
 from .desk import Desk
 from .files import (
     PLACED,
@@ -212,10 +212,7 @@ class Ferry(object):
             data["layout"] = None
         self._lay_down(run, folder, header["attempt"] if header["first"] else 1, plan["files"])
         write_json(os.path.join(folder, "plan.json"), data)
-        kit = self._path(header["kit"])
-        pid = spawn([sys.executable, "-I", "-S", kit + "/trainmaster/node/__main__.py", folder + "/plan.json"], folder)
-        write_json(os.path.join(folder, "spawned.json"), named(pid, Kit(kit)))
-        return {"pid": pid}
+        return {"pid": start(folder, Kit(self._path(header["kit"])))["pid"]}
 
     def on_lay(self, header):
         """Writes all that agents on other machines need to begin; nobody is started."""

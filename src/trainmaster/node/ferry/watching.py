@@ -5,7 +5,7 @@ import signal
 import time
 
 from . import letters
-from .agents import claim, end
+from .agents import claim, end, start
 from .files import mark, read_json, write_whole
 from .line import Gone
 from .telling import Teller, small_files
@@ -13,6 +13,7 @@ from .telling import Teller, small_files
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
 _CLAIM_SECONDS = 10.0
+_MOST_STARTS = 3
 
 
 class Watch(object):
@@ -26,6 +27,7 @@ class Watch(object):
         self._patience = order["patience"]
         self._heard = time.monotonic()
         self._began = time.monotonic()
+        self._starts = 0
         self._teller = Teller(line.send, lambda: self._listen(0), run, order)
 
     def until_ended(self):
@@ -44,16 +46,28 @@ class Watch(object):
             self._listen(pause)
 
     def _lives(self):
-        process = self._kit.process
         found = read_json(self._folder + "/agent.json")
         if found is None:
             found = read_json(self._folder + "/spawned.json")
             if found is None:
                 # Nobody began; perhaps somebody is just about to.
                 return time.monotonic() - self._began < _CLAIM_SECONDS
+            if not self._is_alive(found):
+                # It may have claimed its plan just now. If not, nobody has begun, and another may.
+                found = read_json(self._folder + "/agent.json") or self._start_again() or found
         if found.get("cancelled"):
             return False
-        return process.is_alive(found["pid"], found["start_time"], found["boot_id"])
+        return self._is_alive(found)
+
+    def _is_alive(self, found):
+        return self._kit.process.is_alive(found["pid"], found["start_time"], found["boot_id"])
+
+    def _start_again(self):
+        """Another agent in the place of one that ended before it claimed its plan; None if that happens too often."""
+        if self._starts == _MOST_STARTS:
+            return None
+        self._starts += 1
+        return start(self._folder, self._kit)
 
     def _small(self):
         ranks = os.path.join(os.path.dirname(self._folder), "0", "ranks")
