@@ -14,6 +14,7 @@ from xdist.scheduler import LoadFileScheduling
 FRAMEWORKS = (
     "test_frameworks",
     "test_horovod",
+    "test_framework_notebooks",
     "test_distributed",
     "test_examples",
     "test_examples_on_slurm",

@@ -6,16 +6,14 @@ They are kept as Python files with a `# %%` line before each cell, which can be 
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbclient import NotebookClient
 from tests.conftest import end_workspace
+from tests.notebooks import as_notebook, execute, printed
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -46,20 +44,6 @@ def folder(tmp_path: Path, home_of_all: Path, monkeypatch: pytest.MonkeyPatch) -
     return place
 
 
-def as_notebook(path: Path) -> nbformat.NotebookNode:
-    """The notebook that a file with cells stands for."""
-    cells = []
-    for kind, text in re.findall(r"^# %%(.*)\n((?:(?!# %%).*\n)*)", path.read_text(), flags=re.M):
-        make = nbformat.v4.new_markdown_cell if "markdown" in kind else nbformat.v4.new_code_cell
-        cells.append(make(text.strip()))
-    return nbformat.v4.new_notebook(cells=cells)
-
-
-def printed(notebook: nbformat.NotebookNode) -> str:
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    return "".join(output.get("text", "") for output in outputs)
-
-
 def shown(notebook: nbformat.NotebookNode) -> str:
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     return "".join(output.get("data", {}).get("text/html", "") for output in outputs)
@@ -69,14 +53,7 @@ def shown(notebook: nbformat.NotebookNode) -> str:
 def test_a_notebook_of(folder: Path, name: str) -> None:
     notebook = as_notebook(folder / f"{name}.py")
     assert len(notebook.cells) > 5
-    client = NotebookClient(
-        notebook,
-        timeout=600,
-        startup_timeout=240,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
-    )
-    client.execute(env={**os.environ})
+    execute(notebook, folder)
     if name == "september_2020":
         assert "<th>Details Page</th>" in shown(notebook)
     if name == "tuning_2019":
