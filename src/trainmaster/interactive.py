@@ -16,6 +16,7 @@ from trainmaster.experiment import checked_tags, user
 from trainmaster.notices import warn
 from trainmaster.owner import this_program
 from trainmaster.plain import from_plain, to_plain
+from trainmaster.private import open_private
 from trainmaster.records import RunRecord, Status
 from trainmaster.run import Run
 
@@ -40,7 +41,7 @@ class InteractiveRun(Run):
         self._logs_before = _files_in(self._logs) if self._logs else {}
         log = self._folder.files / "logs" / "user_log.txt"
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._tee = _Tee(sys.stdout, open(log, "a", encoding="utf-8", errors="backslashreplace"))
+        self._tee = _Tee(sys.stdout, open(log, "a", encoding="utf-8", errors="backslashreplace", opener=open_private))
         sys.stdout = self._tee
         return self
 

@@ -1,4 +1,4 @@
-"""Folders for one user alone: made so whatever the umask is, and checked where another user may have been first."""
+"""Folders and files for one user alone: made so whatever the umask is, and checked where others may write."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import stat
 from collections.abc import Collection
 from pathlib import Path
+
+from trainmaster.folders import home
 
 _MODE = 0o700
 
@@ -19,6 +21,16 @@ def make_private(folder: Path) -> None:
         return
     # A umask may have taken bits away.
     os.chmod(folder, _MODE)
+
+
+def make_home() -> None:
+    """The user's own folder, if it is not there yet."""
+    make_private(home())
+
+
+def open_private(path: str, flags: int) -> int:
+    """For `open(..., opener=open_private)`: a new file is its owner's alone. Logs may hold secrets while a run goes."""
+    return os.open(path, flags, 0o600)
 
 
 def why_not_private(folder: Path, users: Collection[int] | None = None) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import WorkspaceFolder, home
 from trainmaster.node import durable
+from trainmaster.private import make_home
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
 _CONFIG_FOLDERS = (".azureml", "aml_config", ".")
@@ -58,6 +59,8 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
         # Its owner's alone: job specifications may hold what others should not read.
+        if folder.path.is_relative_to(home()):
+            make_home()
         durable.make_folder(folder.path, mode=0o700)
         draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
         durable.write_new(draft, _as_text(identity))

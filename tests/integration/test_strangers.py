@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conftest import end_workspace, until
+from tests.conftest import end_workspace, ended, until
+from tests.integration.conftest import Gate
 from tests.strangers import NOBODY, as_stranger, listening_stranger, needs_root
 
-from trainmaster import Workspace
+from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.errors import WorkspaceException
 from trainmaster.folders import WorkspaceFolder
 
@@ -69,3 +71,53 @@ def test_no_secret_goes_to_who_made_the_folder_first(tmp_path: Path, monkeypatch
             assert WorkspaceFolder(place).socket.parent == runtime / "trainmaster"
         finally:
             end_workspace(place)
+
+
+SECRETIVE = """\
+from trainmaster import Run
+run = Run.get_context()
+run.log("said", run.get_secret("word"))
+print("the word is", run.get_secret("word"), flush=True)
+"""
+
+
+def test_nobody_else_reads_what_a_run_prints(
+    workspace: Workspace, project: Callable[..., Path], gate: Callable[..., Gate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mask = os.umask(0)
+    try:
+        # The dispatcher and all it starts have this umask.
+        workspace.get_default_keyvault().set_secret("word", "hush-hush")
+        door = gate()
+        run = Experiment(workspace, "secretive").submit(
+            Estimator(
+                str(project(train=SECRETIVE + door.wait)),
+                entry_script="train.py",
+                compute_target="local",
+                user_managed=True,
+            )
+        )
+    finally:
+        os.umask(mask)
+    door.await_arrival()
+    folder = run._folder
+    log = folder.logs / "70_driver_log.txt"
+    assert "hush-hush" in log.read_text()
+    found = [*folder.logs.rglob("*"), *folder.journals.iterdir(), *folder.nodes.rglob("*.log")]
+    modes = {str(path): oct(path.stat().st_mode & 0o777) for path in found if path.is_file()}
+    assert len(modes) >= 3 and set(modes.values()) == {"0o600"}, modes
+    if os.geteuid() == 0:
+        monkeypatch.chdir(log.parent)
+        assert as_stranger(lambda: read_or_say_why(log.name)) == b"PermissionError"
+    door.open()
+    assert ended(run)["status"] == "Completed"
+    assert "hush-hush" not in log.read_text()
+    (result,) = folder.nodes.rglob("result.json")
+    assert result.stat().st_mode & 0o077 == 0
+
+
+def read_or_say_why(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except OSError as error:
+        return type(error).__name__.encode()

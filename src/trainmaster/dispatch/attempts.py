@@ -18,6 +18,7 @@ from trainmaster.engines.plans import read_json
 from trainmaster.folders import RunFolder
 from trainmaster.node import durable
 from trainmaster.plain import PlainDataError, from_plain, to_plain
+from trainmaster.private import open_private
 from trainmaster.records import RunError, Status
 
 # A run that could not be started fails the same way again.
@@ -138,7 +139,7 @@ def _first_log(folder: RunFolder) -> list[Path]:
 
 def _end_with(log: Path, sentence: str) -> None:
     line = sentence.encode() + b"\n"
-    with open(log, "ab+") as file:
+    with open(log, "ab+", opener=open_private) as file:
         size = file.tell()
         file.seek(max(0, size - len(line)))
         end = file.read()

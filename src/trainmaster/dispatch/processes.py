@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from trainmaster.errors import AzureMLException, from_wire
+from trainmaster.private import open_private
 
 _WORK = {
     "trainmaster.environments": "the process that built the environment",
@@ -26,7 +27,7 @@ async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, 
     It reads `given` from its standard input.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    with open(log, "ab") as output:
+    with open(log, "ab", opener=open_private) as output:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-P",

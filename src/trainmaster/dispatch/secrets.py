@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.errors import UserErrorException, WorkspaceException
 from trainmaster.folders import RunFolder, WorkspaceFolder, key_file
 from trainmaster.node import durable
+from trainmaster.private import make_home
 from trainmaster.redaction import Mask
 from trainmaster.store import Store
 
@@ -203,6 +204,7 @@ def check_secret(name: Any, value: Any) -> None:
 def _make_key(path: Path) -> None:
     from cryptography.fernet import Fernet
 
+    make_home()
     durable.make_folder(path.parent, mode=0o700)
     if not path.exists():
         _write_private(path, Fernet.generate_key().decode("ascii"))

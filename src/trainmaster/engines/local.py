@@ -206,7 +206,7 @@ def _spawn_agent(folder: Path, kit: str) -> int:
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, null, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(folder / "agent.log"), append, 0o644),
+                (os.POSIX_SPAWN_OPEN, 1, str(folder / "agent.log"), append, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
             setsid=True,

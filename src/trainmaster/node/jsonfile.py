@@ -79,7 +79,7 @@ def write(path, data):
 
 def write_new(path, text):
     """A file with this text, over whatever a dead predecessor left there."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         rest = text.encode("ascii")
         while rest:

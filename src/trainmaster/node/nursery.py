@@ -98,7 +98,7 @@ def _next_plan(line):
 
 def _redirect(log):
     null = os.open(os.devnull, os.O_RDONLY)
-    output = os.open(spawn.encode(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    output = os.open(spawn.encode(log), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for source, target in ((null, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
         # Those three are inherited by nobody: the script gets its own.

@@ -40,7 +40,7 @@ def _written(folder, text):
     part = os.path.join(folder, PART)
     try:
         # Not truncated before: the blocks that were reserved are what there is.
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             data = text.encode("ascii")
             done = 0

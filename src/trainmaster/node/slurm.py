@@ -64,7 +64,7 @@ def _become_agent(folder, node):
     from trainmaster.node.agent import main as carry_out
 
     folder = os.path.join(folder, str(node))
-    log = os.open(os.path.join(folder, "agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    log = os.open(os.path.join(folder, "agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)

@@ -191,7 +191,7 @@ def _enter(cwd, log, pipe):
     step = b"log"
     try:
         null = os.open(os.devnull, os.O_RDONLY)
-        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for source, target in ((null, 0), (output, 1), (output, 2)):
             os.dup2(source, target)
         step = b"cwd"

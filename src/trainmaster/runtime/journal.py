@@ -114,7 +114,7 @@ class _Handle:
     def open(self):
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self.fd = os.open(self.path, flags, 0o666)
+        self.fd = os.open(self.path, flags, 0o600)
         # A file that an earlier process began may end in the middle of a line.
         size = os.fstat(self.fd).st_size
         self.torn = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
+from trainmaster.private import open_private
+
 _STAMP = "%Y-%m-%d %H:%M:%S "
 _STAMP_LENGTH = 20
 
@@ -17,7 +19,7 @@ class SweepLog:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
-        self._file: TextIO = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115
+        self._file: TextIO = open(path, "a", buffering=1, encoding="utf-8", opener=open_private)  # noqa: SIM115
 
     def say(self, line: str) -> None:
         """One line."""

@@ -16,6 +16,7 @@ from trainmaster.engines.ssh.clocks import on_our_clock
 from trainmaster.engines.ssh.data import Freight
 from trainmaster.folders import RunFolder
 from trainmaster.node.ferry.names import LONGEST_RUN_ID, inner_parts, is_plain
+from trainmaster.private import open_private
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -120,7 +121,7 @@ class Mirror:
     def _take_grown(self, name: str, offset: int, data: bytes) -> None:
         path = self._path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(path, "r+b" if path.exists() else "x+b") as file:
+        with open(path, "r+b" if path.exists() else "x+b", opener=open_private) as file:
             file.seek(offset)
             file.write(data)
 
@@ -183,5 +184,6 @@ def _allowed(name: Any, pattern: re.Pattern[str], but: re.Pattern[str] | None = 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
+    with open(temporary, "wb", opener=open_private) as file:
+        file.write(data)
     temporary.rename(path)

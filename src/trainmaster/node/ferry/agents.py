@@ -77,7 +77,7 @@ def _spawn(argv, folder):
             os.write(writing, str(grandchild).encode("ascii"))
             os._exit(0)
         null = os.open(os.devnull, os.O_RDONLY)
-        log = os.open(folder + "/agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        log = os.open(folder + "/agent.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(null, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
