@@ -19,6 +19,7 @@ from trainmaster.dispatch.datasets import register_outputs
 from trainmaster.dispatch.marks import Mark, mark_of, marked
 from trainmaster.dispatch.outcome import Outcome
 from trainmaster.dispatch.preparing import Preparation, after_job, prepare, prepare_again
+from trainmaster.dispatch.processes import Shortage
 from trainmaster.dispatch.remains import Remains, find_remains, is_full
 from trainmaster.dispatch.start import GRACE_SECONDS, agent_plans, lay_down, write_spec_again
 from trainmaster.engines import Ending, Engine, Nodes
@@ -506,7 +507,7 @@ class Life:
 
 def _is_passing(error: Exception) -> bool:
     """Whether the run can go on in a while: something is short on the machine, or the database cannot be used."""
-    return bool(is_passing(error)) or is_trouble(error)
+    return bool(is_passing(error)) or is_trouble(error) or isinstance(error, Shortage)
 
 
 def _with_left(end: Outcome, remains: Remains) -> Outcome:

@@ -21,6 +21,10 @@ _WORK = {
 }
 
 
+class Shortage(AzureMLException):
+    """The process met a shortage of the machine that passes: it may well succeed in a while."""
+
+
 async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, str], given: bytes = b"") -> None:
     """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error.
 
@@ -48,7 +52,10 @@ async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, 
         await process.wait()
         raise
     if process.returncode:
-        raise _error_of(command[0], process.returncode, errors.decode(errors="replace"))
+        error = _error_of(command[0], process.returncode, errors.decode(errors="replace"))
+        if process.returncode == os.EX_TEMPFAIL:
+            raise Shortage(error.headline, cause=error.cause, hint=error.hint)
+        raise error
 
 
 def _error_of(module: str, code: int, text: str) -> AzureMLException:

@@ -7,6 +7,7 @@ Two builders of the same digest wait for one another.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -30,8 +31,11 @@ from trainmaster.environments.tools import Tools
 from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
 from trainmaster.job import EnvironmentSpec
 from trainmaster.node import durable
+from trainmaster.node.shortage import is_passing
 from trainmaster.orphans import die_with
 from trainmaster.plain import from_plain, to_plain
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], refresh: bool = False) -> bytes:
@@ -68,7 +72,7 @@ def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahe
         if not log.has(error.cause):
             print(error.message, flush=True)
         print(json.dumps(error.to_wire()), file=sys.stderr)
-        return 1
+        return os.EX_TEMPFAIL if _is_passing(error.__cause__) else 1
     return 0
 
 
@@ -131,7 +135,7 @@ def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahe
                 _raise_failure_of_other(folder, name, begun, tools)
             return _build_next(folder, name, spec, tools, ahead)
     except OSError as error:
-        raise _system_error(error) from None
+        raise _system_error(error) from error
     finally:
         if ahead is not None:
             ahead.close()
@@ -350,9 +354,14 @@ def _sources_key(tools: Tools) -> str:
     return hashlib.sha256(json.dumps(sources).encode()).hexdigest()
 
 
+def _is_passing(error: BaseException | None) -> bool:
+    """Whether building again in a while may well succeed. A full disk is for a person to see to."""
+    return bool(is_passing(error)) and getattr(error, "errno", 0) not in _NO_ROOM
+
+
 def _system_error(error: OSError) -> EnvironmentException:
     place = f": {error.filename}" if error.filename else ""
     hint = ""
-    if error.errno in (28, 122):
+    if error.errno in _NO_ROOM:
         hint = "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
     return EnvironmentException(f"the environment could not be built: {error.strerror or error}{place}", hint=hint)
