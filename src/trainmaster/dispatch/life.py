@@ -327,7 +327,8 @@ class Life:
         if end.error is None or last or not attempts.deserves_another(end, remains.has_survivors):
             return False
         await self._yard.bring_in(self.run_id)
-        self._keep_processes(remains, end)
+        remains.write_processes()
+        self._keep_warnings(end)
         self._yard.end_children(self.run_id, Status.FAILED)
         number, error = self._folder.attempt, end.error
         failed = attempts.FailedAttempt(number, error, remains.started_at, remains.ended_at, end.again)
@@ -353,10 +354,12 @@ class Life:
         await self._yard.bring_in(self.run_id)
         if facts:
             self._yard.store.add_properties(self.run_id, facts)
+        remains.write_processes()
+        await self._flush()
+        # From here to the end without a pause: a mark is applied, or it comes too late.
         own = _with_left(self._outcome(remains, ending, upload_error), remains)
         end = self._final(own)
-        self._keep_processes(remains, end)
-        await self._flush()
+        self._keep_warnings(end)
         if own.status is end.status is Status.COMPLETED:
             register_outputs(self.run_id, spec, self._yard.store)
         self._move(end.status, error=end.error, at=remains.ended_at_or_now)
@@ -406,8 +409,7 @@ class Life:
             ending, cancel_requested=self._cancel.done(), disk_full=self._disk_full, upload_error=upload_error
         )
 
-    def _keep_processes(self, remains: Remains, end: Outcome) -> None:
-        remains.write_processes()
+    def _keep_warnings(self, end: Outcome) -> None:
         if end.warnings:
             self._yard.store.add_warnings(self.run_id, *end.warnings)
 
@@ -475,8 +477,7 @@ class Life:
                 await self._bring_in_earlier_attempts()
             await self._flush()
             end = self._final(Outcome(status, error))
-            if end.warnings:
-                self._yard.store.add_warnings(self.run_id, *end.warnings)
+            self._keep_warnings(end)
             self._move(end.status, error=end.error)
 
         await self._patiently(write)
