@@ -150,6 +150,9 @@ def _guarded(headline: str, function: Callable[[], Any]) -> None:
 def _hint(error: BaseException) -> str:
     if not isinstance(error, ModuleNotFoundError):
         return ""
+    if str(error).startswith("No module named 'azureml."):
+        # The error itself says what to use instead.
+        return ""
     package = (error.name or "").partition(".")[0]
     if package != error.name and package in sys.modules:
         return (
