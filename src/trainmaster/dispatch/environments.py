@@ -123,8 +123,8 @@ async def check(
                 await run_module(["trainmaster.environments", "check"], tidy.log_of(place, name), wanted, order)
     except EnvironmentException:
         raise
-    except (AzureMLException, TimeoutError):
-        # It was killed, or an index does not answer.
+    except (AzureMLException, OSError):
+        # It was killed, could not be started, or an index does not answer in time.
         return
 
 
