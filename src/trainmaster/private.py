@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from trainmaster.folders import home
+from trainmaster.node import durable
 
 _MODE = 0o700
 
@@ -25,7 +26,13 @@ def make_private(folder: Path) -> None:
 
 def make_home() -> None:
     """The user's own folder, if it is not there yet."""
-    make_private(home())
+    place = home()
+    if place.is_dir():
+        return
+    durable.make_folder(place.parent)
+    make_private(place)
+    # What is made in it survives a power cut only with its own name.
+    durable.flush_one(place.parent)
 
 
 def open_private(path: str, flags: int) -> int:
