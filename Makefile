@@ -6,6 +6,10 @@ BIN := .venv/bin
 # Tests mostly wait, and hold gigabytes when they train: this many processes of them at once.
 PROCESSES ?= 2
 
+# The examples in docstrings; left out is what only a job, a scoring server or Alembic can import.
+EXAMPLES := --doctest-modules src/trainmaster $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
+    job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
+
 .PHONY: help setup demo test check unit integration chaos benchmarks clean
 
 help: ## what there is to make
@@ -39,7 +43,7 @@ check: setup ## style, types, layers
 
 unit: setup ## seconds
 	$(BIN)/pytest tests/unit tests/conformance -n $(PROCESSES)
-	$(BIN)/pytest --doctest-modules src/trainmaster/launch src/trainmaster/dispatch src/trainmaster/details.py src/trainmaster/html_table.py src/trainmaster/environments/base_images.py src/trainmaster/engines/slurm src/trainmaster/engines/ssh src/trainmaster/node/slurm.py src/trainmaster/node/fill.py src/trainmaster/compute/slurm.py src/trainmaster/cli/compute_slurm.py
+	$(BIN)/pytest $(EXAMPLES)
 
 integration: setup ## real processes, environments, databases
 	$(BIN)/pytest tests/integration -n $(PROCESSES) --durations=25

@@ -65,7 +65,7 @@ def _through_agent(folder: Path, kit: Path, python: str, script: Path, number: i
         "grace_seconds": 1.0, "time_limit_seconds": None, "notify": None,
     }  # fmt: skip
     (node / "plan.json").write_text(json.dumps(plan))
-    agent = str(kit / "trainmaster" / "node" / "__main__.py")
+    agent = str(kit / "trainmaster" / "job" / "agent" / "__main__.py")
     begun = time.monotonic_ns()
     _wait(_spawn([python, "-I", "-S", "-E", agent, str(node / "plan.json")], node / "agent.log"))
     ended = time.monotonic_ns()
@@ -95,9 +95,9 @@ def _wait(pid: int) -> None:
 def _make_kit(kit: Path) -> Path:
     package = kit / "trainmaster"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py"):
+    for name in ("__init__.py", "onnx.py"):
         shutil.copy(SOURCE / name, package)
-    shutil.copytree(SOURCE / "node", package / "node", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE / "job", package / "job", ignore=shutil.ignore_patterns("__pycache__"))
     return kit
 
 

@@ -18,11 +18,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trainmaster.dispatch import environments
+from trainmaster.dispatcher.api import environments
 from trainmaster.environments import build as builder
 from trainmaster.environments.tools import Tools
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 DATA = EnvironmentSpec(pip_packages=("numpy", "pandas", "scikit-learn"))
 # A CPU build, which pip's configured sources must have: plain torch would be gigabytes of CUDA.

@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.submit import stop
 from trainmaster import Experiment, Workspace
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 Ask = Callable[[], Any]
 

@@ -23,7 +23,7 @@ STARTS = 15
 def log_cost(folder):
     """Microseconds per call of run.log and of write + flush, and their ratio."""
     os.environ.update(TRAINMASTER_RUN_ID="benchmark", TRAINMASTER_RUN_FOLDER=str(folder))
-    from trainmaster.runtime import Run
+    from trainmaster.job.script import Run
 
     run = Run.get_context()
     run.log("loss", 0.123456789)

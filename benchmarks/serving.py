@@ -205,8 +205,8 @@ def start(name, command, folder, **more):
 
 def ours(name, python, folder, script="score.py", **settings):
     """A service of Trainmaster's own."""
-    from trainmaster.serving import control
-    from trainmaster.serving.plan import Scoring, ServicePlan
+    from trainmaster.scoring import control
+    from trainmaster.shared.service_plan import Scoring, ServicePlan
 
     place = folder / name.replace(" ", "-").replace(",", "")
     plan_only = {key: settings.pop(key) for key in ("replicas",) if key in settings}
@@ -226,7 +226,7 @@ def ours(name, python, folder, script="score.py", **settings):
 
 def own_servers(folder):
     """Bare, and ours in three ways."""
-    from trainmaster.serving.plan import Batching
+    from trainmaster.shared.service_plan import Batching
 
     python = environment("own", [*MODEL, *SERVE, "starlette"])
     subprocess.run([python, "-c", MAKE_MODEL, folder / "model.onnx"], check=True)

@@ -24,7 +24,7 @@ from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
 
 ROUNDS = 15
 CROWD = 40

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainmaster.node.layout import lay_out
+from trainmaster.job.agent.layout import lay_out
 from trainmaster.snapshots import git_properties, take_snapshot
 
 FILES_PER_FOLDER = 100

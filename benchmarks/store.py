@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainmaster.records import RunQuery, RunRecord, Status
-from trainmaster.store import Store
+from trainmaster.dispatcher.store import Store
+from trainmaster.shared.records import RunQuery, RunRecord, Status
 
 _COLUMNS = """r.seq, r.id, e.name, r.number, r.parent_id, r.type, r.status, r.created_at, r.started_at, r.ended_at,
     r.display_name, r.description, r.target, r.snapshot_id, r.waiting_for, r.nodes, r.error, r.warnings,

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.client import try_line
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.connection import try_line
+from trainmaster.shared.folders import WorkspaceFolder
 
 _SCRIPT = """import time
 now = time.monotonic_ns()
@@ -85,8 +85,8 @@ def _workspace(folder: Path) -> Experiment:
 
 def fill(folder: Path, count: int) -> None:
     """Finished runs, straight into the database: the dispatcher is stopped meanwhile."""
-    from trainmaster.records import RunRecord, Status
-    from trainmaster.store import Store
+    from trainmaster.dispatcher.store import Store
+    from trainmaster.shared.records import RunRecord, Status
 
     stop(folder)
     store = Store.open(WorkspaceFolder(folder).database)

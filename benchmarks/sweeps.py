@@ -38,7 +38,7 @@ from trainmaster import (
     uniform,
 )
 from trainmaster.environments.kit import ensure_kit
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 _SCRIPT = """import sys
 from azureml.core import Run

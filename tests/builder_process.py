@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.environments.build import order
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 def start_builder(

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.client import try_line
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.run import Run
+from trainmaster.sdk.connection import try_line
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
 
 # How long anything may take that is sure to come: only a test that fails waits so long.
 PATIENCE = 120.0

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from trainmaster import Experiment, Workspace
-from trainmaster.run import Run
+from trainmaster.sdk.run.run import Run
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

@@ -2,8 +2,8 @@
 
 import math
 
-from trainmaster.job import JobSpec
-from trainmaster.records import Status
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.records import Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.parameter_expressions import choice, loguniform, normal, qloguniform, uniform
 from trainmaster.tuning.samplers import next_parameters

@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.conftest import wait_gone
 from trainmaster import Environment, InferenceConfig, LocalWebservice, Model, Webservice, Workspace
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import jsonfile
+from trainmaster.job.agent import jsonfile
+from trainmaster.shared.folders import WorkspaceFolder
 
 SCORE = """
 import json, os

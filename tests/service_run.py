@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import PATIENCE
-from trainmaster.serving import control
-from trainmaster.serving.plan import Scoring, ServiceFiles, ServicePlan, State
+from trainmaster.scoring import control
+from trainmaster.shared.service_plan import Scoring, ServiceFiles, ServicePlan, State
 
 SECONDS = PATIENCE
 

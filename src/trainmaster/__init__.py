@@ -10,78 +10,78 @@ import sys
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Workspace": "trainmaster.workspace",
-    "Experiment": "trainmaster.experiment",
-    "Run": "trainmaster.run",
-    "ScriptRun": "trainmaster.run",
-    "Chainer": "trainmaster.estimators",
-    "Estimator": "trainmaster.estimators",
-    "PyTorch": "trainmaster.estimators",
-    "TensorFlow": "trainmaster.estimators",
-    "SKLearn": "trainmaster.estimators",
-    "ScriptRunConfig": "trainmaster.estimators",
-    "RunConfiguration": "trainmaster.estimators",
-    "Mpi": "trainmaster.estimators",
-    "ParameterServer": "trainmaster.estimators",
-    "Gloo": "trainmaster.estimators",
-    "Nccl": "trainmaster.estimators",
-    "MpiConfiguration": "trainmaster.estimators",
-    "TensorflowConfiguration": "trainmaster.estimators",
-    "PyTorchConfiguration": "trainmaster.estimators",
-    "DockerConfiguration": "trainmaster.estimators",
-    "Environment": "trainmaster.environments.definition",
-    "CondaDependencies": "trainmaster.environments.conda_dependencies",
-    "ComputeTarget": "trainmaster.compute",
-    "LocalCompute": "trainmaster.compute",
-    "AmlCompute": "trainmaster.compute",
-    "RemoteCompute": "trainmaster.compute",
-    "SlurmCompute": "trainmaster.compute",
-    "SshCompute": "trainmaster.compute",
-    "Keyvault": "trainmaster.keyvault",
-    "RunDetails": "trainmaster.widgets",
-    "Datastore": "trainmaster.datastores",
-    "DataReference": "trainmaster.datastores",
-    "DataPath": "trainmaster.datastores",
-    "Dataset": "trainmaster.datasets",
-    "DatasetConsumptionConfig": "trainmaster.datasets",
-    "OutputFileDatasetConfig": "trainmaster.datasets",
-    "Model": "trainmaster.models",
-    "InferenceConfig": "trainmaster.serving.inference_config",
-    "Image": "trainmaster.serving.image",
-    "ContainerImage": "trainmaster.serving.image",
-    "Webservice": "trainmaster.serving.webservice",
-    "AciWebservice": "trainmaster.serving.aci",
-    "AksWebservice": "trainmaster.serving.aks",
-    "LocalWebservice": "trainmaster.serving.local",
-    "BanditPolicy": "trainmaster.tuning",
-    "BayesianParameterSampling": "trainmaster.tuning",
-    "GridParameterSampling": "trainmaster.tuning",
-    "HyperDriveConfig": "trainmaster.tuning",
-    "HyperDriveRun": "trainmaster.tuning",
-    "HyperbandPolicy": "trainmaster.tuning",
-    "MedianStoppingPolicy": "trainmaster.tuning",
-    "NoTerminationPolicy": "trainmaster.tuning",
-    "PrimaryMetricGoal": "trainmaster.tuning",
-    "RandomParameterSampling": "trainmaster.tuning",
-    "TruncationSelectionPolicy": "trainmaster.tuning",
-    "choice": "trainmaster.tuning",
-    "lognormal": "trainmaster.tuning",
-    "loguniform": "trainmaster.tuning",
-    "normal": "trainmaster.tuning",
-    "qlognormal": "trainmaster.tuning",
-    "qloguniform": "trainmaster.tuning",
-    "qnormal": "trainmaster.tuning",
-    "quniform": "trainmaster.tuning",
-    "randint": "trainmaster.tuning",
-    "uniform": "trainmaster.tuning",
+    "Workspace": "trainmaster.sdk.workspace.workspace",
+    "Experiment": "trainmaster.sdk.experiment",
+    "Run": "trainmaster.sdk.run.run",
+    "ScriptRun": "trainmaster.sdk.run.run",
+    "Chainer": "trainmaster.sdk.estimators",
+    "Estimator": "trainmaster.sdk.estimators",
+    "PyTorch": "trainmaster.sdk.estimators",
+    "TensorFlow": "trainmaster.sdk.estimators",
+    "SKLearn": "trainmaster.sdk.estimators",
+    "ScriptRunConfig": "trainmaster.sdk.estimators",
+    "RunConfiguration": "trainmaster.sdk.estimators",
+    "Mpi": "trainmaster.sdk.estimators",
+    "ParameterServer": "trainmaster.sdk.estimators",
+    "Gloo": "trainmaster.sdk.estimators",
+    "Nccl": "trainmaster.sdk.estimators",
+    "MpiConfiguration": "trainmaster.sdk.estimators",
+    "TensorflowConfiguration": "trainmaster.sdk.estimators",
+    "PyTorchConfiguration": "trainmaster.sdk.estimators",
+    "DockerConfiguration": "trainmaster.sdk.estimators",
+    "Environment": "trainmaster.sdk.environment.definition",
+    "CondaDependencies": "trainmaster.sdk.environment.conda_dependencies",
+    "ComputeTarget": "trainmaster.sdk.compute",
+    "LocalCompute": "trainmaster.sdk.compute",
+    "AmlCompute": "trainmaster.sdk.compute",
+    "RemoteCompute": "trainmaster.sdk.compute",
+    "SlurmCompute": "trainmaster.sdk.compute",
+    "SshCompute": "trainmaster.sdk.compute",
+    "Keyvault": "trainmaster.sdk.workspace.keyvault",
+    "RunDetails": "trainmaster.notebook.widgets",
+    "Datastore": "trainmaster.sdk.datastores",
+    "DataReference": "trainmaster.sdk.datastores",
+    "DataPath": "trainmaster.sdk.datastores",
+    "Dataset": "trainmaster.sdk.datasets",
+    "DatasetConsumptionConfig": "trainmaster.sdk.datasets",
+    "OutputFileDatasetConfig": "trainmaster.sdk.datasets",
+    "Model": "trainmaster.sdk.models",
+    "InferenceConfig": "trainmaster.sdk.services.inference_config",
+    "Image": "trainmaster.sdk.services.image",
+    "ContainerImage": "trainmaster.sdk.services.image",
+    "Webservice": "trainmaster.sdk.services.webservice",
+    "AciWebservice": "trainmaster.sdk.services.aci",
+    "AksWebservice": "trainmaster.sdk.services.aks",
+    "LocalWebservice": "trainmaster.sdk.services.local",
+    "BanditPolicy": "trainmaster.sdk.sweeps",
+    "BayesianParameterSampling": "trainmaster.sdk.sweeps",
+    "GridParameterSampling": "trainmaster.sdk.sweeps",
+    "HyperDriveConfig": "trainmaster.sdk.sweeps",
+    "HyperDriveRun": "trainmaster.sdk.sweeps",
+    "HyperbandPolicy": "trainmaster.sdk.sweeps",
+    "MedianStoppingPolicy": "trainmaster.sdk.sweeps",
+    "NoTerminationPolicy": "trainmaster.sdk.sweeps",
+    "PrimaryMetricGoal": "trainmaster.sdk.sweeps",
+    "RandomParameterSampling": "trainmaster.sdk.sweeps",
+    "TruncationSelectionPolicy": "trainmaster.sdk.sweeps",
+    "choice": "trainmaster.sdk.sweeps",
+    "lognormal": "trainmaster.sdk.sweeps",
+    "loguniform": "trainmaster.sdk.sweeps",
+    "normal": "trainmaster.sdk.sweeps",
+    "qlognormal": "trainmaster.sdk.sweeps",
+    "qloguniform": "trainmaster.sdk.sweeps",
+    "qnormal": "trainmaster.sdk.sweeps",
+    "quniform": "trainmaster.sdk.sweeps",
+    "randint": "trainmaster.sdk.sweeps",
+    "uniform": "trainmaster.sdk.sweeps",
 }
 
 # In a job these are had from its kit.
 _HOMES_IN_JOBS = {
-    "Run": "trainmaster.runtime",
-    "Dataset": "trainmaster.runtime.datasets",
-    "Datastore": "trainmaster.runtime.datastore",
-    "Model": "trainmaster.runtime.models",
+    "Run": "trainmaster.job.script",
+    "Dataset": "trainmaster.job.script.datasets",
+    "Datastore": "trainmaster.job.script.datastore",
+    "Model": "trainmaster.job.script.models",
 }
 
 __all__ = sorted(_HOMES)
@@ -89,68 +89,68 @@ __all__ = sorted(_HOMES)
 # Type checkers take this for true; nobody imports `typing` for it.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from trainmaster.compute import AmlCompute as AmlCompute
-    from trainmaster.compute import ComputeTarget as ComputeTarget
-    from trainmaster.compute import LocalCompute as LocalCompute
-    from trainmaster.compute import RemoteCompute as RemoteCompute
-    from trainmaster.compute import SlurmCompute as SlurmCompute
-    from trainmaster.compute import SshCompute as SshCompute
-    from trainmaster.datasets import Dataset as Dataset
-    from trainmaster.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
-    from trainmaster.datasets import OutputFileDatasetConfig as OutputFileDatasetConfig
-    from trainmaster.datastores import DataPath as DataPath
-    from trainmaster.datastores import DataReference as DataReference
-    from trainmaster.datastores import Datastore as Datastore
-    from trainmaster.estimators import Chainer as Chainer
-    from trainmaster.estimators import DockerConfiguration as DockerConfiguration
-    from trainmaster.estimators import Estimator as Estimator
-    from trainmaster.estimators import Gloo as Gloo
-    from trainmaster.estimators import Mpi as Mpi
-    from trainmaster.estimators import MpiConfiguration as MpiConfiguration
-    from trainmaster.estimators import Nccl as Nccl
-    from trainmaster.estimators import ParameterServer as ParameterServer
-    from trainmaster.estimators import PyTorch as PyTorch
-    from trainmaster.estimators import PyTorchConfiguration as PyTorchConfiguration
-    from trainmaster.estimators import RunConfiguration as RunConfiguration
-    from trainmaster.estimators import ScriptRunConfig as ScriptRunConfig
-    from trainmaster.estimators import SKLearn as SKLearn
-    from trainmaster.estimators import TensorFlow as TensorFlow
-    from trainmaster.estimators import TensorflowConfiguration as TensorflowConfiguration
-    from trainmaster.experiment import Experiment as Experiment
-    from trainmaster.keyvault import Keyvault as Keyvault
-    from trainmaster.models import Model as Model
-    from trainmaster.run import Run as Run
-    from trainmaster.run import ScriptRun as ScriptRun
-    from trainmaster.serving.aci import AciWebservice as AciWebservice
-    from trainmaster.serving.aks import AksWebservice as AksWebservice
-    from trainmaster.serving.image import ContainerImage as ContainerImage
-    from trainmaster.serving.image import Image as Image
-    from trainmaster.serving.inference_config import InferenceConfig as InferenceConfig
-    from trainmaster.serving.local import LocalWebservice as LocalWebservice
-    from trainmaster.serving.webservice import Webservice as Webservice
-    from trainmaster.tuning import BanditPolicy as BanditPolicy
-    from trainmaster.tuning import BayesianParameterSampling as BayesianParameterSampling
-    from trainmaster.tuning import GridParameterSampling as GridParameterSampling
-    from trainmaster.tuning import HyperbandPolicy as HyperbandPolicy
-    from trainmaster.tuning import HyperDriveConfig as HyperDriveConfig
-    from trainmaster.tuning import HyperDriveRun as HyperDriveRun
-    from trainmaster.tuning import MedianStoppingPolicy as MedianStoppingPolicy
-    from trainmaster.tuning import NoTerminationPolicy as NoTerminationPolicy
-    from trainmaster.tuning import PrimaryMetricGoal as PrimaryMetricGoal
-    from trainmaster.tuning import RandomParameterSampling as RandomParameterSampling
-    from trainmaster.tuning import TruncationSelectionPolicy as TruncationSelectionPolicy
-    from trainmaster.tuning import choice as choice
-    from trainmaster.tuning import lognormal as lognormal
-    from trainmaster.tuning import loguniform as loguniform
-    from trainmaster.tuning import normal as normal
-    from trainmaster.tuning import qlognormal as qlognormal
-    from trainmaster.tuning import qloguniform as qloguniform
-    from trainmaster.tuning import qnormal as qnormal
-    from trainmaster.tuning import quniform as quniform
-    from trainmaster.tuning import randint as randint
-    from trainmaster.tuning import uniform as uniform
-    from trainmaster.widgets import RunDetails as RunDetails
-    from trainmaster.workspace import Workspace as Workspace
+    from trainmaster.notebook.widgets import RunDetails as RunDetails
+    from trainmaster.sdk.compute import AmlCompute as AmlCompute
+    from trainmaster.sdk.compute import ComputeTarget as ComputeTarget
+    from trainmaster.sdk.compute import LocalCompute as LocalCompute
+    from trainmaster.sdk.compute import RemoteCompute as RemoteCompute
+    from trainmaster.sdk.compute import SlurmCompute as SlurmCompute
+    from trainmaster.sdk.compute import SshCompute as SshCompute
+    from trainmaster.sdk.datasets import Dataset as Dataset
+    from trainmaster.sdk.datasets import DatasetConsumptionConfig as DatasetConsumptionConfig
+    from trainmaster.sdk.datasets import OutputFileDatasetConfig as OutputFileDatasetConfig
+    from trainmaster.sdk.datastores import DataPath as DataPath
+    from trainmaster.sdk.datastores import DataReference as DataReference
+    from trainmaster.sdk.datastores import Datastore as Datastore
+    from trainmaster.sdk.estimators import Chainer as Chainer
+    from trainmaster.sdk.estimators import DockerConfiguration as DockerConfiguration
+    from trainmaster.sdk.estimators import Estimator as Estimator
+    from trainmaster.sdk.estimators import Gloo as Gloo
+    from trainmaster.sdk.estimators import Mpi as Mpi
+    from trainmaster.sdk.estimators import MpiConfiguration as MpiConfiguration
+    from trainmaster.sdk.estimators import Nccl as Nccl
+    from trainmaster.sdk.estimators import ParameterServer as ParameterServer
+    from trainmaster.sdk.estimators import PyTorch as PyTorch
+    from trainmaster.sdk.estimators import PyTorchConfiguration as PyTorchConfiguration
+    from trainmaster.sdk.estimators import RunConfiguration as RunConfiguration
+    from trainmaster.sdk.estimators import ScriptRunConfig as ScriptRunConfig
+    from trainmaster.sdk.estimators import SKLearn as SKLearn
+    from trainmaster.sdk.estimators import TensorFlow as TensorFlow
+    from trainmaster.sdk.estimators import TensorflowConfiguration as TensorflowConfiguration
+    from trainmaster.sdk.experiment import Experiment as Experiment
+    from trainmaster.sdk.models import Model as Model
+    from trainmaster.sdk.run.run import Run as Run
+    from trainmaster.sdk.run.run import ScriptRun as ScriptRun
+    from trainmaster.sdk.services.aci import AciWebservice as AciWebservice
+    from trainmaster.sdk.services.aks import AksWebservice as AksWebservice
+    from trainmaster.sdk.services.image import ContainerImage as ContainerImage
+    from trainmaster.sdk.services.image import Image as Image
+    from trainmaster.sdk.services.inference_config import InferenceConfig as InferenceConfig
+    from trainmaster.sdk.services.local import LocalWebservice as LocalWebservice
+    from trainmaster.sdk.services.webservice import Webservice as Webservice
+    from trainmaster.sdk.sweeps import BanditPolicy as BanditPolicy
+    from trainmaster.sdk.sweeps import BayesianParameterSampling as BayesianParameterSampling
+    from trainmaster.sdk.sweeps import GridParameterSampling as GridParameterSampling
+    from trainmaster.sdk.sweeps import HyperbandPolicy as HyperbandPolicy
+    from trainmaster.sdk.sweeps import HyperDriveConfig as HyperDriveConfig
+    from trainmaster.sdk.sweeps import HyperDriveRun as HyperDriveRun
+    from trainmaster.sdk.sweeps import MedianStoppingPolicy as MedianStoppingPolicy
+    from trainmaster.sdk.sweeps import NoTerminationPolicy as NoTerminationPolicy
+    from trainmaster.sdk.sweeps import PrimaryMetricGoal as PrimaryMetricGoal
+    from trainmaster.sdk.sweeps import RandomParameterSampling as RandomParameterSampling
+    from trainmaster.sdk.sweeps import TruncationSelectionPolicy as TruncationSelectionPolicy
+    from trainmaster.sdk.sweeps import choice as choice
+    from trainmaster.sdk.sweeps import lognormal as lognormal
+    from trainmaster.sdk.sweeps import loguniform as loguniform
+    from trainmaster.sdk.sweeps import normal as normal
+    from trainmaster.sdk.sweeps import qlognormal as qlognormal
+    from trainmaster.sdk.sweeps import qloguniform as qloguniform
+    from trainmaster.sdk.sweeps import qnormal as qnormal
+    from trainmaster.sdk.sweeps import quniform as quniform
+    from trainmaster.sdk.sweeps import randint as randint
+    from trainmaster.sdk.sweeps import uniform as uniform
+    from trainmaster.sdk.workspace.keyvault import Keyvault as Keyvault
+    from trainmaster.sdk.workspace.workspace import Workspace as Workspace
 
 
 def _load(name):
@@ -169,13 +169,13 @@ def _load(name):
 
 def _find_full_package():
     """In a job this file comes from the kit; the rest may be installed in the job's own environment. Whether it is."""
-    if os.path.exists(os.path.join(os.path.dirname(__file__), "workspace.py")):
+    if os.path.exists(os.path.join(os.path.dirname(__file__), "sdk")):
         return True
     import pkgutil
 
     module = sys.modules[__name__]
     module.__path__ = pkgutil.extend_path(module.__path__, __name__)
-    return any(os.path.exists(os.path.join(place, "workspace.py")) for place in module.__path__)
+    return any(os.path.exists(os.path.join(place, "sdk")) for place in module.__path__)
 
 
 class _LazyPackage(type(sys)):  # type: ignore[misc]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import until
-from trainmaster.node import process
+from trainmaster.job.agent import process
 
 
 def kill_agent(agent: dict[str, Any], runs: Path, struck: set[str]) -> bool:

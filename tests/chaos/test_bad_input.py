@@ -17,10 +17,10 @@ import pytest
 
 from tests.conftest import ended, stop_dispatcher
 from trainmaster import ComputeTarget, Datastore, Estimator, Experiment, LocalCompute, Workspace
-from trainmaster.errors import AzureMLException, UserErrorException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import dump_spec
-from trainmaster.run import Run
+from trainmaster.job.errors import AzureMLException, UserErrorException, WorkspaceException
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import dump_spec
 
 BAD_NAMES = ["../escape", "with\nnewline", "", "x" * 10_000, "a/b", "nul\0byte", ".hidden", "-dash", "späce ü"]
 
@@ -63,7 +63,7 @@ def test_a_source_with_a_loop_of_links(workspace: Workspace, project: Callable[.
 UNREADABLE = """
 import os, sys
 from pathlib import Path
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import take_snapshot
 workspace, source = Path(sys.argv[1]), Path(sys.argv[2])
 take_snapshot(source, workspace)

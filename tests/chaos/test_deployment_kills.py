@@ -17,8 +17,8 @@ import pytest
 from tests.conftest import until
 from tests.service_bench import ASKED, SCORE, Bench, supervisor_of
 from trainmaster import LocalWebservice, Webservice, Workspace
-from trainmaster.errors import WebserviceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import WebserviceException
+from trainmaster.shared.folders import WorkspaceFolder
 
 SEEDS = range(int(os.environ.get("CHAOS_SEEDS", "2")))
 

@@ -19,8 +19,8 @@ import pytest
 
 from tests.conftest import end_workspace, ended, until
 from trainmaster import ComputeTarget, Estimator, Experiment, Gloo, LocalCompute, Mpi, PyTorch, Workspace
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 CANCELS = int(os.environ.get("CHAOS_CANCELS", "100"))
 TIMEOUTS = 6

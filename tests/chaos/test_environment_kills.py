@@ -17,8 +17,8 @@ from tests.chaos.wheels import make_wheel
 from trainmaster.environments import prefix
 from trainmaster.environments.build import build
 from trainmaster.environments.prefix import digest
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 KILLS = 20
 PACKAGES = tuple(f"package{letter}" for letter in "abcdefgh")

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import end_workspace, ended, until
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.errors import AzureMLException
+from trainmaster.job.errors import AzureMLException
 
 MEGABYTE = 1024 * 1024
 

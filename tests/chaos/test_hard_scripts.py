@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import ended
 from trainmaster import Workspace
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 Submit = Callable[..., Run]
 

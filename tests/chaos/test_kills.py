@@ -25,10 +25,10 @@ from tests.chaos.agents import kill_agent
 from tests.chaos.wheels import make_wheel
 from trainmaster import ComputeTarget, LocalCompute, Workspace
 from trainmaster.engines.plans import read_json
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import process
-from trainmaster.node.tree import processes_of
-from trainmaster.records import ACTIVE, TERMINAL
+from trainmaster.job.agent import process
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import ACTIVE, TERMINAL
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "200"))
 HERE = Path(__file__).parent
@@ -140,7 +140,7 @@ class Storm:
     def _kill_dispatcher(self) -> bool:
         with contextlib.suppress(OSError, ValueError):
             pid = int(self.folder.lock.read_text())
-            if b"trainmaster.dispatch" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"trainmaster.dispatcher" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 return _kill(pid)
         return False
 

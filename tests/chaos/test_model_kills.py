@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.conftest import dispatcher_handle
 from trainmaster import Experiment, Model, Workspace
 from trainmaster.environments.kit import ensure_kit
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 KILLS = int(os.environ.get("CHAOS_MODEL_KILLS", "8"))
 FILES = 300

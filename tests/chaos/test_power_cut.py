@@ -18,7 +18,7 @@ from trainmaster import ComputeTarget, Estimator, Experiment, LocalCompute, Mode
 from trainmaster.environments import prefix
 from trainmaster.environments.build import build
 from trainmaster.environments.private_wheel import keep_wheel
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 NUMBERS = bytes(range(256)) * 400
 TRAIN = f"""

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.service_run import Load, Service, wait_until
-from trainmaster.node import process
-from trainmaster.serving import control
-from trainmaster.serving.plan import Limits
+from trainmaster.job.agent import process
+from trainmaster.scoring import control
+from trainmaster.shared.service_plan import Limits
 
 ECHO = "import json\ndef run(data): return json.loads(data)"
 CLIENTS = 6

@@ -11,8 +11,8 @@ import pytest
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import dispatcher_handle, ended, until, wait_gone
 from trainmaster import ComputeTarget, Estimator, Experiment, Workspace
-from trainmaster.compute import SlurmCompute
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.shared.folders import WorkspaceFolder
 
 RUNS = 200
 CANCELED = 20

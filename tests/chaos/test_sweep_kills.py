@@ -24,11 +24,11 @@ import pytest
 from tests.chaos.agents import kill_agent
 from tests.conftest import end_workspace, until
 from trainmaster import ComputeTarget, HyperDriveRun, LocalCompute, Workspace
-from trainmaster.errors import RunNotFoundException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import process
-from trainmaster.node.tree import processes_of
-from trainmaster.records import Status
+from trainmaster.job.agent import process
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.job.errors import RunNotFoundException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import Status
 from trainmaster.tuning.view import SweepView
 
 pytestmark = pytest.mark.timeout(600)
@@ -97,7 +97,7 @@ class SweepStorm:
         if victim == "dispatcher":
             with contextlib.suppress(OSError, ValueError):
                 pid = int(self.folder.lock.read_text())
-                if b"trainmaster.dispatch" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"trainmaster.dispatcher" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     return _kill(pid)
             return False
         return self._kill_trial(victim)

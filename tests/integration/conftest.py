@@ -13,7 +13,7 @@ from tests.conftest import PATIENCE, end_workspace
 from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.run import Run
+from trainmaster.sdk.run.run import Run
 
 __all__ = ["container_engine", "podman"]
 

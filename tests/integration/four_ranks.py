@@ -21,7 +21,7 @@ from trainmaster import (
     TensorFlow,
     Workspace,
 )
-from trainmaster.run import Run
+from trainmaster.sdk.run.run import Run
 
 Submit = Callable[..., Run]
 

@@ -17,9 +17,9 @@ from typing import Any
 
 from tests.conftest import PATIENCE
 
-from trainmaster.node import tree
+from trainmaster.job.agent import tree
 
-SOURCE = Path(tree.__file__).resolve().parent.parent
+SOURCE = Path(tree.__file__).resolve().parents[2]
 SECONDS = PATIENCE
 
 
@@ -48,11 +48,11 @@ def make_kit(kit: Path, *, with_cgroup: bool = True) -> Path:
     """The job side as the dispatcher lays it out; without cgroups as on a machine that has none."""
     package = kit / "trainmaster"
     package.mkdir(parents=True)
-    for name in ("__init__.py", "errors.py"):
+    for name in ("__init__.py", "onnx.py"):
         shutil.copy(SOURCE / name, package)
-    shutil.copytree(SOURCE / "node", package / "node", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(SOURCE / "job", package / "job", ignore=shutil.ignore_patterns("__pycache__"))
     if not with_cgroup:
-        with open(package / "node" / "cgroup.py", "a") as file:
+        with open(package / "job" / "agent" / "cgroup.py", "a") as file:
             file.write("\n\ndef place(run_id, node):\n    return None\n")
     return kit
 
@@ -105,7 +105,7 @@ class NodeRun:
         path = self.node / "plan.json"
         if not path.exists():
             path.write_text(json.dumps(self.plan))
-        main = str(self.kit / "trainmaster" / "node" / "__main__.py")
+        main = str(self.kit / "trainmaster" / "job" / "agent" / "__main__.py")
         with open(self.node / "agent.log", "ab") as log:
             agent = subprocess.Popen(
                 [self.python, "-I", "-S", "-E", main, str(path)],

@@ -23,10 +23,10 @@ from trainmaster import (
     SshCompute,
     Workspace,
 )
-from trainmaster.compute import SlurmCompute
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.estimators import Gloo
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.sdk.estimators import Gloo
+from trainmaster.shared.folders import WorkspaceFolder
 
 VALUE = "hunter22-öäü"
 HEAD = "import json, os, sys\nfrom azureml.core import Run\nrun = Run.get_context()\n"

@@ -16,8 +16,8 @@ from blob_server import ACCOUNT, KEY, blob_server
 from tests.conftest import ended
 
 from trainmaster import Dataset, Datastore, OutputFileDatasetConfig
-from trainmaster.datastores import AbstractAzureStorageDatastore, AzureBlobDatastore
-from trainmaster.errors import AuthenticationException, DatastoreException, UserErrorException
+from trainmaster.job.errors import AuthenticationException, DatastoreException, UserErrorException
+from trainmaster.sdk.datastores import AbstractAzureStorageDatastore, AzureBlobDatastore
 
 # The first one may have to fetch the server.
 pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore:Failed to fetch container properties")]
@@ -224,7 +224,7 @@ def test_without_the_driver_the_extra_is_named(server):
 import sys
 sys.modules['adlfs'] = None
 from trainmaster import Datastore
-from trainmaster.errors import DatastoreException
+from trainmaster.job.errors import DatastoreException
 try:
     Datastore.register_azure_blob_container(None, 'x', 'training', {ACCOUNT!r}, account_key={KEY!r})
 except DatastoreException as error:

@@ -7,8 +7,8 @@ import os
 from tests.conftest import ended, until
 
 from trainmaster import Gloo
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import process
+from trainmaster.job.agent import process
+from trainmaster.shared.folders import WorkspaceFolder
 
 HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
 

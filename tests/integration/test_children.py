@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import ended
 
 from trainmaster import Estimator, Experiment
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 

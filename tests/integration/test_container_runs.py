@@ -27,10 +27,10 @@ from trainmaster import (
     Workspace,
 )
 from trainmaster.cli import findings
-from trainmaster.compute import SlurmCompute
 from trainmaster.engines.plans import read_claim
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node.tree import processes_of
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("container_engine")]
 

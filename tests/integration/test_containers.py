@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import ended
 
 from trainmaster import Environment, Experiment, ScriptRunConfig
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ended, until
 
 from trainmaster import DataReference, Datastore
-from trainmaster.errors import DatastoreException, UserErrorException
+from trainmaster.job.errors import DatastoreException, UserErrorException
 
 LOOK = """
 import json, os, sys

@@ -17,9 +17,9 @@ import pytest
 from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wait_gone
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.client import try_line
-from trainmaster.errors import ServiceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import ServiceException
+from trainmaster.sdk.connection import try_line
+from trainmaster.shared.folders import WorkspaceFolder
 
 HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
 
@@ -147,7 +147,7 @@ def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
     stop_dispatcher(WorkspaceFolder(workspace.path))
     code = (
         "import trainmaster, sys\ntrainmaster.__version__ = '0.0.1'\n"
-        "from trainmaster.dispatch.__main__ import main\nsys.exit(main())\n"
+        "from trainmaster.dispatcher.__main__ import main\nsys.exit(main())\n"
     )
     old = subprocess.Popen([sys.executable, "-c", code, str(workspace.path)])
     until(lambda: try_line(WorkspaceFolder(workspace.path)))
@@ -177,7 +177,7 @@ def test_dispatcher_whose_code_was_replaced_is_too(tmp_path, home):
     first = pid_of_dispatcher("up")
     try:
         assert pid_of_dispatcher("up") == first
-        with open(package / "dispatch" / "yard.py", "a") as file:
+        with open(package / "dispatcher" / "runs" / "yard.py", "a") as file:
             file.write("# another line\n")
         second = pid_of_dispatcher("up")
         assert second != first
@@ -194,7 +194,7 @@ def test_dispatcher_of_a_newer_version_is_left_alone(workspace):
     stop_dispatcher(folder)
     code = (
         "import trainmaster, sys\ntrainmaster.__version__ = '99.0'\n"
-        "from trainmaster.dispatch.__main__ import main\nsys.exit(main())\n"
+        "from trainmaster.dispatcher.__main__ import main\nsys.exit(main())\n"
     )
     new = subprocess.Popen([sys.executable, "-c", code, str(workspace.path)])
     until(lambda: try_line(folder))
@@ -283,7 +283,7 @@ def test_log_tells_what_happened(workspace, submit):
 
 
 def test_interrupted_call_does_not_mix_up_the_answers(workspace, monkeypatch):
-    from trainmaster.client import _Line
+    from trainmaster.sdk.connection import _Line
 
     pid(workspace)
     receive = _Line.receive
@@ -337,7 +337,7 @@ def test_a_dispatcher_without_free_handles_waits_for_some(workspace, submit):
 
 def test_an_agent_killed_before_its_claim_is_started_again(workspace, submit, tmp_path):
     assert ended(submit("pass"))["status"] == "Completed"
-    (program,) = WorkspaceFolder(workspace.path).path.glob("kits/*/trainmaster/node/__main__.py")
+    (program,) = WorkspaceFolder(workspace.path).path.glob("kits/*/trainmaster/job/agent/__main__.py")
     killed = tmp_path / "killed"
     program.write_text(
         f"""import os, sys

@@ -25,8 +25,8 @@ from trainmaster import (
     TensorFlow,
     Workspace,
 )
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 pytestmark = pytest.mark.timeout(1200)
 

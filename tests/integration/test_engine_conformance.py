@@ -10,8 +10,8 @@ from tests.conftest import end_workspace
 
 from trainmaster import ComputeTarget, LocalCompute, Workspace
 from trainmaster.engines.plans import read_claim
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node.tree import processes_of
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.testing import EngineConformance, EnginePlace
 
 

@@ -31,9 +31,9 @@ from trainmaster.environments import facts, lock, prefix, pythons, tidy
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
 from trainmaster.environments.pythons import all_pythons, newer_than, older_than, running_version
-from trainmaster.errors import EnvironmentException, PythonNotFoundException
-from trainmaster.job import EnvironmentSpec
-from trainmaster.plain import to_plain
+from trainmaster.job.errors import EnvironmentException, PythonNotFoundException
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.serialization import to_plain
 
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"
 
@@ -624,7 +624,7 @@ def test_a_run_uses_a_read_only_folder(
 
 
 def _workspace(tmp_path: Path) -> Any:
-    from trainmaster.folders import WorkspaceFolder
+    from trainmaster.shared.folders import WorkspaceFolder
 
     return WorkspaceFolder(tmp_path / "workspace")
 

@@ -19,9 +19,9 @@ import pytest
 from trainmaster import Experiment, HyperDriveRun, Workspace
 from trainmaster.cli.sweep_file import read_sweep_file
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.node.tree import processes_of
-from trainmaster.records import Status
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.records import Status
 from trainmaster.tuning.view import SweepView
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

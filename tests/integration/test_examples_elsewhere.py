@@ -12,7 +12,7 @@ from tests.cluster.slurm import MiniSlurm
 from tests.elsewhere import run_example
 
 from trainmaster import Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute, SshCompute
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SshCompute
 
 # Frameworks are installed, on a new machine Horovod is compiled, and all of it travels.
 pytestmark = pytest.mark.timeout(1800)

@@ -10,8 +10,8 @@ from tests.conftest import stop_dispatcher
 from tests.elsewhere import run_example
 
 from trainmaster import Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.shared.folders import WorkspaceFolder
 
 # Frameworks are installed, and on a new machine Horovod is compiled.
 pytestmark = pytest.mark.timeout(1800)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster import Experiment
-from trainmaster.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import AzureMLException, UserErrorException
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import ended
 
 from trainmaster.cli.entry import run as run_command
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 WRITES = """
 import os

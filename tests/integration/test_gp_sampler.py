@@ -14,7 +14,7 @@ from tests.conftest import ended
 
 import trainmaster
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import ended
 
 from trainmaster import Experiment, PyTorch, TensorFlow, Workspace
-from trainmaster.job import load_spec
+from trainmaster.shared.job_spec import load_spec
 
 
 @pytest.mark.parametrize(("estimator", "package"), [(PyTorch, "torch==2.13.0"), (TensorFlow, "tensorflow-cpu==2.21.0")])

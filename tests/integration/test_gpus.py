@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import end_workspace, ended, until
 
 from trainmaster import ComputeTarget, Estimator, Experiment, Gloo, LocalCompute, Mpi, PyTorch, Workspace
-from trainmaster.errors import ComputeTargetException
-from trainmaster.run import Run
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.run.run import Run
 
 pytestmark = [
     pytest.mark.timeout(600),

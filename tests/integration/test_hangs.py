@@ -16,8 +16,8 @@ from node_run import NodeRun, interpreters, make_kit
 from tests.conftest import ended, until, wait_awake
 
 from trainmaster import Experiment
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 pytestmark = [
     pytest.mark.timeout(600),

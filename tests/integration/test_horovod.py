@@ -17,7 +17,7 @@ from tests.conftest import ended
 from trainmaster import Experiment, PyTorch, TensorFlow
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 SCRIPTS = Path(__file__).parent / "horovod_scripts"
 BUILD_LOG = "azureml-logs/20_image_build_log.txt"

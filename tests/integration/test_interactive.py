@@ -11,8 +11,8 @@ import pytest
 from tests.conftest import stop_dispatcher
 
 from trainmaster import Experiment, Workspace
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from tests.conftest import ended
 
 from trainmaster import Dataset, Datastore, Environment
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 SCRIPT = """
 import json, os, sys
@@ -53,7 +53,7 @@ for use in (lambda: Datastore.get(ws, "nothing"), lambda: default.upload("no-suc
     except Exception as error:
         seen.setdefault("refused", []).append(error.headline)
 try:
-    import trainmaster.workspace
+    import trainmaster.sdk.workspace.workspace
     raise SystemExit("the full Trainmaster is here")
 except ImportError:
     pass
@@ -124,7 +124,7 @@ except Exception as error:
 def test_a_killed_script_leaves_nothing_on_its_way(shared, launch):
     script = """
 import os, signal
-from trainmaster.runtime.datastores import _Errand
+from trainmaster.job.script.datastores import _Errand
 open("a.txt", "w").close()
 _Errand().__enter__().take([("a.txt", "a.txt")])
 assert os.listdir(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "errands"))

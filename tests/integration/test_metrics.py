@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import ended, until
 
 from trainmaster import Experiment
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 

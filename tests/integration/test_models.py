@@ -15,16 +15,16 @@ from tests.integration.test_runtime_pythons import pythons
 from trainmaster import Dataset, Environment, Experiment, InferenceConfig, LocalWebservice, Model
 from trainmaster.cli.entry import run as run_command
 from trainmaster.environments.kit import ensure_kit
-from trainmaster.errors import (
+from trainmaster.job.errors import (
     ModelNotFoundException,
     ModelPathNotFoundException,
     UserErrorException,
     WebserviceException,
 )
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.models import ResourceConfiguration
-from trainmaster.models.contents import Contents
-from trainmaster.plain import to_plain
+from trainmaster.sdk.models import ResourceConfiguration
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.serialization import to_plain
+from trainmaster.snapshots.model_contents import Contents
 
 
 @pytest.fixture

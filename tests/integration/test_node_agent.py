@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from node_run import SECONDS, NodeRun, interpreters, is_there, make_kit, terminate, wait_gone
 
-from trainmaster.node import tree
+from trainmaster.job.agent import tree
 
 Make = Callable[..., NodeRun]
 
@@ -158,7 +158,7 @@ start = _start_short(start, [])
 @pytest.mark.parametrize("shortage", [SHORTAGE, EXEC_SHORTAGE], ids=["fork", "exec"])
 def test_a_passing_shortage_is_waited_out(make: Make, tmp_path: Path, shortage: str) -> None:
     kit = make_kit(tmp_path / "kit")
-    with open(kit / "trainmaster" / "node" / "spawn.py", "a") as file:
+    with open(kit / "trainmaster" / "job" / "agent" / "spawn.py", "a") as file:
         file.write(shortage)
     run = make(kit).shell("exit 0")
     result = run.carry_out()
@@ -168,7 +168,7 @@ def test_a_passing_shortage_is_waited_out(make: Make, tmp_path: Path, shortage: 
 
 def test_a_clock_that_is_set_back_gives_no_negative_duration(make: Make, tmp_path: Path) -> None:
     kit = make_kit(tmp_path / "kit")
-    with open(kit / "trainmaster" / "node" / "agent.py", "a") as file:
+    with open(kit / "trainmaster" / "job" / "agent" / "agent.py", "a") as file:
         file.write("""
 
 class _Clock(object):

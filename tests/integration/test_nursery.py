@@ -13,10 +13,10 @@ from tests.conftest import ended, until
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.engines.plans import read_json
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import process
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent import process
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -33,11 +33,11 @@ from trainmaster import (
     TensorFlow,
 )
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import WebserviceException
-from trainmaster.run import Run
-from trainmaster.serving.environment import SERVER_PACKAGES
-from trainmaster.serving.packaging import ModelPackage
-from trainmaster.workspace import Workspace
+from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.run.run import Run
+from trainmaster.sdk.services.environment import SERVER_PACKAGES
+from trainmaster.sdk.services.packaging import ModelPackage
+from trainmaster.sdk.workspace.workspace import Workspace
 
 PROGRAMS = Path(__file__).parent / "onnx_programs"
 FLOWERS = json.dumps({"data": [[5.1, 3.5, 1.4, 0.2], [6.7, 3.0, 5.2, 2.3]]})

@@ -6,8 +6,8 @@ import pytest
 from tests.conftest import ended, until
 
 from trainmaster import ComputeTarget, Experiment, LocalCompute
-from trainmaster.errors import ComputeTargetException
-from trainmaster.job import JobSpec
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.job_spec import JobSpec
 
 
 @pytest.fixture

@@ -24,11 +24,11 @@ from tests.conftest import ended, stop_dispatcher, until
 
 import trainmaster
 from trainmaster import Experiment
-from trainmaster.dispatch.outcome import outcome
-from trainmaster.dispatch.rank_results import with_ranks
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.dispatcher.runs.outcome import outcome
+from trainmaster.dispatcher.runs.rank_results import with_ranks
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -193,7 +193,13 @@ def test_a_rank_that_cannot_be_started_says_why(tmp_path: Path) -> None:
     node.mkdir(parents=True)
     rank = {"rank": 0, "argv": ["/no/such/python"], "env": {"TRAINMASTER_NODE": "0"}, "cwd": "/", "log": "/dev/null"}
     (node / "ranks.json").write_text(json.dumps({"version": 1, "ranks": [rank]}))
-    command = [sys.executable, "-I", "-S", str(kit / "trainmaster" / "node" / "rank.py"), str(node / "ranks.json")]
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        str(kit / "trainmaster" / "job" / "agent" / "rank.py"),
+        str(node / "ranks.json"),
+    ]
     done = subprocess.run(command, env={"OMPI_COMM_WORLD_RANK": "0"}, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     mpirun = {"reason": "exited", "processes": [], "first_failure": {"rank": 0, "exit_code": 1}}

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import end_workspace, ended
 
 from trainmaster import ComputeTarget, Experiment, Gloo, LocalCompute, ParameterServer, PyTorch, TensorFlow, Workspace
-from trainmaster.run import Run
+from trainmaster.sdk.run.run import Run
 
 COMMAND = [sys.executable, "-m", "trainmaster.cli"]
 

@@ -11,8 +11,8 @@ from tests.conftest import ended, stop_dispatcher
 
 from trainmaster import CondaDependencies, Environment, Estimator, Experiment, ScriptRunConfig, Workspace
 from trainmaster.environments.accelerator import on_this_machine
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 @pytest.fixture(scope="module")

@@ -26,11 +26,11 @@ from trainmaster import (
     ScriptRunConfig,
     Workspace,
 )
-from trainmaster.dispatch.attempts import current
+from trainmaster.dispatcher.runs.attempts import current
 from trainmaster.engines.plans import read_json
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 
 pytestmark = pytest.mark.timeout(600)
 

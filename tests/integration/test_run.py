@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import ended, stop_dispatcher, until
 
 from trainmaster import Environment, Estimator, Experiment, Run, ScriptRun, ScriptRunConfig
-from trainmaster.errors import ActivityFailedException, RunNotFoundException, UserErrorException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import ActivityFailedException, RunNotFoundException, UserErrorException
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 def test_submit_to_completed(launch):
@@ -310,7 +310,7 @@ def test_runs_by_compute_and_by_own_class(launch, shared):
     class Mine(Run):
         pass
 
-    from trainmaster.run import _PROVIDERS
+    from trainmaster.sdk.run.run import _PROVIDERS
 
     Run.add_type_provider("azureml.scriptrun", lambda experiment, run_dto, **_: Mine(experiment, run_dto["id"]))
     try:
@@ -325,7 +325,7 @@ def test_submitting_something_else(shared):
 
 
 def test_script_that_is_not_there(shared, tmp_path):
-    from trainmaster.errors import AzureMLException
+    from trainmaster.job.errors import AzureMLException
 
     (tmp_path / "empty").mkdir()
     with pytest.raises(AzureMLException, match=r"nothing\.py"):

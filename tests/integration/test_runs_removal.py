@@ -25,10 +25,10 @@ from trainmaster import (
     Workspace,
     uniform,
 )
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.run import Run
-from trainmaster.store import Store
+from trainmaster.dispatcher.store import Store
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
 
 TRAIN = """\
 from trainmaster import Run
@@ -130,7 +130,7 @@ def test_old_runs_go_but_for_the_newest_of_each_experiment(workspace: Workspace,
 
 
 def test_a_new_dispatcher_finishes_what_a_killed_one_began(workspace: Workspace, submit: Callable[..., Run]) -> None:
-    """The moments of the kill are those of tests/unit/dispatch/test_removal.py; here it is the way back."""
+    """The moments of the kill are those of tests/unit/dispatcher/test_removal.py; here it is the way back."""
     folder = WorkspaceFolder(workspace.path)
     run = submit()
     assert ended(run)["status"] == "Completed"

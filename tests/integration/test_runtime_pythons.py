@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.environments.kit import ensure_kit
-from trainmaster.runtime.journal import read_records
+from trainmaster.job.script.journal import read_records
 
 SCRIPT = """
 import os, sys, warnings

@@ -13,9 +13,9 @@ import pytest
 from tests.integration.conftest import Gate
 from tests.service_run import Connection, Service, wait_until
 
-from trainmaster.errors import WebserviceException
-from trainmaster.serving import control
-from trainmaster.serving.plan import Batching, Limits
+from trainmaster.job.errors import WebserviceException
+from trainmaster.scoring import control
+from trainmaster.shared.service_plan import Batching, Limits
 
 RICH = """
     import json, os, threading

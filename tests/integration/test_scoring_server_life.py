@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from tests.service_run import Connection, Load, Service, wait_until
 
-from trainmaster.errors import WebserviceException
-from trainmaster.node.process import boot_id, is_alive
-from trainmaster.serving import control
-from trainmaster.serving.plan import SERVER
+from trainmaster.job.agent.process import boot_id, is_alive
+from trainmaster.job.errors import WebserviceException
+from trainmaster.scoring import control
+from trainmaster.shared.service_plan import SERVER
 
 OLD = "import json\ndef run(data): return ['old', json.loads(data)]"
 NEW = "import json\ndef run(data): return ['new', json.loads(data)]"

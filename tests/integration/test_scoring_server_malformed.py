@@ -12,8 +12,8 @@ import pytest
 from tests.generated_requests import LEAKS, Generated
 from tests.service_run import Service
 
-from trainmaster.serving import control
-from trainmaster.serving.plan import Limits
+from trainmaster.scoring import control
+from trainmaster.shared.service_plan import Limits
 
 SCRIPT = """
     import numpy

@@ -14,9 +14,9 @@ import pytest
 from tests.conftest import contents, ended, files_below, stop_dispatcher, until
 
 from trainmaster import Environment, Experiment, ScriptRunConfig
-from trainmaster.errors import UserErrorException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.keyvault import Keyvault
+from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.sdk.workspace.keyvault import Keyvault
+from trainmaster.shared.folders import WorkspaceFolder
 
 VALUE = 'hunter22-öäü"x'
 ASK = "from azureml.core import Run\nvalue = Run.get_context().get_secret('token')\n"

@@ -32,10 +32,10 @@ from trainmaster import (
     Webservice,
     Workspace,
 )
-from trainmaster.compute import AksCompute, ComputeTarget, HDInsightCompute
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import ModelNotFoundException, WebserviceException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import ModelNotFoundException, WebserviceException, WorkspaceException
+from trainmaster.sdk.compute import AksCompute, ComputeTarget, HDInsightCompute
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 @pytest.fixture(scope="module")

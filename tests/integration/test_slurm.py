@@ -25,12 +25,12 @@ from trainmaster import (
     choice,
 )
 from trainmaster.cli.entry import run as command
-from trainmaster.compute import ComputeTarget, SlurmCompute
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import ComputeTargetException
-from trainmaster.estimators import Gloo, Mpi, ParameterServer
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.run import Run
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.estimators import Gloo, Mpi, ParameterServer
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import WorkspaceFolder
 
 # Without an open interconnect, Open MPI's ranks on the pretended machines would share memory that they do not share.
 TCP = {"OMPI_MCA_btl": "self,tcp"}

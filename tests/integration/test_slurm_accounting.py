@@ -12,7 +12,7 @@ from tests.cluster.slurm import variables
 from tests.conftest import end_workspace, ended
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
 
 MEGABYTE = 1024 * 1024
 # Takes memory, then time: slurmd looks at what a job uses once a second.

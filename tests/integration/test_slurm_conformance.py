@@ -14,9 +14,9 @@ from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace
 
 from trainmaster import Run, Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node.tree import processes_of
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.testing import EngineConformance, EnginePlace
 
 

@@ -22,7 +22,6 @@ from tests.conftest import PATIENCE, dispatcher_handle, end_workspace, ended, un
 
 from trainmaster import Environment, Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
-from trainmaster.compute import ComputeTarget, SlurmCompute
 from trainmaster.engines.slurm.delivery import Delivery
 from trainmaster.engines.ssh import cargo
 from trainmaster.engines.ssh.host import SshHost
@@ -30,10 +29,11 @@ from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import Session
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import ComputeTargetException
-from trainmaster.estimators import Gloo, Mpi
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.run import Run
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.estimators import Gloo, Mpi
+from trainmaster.sdk.run.run import Run
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 
 # Ranks on the pretended machines would otherwise share memory that they do not share.
 TCP = {"OMPI_MCA_btl": "self,tcp"}

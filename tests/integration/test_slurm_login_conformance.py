@@ -10,8 +10,8 @@ from tests.conftest import end_workspace
 from tests.integration.test_slurm_conformance import machine_is_off, machines_are_on
 
 from trainmaster import Workspace
-from trainmaster.compute import ComputeTarget, SlurmCompute
-from trainmaster.node.tree import processes_of
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
 from trainmaster.testing import EngineConformance, EnginePlace
 
 

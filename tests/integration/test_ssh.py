@@ -24,7 +24,7 @@ from trainmaster import (
 )
 from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.errors import ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException
 
 # Long enough for a connection to be taken up again on a busy machine, and for hosts that are to be given up soon.
 LOST_AFTER, SOON_LOST = 24, 10

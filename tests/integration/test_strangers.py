@@ -14,8 +14,8 @@ from tests.integration.conftest import Gate
 from tests.strangers import NOBODY, as_stranger, listening_stranger, needs_root
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.errors import WorkspaceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 @needs_root

@@ -13,7 +13,7 @@ import threading
 import pytest
 from tests.conftest import until
 
-from trainmaster.errors import ActivityFailedException
+from trainmaster.job.errors import ActivityFailedException
 
 WAITER = (
     "import sys\nfrom trainmaster import Workspace\nrun = Workspace(path=sys.argv[1]).get_run(sys.argv[2])\n"

@@ -32,13 +32,13 @@ from trainmaster import (
     choice,
     uniform,
 )
-from trainmaster.errors import (
+from trainmaster.job.errors import (
     ActivityFailedException,
     HyperDriveConfigException,
     HyperDriveNotImplementedException,
     UserErrorException,
 )
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = pytest.mark.timeout(600)
 

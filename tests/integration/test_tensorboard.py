@@ -18,9 +18,9 @@ from tests.conftest import ended, until
 from tests.integration.conftest import Gate
 
 from trainmaster import Experiment, Workspace
-from trainmaster.errors import UserErrorException
-from trainmaster.run import Run
-from trainmaster.tensorboard import Tensorboard, board, export_to_tensorboard
+from trainmaster.job.errors import UserErrorException
+from trainmaster.notebook.tensorboard import Tensorboard, board, export_to_tensorboard
+from trainmaster.sdk.run.run import Run
 
 LIVE = """\
 import os, sys
@@ -122,7 +122,8 @@ def test_a_taken_port_leads_to_the_next(quiet: Run, tmp_path: Path, listens: boo
 
 def test_it_ends_with_the_program_that_started_it(quiet: Run, tmp_path: Path) -> None:
     script = (
-        "import sys, time; from trainmaster import Workspace; from trainmaster.tensorboard import Tensorboard\n"
+        "import sys, time; from trainmaster import Workspace\n"
+        "from trainmaster.notebook.tensorboard import Tensorboard\n"
         f"run = Workspace(path={str(quiet.experiment.workspace.path)!r}).get_run({quiet.id!r})\n"
         f"print(Tensorboard([run], local_root={str(tmp_path / 'root')!r}, port={free_port()}).start(), flush=True)\n"
         "sys.stdin.read()\n"

@@ -13,8 +13,8 @@ from tests.conftest import ended
 
 from trainmaster import ComputeTarget, Experiment, LocalCompute, Mpi, ParameterServer, TensorFlow, Workspace
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 HERE = Path(__file__).parent
 

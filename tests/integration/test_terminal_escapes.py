@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import ended
 
 from trainmaster import Workspace
-from trainmaster.run import Run
+from trainmaster.sdk.run.run import Run
 
 ATTACKS = (
     "\x1b]0;EVIL\x07",
@@ -142,6 +142,6 @@ def test_a_live_view_obeys_itself_alone(run: Run) -> None:
 LOOK = """
 import sys
 from trainmaster import Workspace
-from trainmaster.widgets import RunDetails
+from trainmaster.notebook.widgets import RunDetails
 RunDetails(Workspace(path=sys.argv[1]).get_run(sys.argv[2])).show()
 """

@@ -13,11 +13,11 @@ from tests.conftest import end_workspace
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.engines.plans import read_claim
-from trainmaster.errors import ComputeTargetException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node.tree import processes_of
-from trainmaster.plain import to_plain
-from trainmaster.records import TargetRecord
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import TargetRecord
+from trainmaster.shared.serialization import to_plain
 from trainmaster.testing import EngineConformance, EnginePlace
 
 DOCUMENT = Path(__file__).parents[2] / "docs/engines.md"

@@ -23,8 +23,8 @@ from trainmaster import (
     ScriptRunConfig,
     Workspace,
 )
-from trainmaster.node.tree import processes_of
-from trainmaster.run import Run
+from trainmaster.job.agent.tree import processes_of
+from trainmaster.sdk.run.run import Run
 
 HERE = Path(__file__).parent
 

@@ -22,7 +22,8 @@ from trainmaster import (
     RunConfiguration,
     ScriptRunConfig,
 )
-from trainmaster.compute import (
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute import (
     AksCompute,
     AmlCompute,
     BatchAiCompute,
@@ -32,7 +33,6 @@ from trainmaster.compute import (
     KubernetesCompute,
     RemoteCompute,
 )
-from trainmaster.errors import ComputeTargetException
 
 pytestmark = pytest.mark.filterwarnings("ignore:target .*this machine has none:UserWarning")
 
@@ -189,7 +189,7 @@ def test_class_is_that_of_the_target(shared, cluster):
 
 
 def test_gpus_that_are_not_here(shared, launch, monkeypatch):
-    monkeypatch.setattr("trainmaster.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
     config = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=2)
     with warnings.catch_warnings(), pytest.warns(UserWarning, match="1 GPU per node, this machine has none"):
         warnings.simplefilter("always")
@@ -202,7 +202,7 @@ def test_gpus_that_are_not_here(shared, launch, monkeypatch):
 
 
 def test_strict_sizes_refuse(shared, project, monkeypatch):
-    monkeypatch.setattr("trainmaster.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
     table = shared.path / "vm-sizes.json"
     table.write_text('{"strict": true, "sizes": {"BIG": {"vcpus": 9, "gpus": 64, "memory_gb": 1}}}')
     try:
@@ -366,8 +366,8 @@ def test_command_line(shared):
 
 
 def test_target_of_a_class_that_is_not_known(shared):
-    from trainmaster.plain import to_plain
-    from trainmaster.records import TargetRecord
+    from trainmaster.shared.records import TargetRecord
+    from trainmaster.shared.serialization import to_plain
 
     shared._call("targets.put", target=to_plain(TargetRecord("alien", "local", 1, 1, 0, {"class": "Alien"})))
     with pytest.raises(ComputeTargetException, match="unknown class 'Alien'"):
@@ -377,7 +377,7 @@ def test_target_of_a_class_that_is_not_known(shared):
 
 def test_many_programs_make_the_same_cluster(workspace):
     program = (
-        "import sys\nfrom trainmaster import ComputeTarget, Workspace\nfrom trainmaster.compute import AmlCompute\n"
+        "import sys\nfrom trainmaster import ComputeTarget, Workspace\nfrom trainmaster.sdk.compute import AmlCompute\n"
         "config = AmlCompute.provisioning_configuration(max_nodes=3)\n"
         "print(ComputeTarget.create(Workspace(path=sys.argv[1]), 'same', config).nodes)\n"
     )
@@ -393,7 +393,7 @@ def test_throw_away_cluster_outlives_the_dispatcher(workspace, submit, gate):
     wait.await_arrival()
     from tests.conftest import stop_dispatcher
 
-    from trainmaster.folders import WorkspaceFolder
+    from trainmaster.shared.folders import WorkspaceFolder
 
     workspace._client.close()
     stop_dispatcher(WorkspaceFolder(workspace.path))

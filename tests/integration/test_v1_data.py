@@ -21,7 +21,7 @@ from trainmaster import (
     OutputFileDatasetConfig,
     ScriptRunConfig,
 )
-from trainmaster.errors import DatastoreException, UserErrorException
+from trainmaster.job.errors import DatastoreException, UserErrorException
 
 TABLE = "name,age,joined\nAda,36,2020-01-05\nBob,41,2020-02-07\nCyd,29,2020-03-09\n"
 

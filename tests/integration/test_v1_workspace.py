@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import end_workspace, ended, stop_dispatcher
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.authentication import InteractiveLoginAuthentication, ServicePrincipalAuthentication
-from trainmaster.errors import UserErrorException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.sdk.v1.authentication import InteractiveLoginAuthentication, ServicePrincipalAuthentication
+from trainmaster.shared.folders import WorkspaceFolder
 
 CONFIG = {"subscription_id": "s", "resource_group": "g", "workspace_name": "mine"}
 

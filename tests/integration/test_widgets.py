@@ -20,9 +20,9 @@ from tests.conftest import ended, until
 from tests.integration.conftest import Gate
 
 from trainmaster import Experiment, Workspace
-from trainmaster.errors import UserErrorException
-from trainmaster.run import Run
-from trainmaster.widgets import RunDetails
+from trainmaster.job.errors import UserErrorException
+from trainmaster.notebook.widgets import RunDetails
+from trainmaster.sdk.run.run import Run
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
@@ -37,7 +37,7 @@ for value in (0.5, 0.25):
 print("behind the gate", flush=True)
 """
 FIND = "from trainmaster import Workspace\nrun = Workspace(path={path!r}).get_run({id!r})\n"
-SHOW = "from trainmaster.widgets import RunDetails\nRunDetails(run).show()\n"
+SHOW = "from trainmaster.notebook.widgets import RunDetails\nRunDetails(run).show()\n"
 
 
 def finding(run: Run) -> str:

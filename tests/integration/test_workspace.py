@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import end_workspace, ended
 
 from trainmaster import Experiment, Workspace
-from trainmaster.errors import ServiceException, UserErrorException, WorkspaceException
+from trainmaster.job.errors import ServiceException, UserErrorException, WorkspaceException
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_default_compute_target(workspace):
 
 
 def test_default_gpu_target_without_gpus(workspace, submit, monkeypatch):
-    monkeypatch.setattr("trainmaster.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
     with pytest.warns(UserWarning, match="scripts run on the CPU"):
         cluster = workspace.get_default_compute_target("GPU")
     assert (cluster.name, cluster.vm_size, cluster.nodes) == ("gpu-cluster", "STANDARD_NC6", 2)
@@ -189,7 +189,7 @@ def test_default_compute_target_of_an_unknown_type(shared):
 
 def test_default_datastore_can_be_another(workspace, tmp_path):
     from trainmaster import Datastore
-    from trainmaster.errors import DatastoreException
+    from trainmaster.job.errors import DatastoreException
 
     Datastore.register(workspace, "second", tmp_path / "second")
     workspace.set_default_datastore("second")
@@ -238,7 +238,7 @@ def test_long_path(tmp_path):
     place = tmp_path / ("long" * 30) / "w"
     ws = Workspace.create("far", path=place, show_output=False)
     assert [each.name for each in Experiment.list(ws)] == []
-    from trainmaster.folders import WorkspaceFolder
+    from trainmaster.shared.folders import WorkspaceFolder
 
     socket = WorkspaceFolder(place).socket
     assert socket.is_socket()

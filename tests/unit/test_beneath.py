@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster import beneath
-from trainmaster.errors import AzureMLException, UserErrorException
-from trainmaster.folders import WorkspaceFolder, key_file
-from trainmaster.models.contents import Contents
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import WorkspaceFolder, key_file
+from trainmaster.snapshots.model_contents import Contents
 
 OUTSIDE = ["../victim", "/etc", "..", ".", "", "a/../../victim", "a//b", "nul\0byte"]
 

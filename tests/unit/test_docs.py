@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.commands import EXIT_CODES, all_commands
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.records import SUCCESSORS, TERMINAL, Status
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.records import SUCCESSORS, TERMINAL, Status
 
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.private import open_private, why_not_private
-from trainmaster.workspace_files import make_workspace, named_folder
+from trainmaster.sdk.workspace.files import make_workspace, named_folder
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.private import open_private, why_not_private
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077, 0o277, 0o777])

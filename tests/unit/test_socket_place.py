@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from tests.strangers import NOBODY, listening_stranger, needs_root
 
-from trainmaster.client import try_line
-from trainmaster.dispatch.socket_place import make_place
-from trainmaster.errors import ServiceException, WorkspaceException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.node import notify
-from trainmaster.private import make_private
-from trainmaster.runtime.asking import ask
+from trainmaster.dispatcher.socket_place import make_place
+from trainmaster.job.agent import notify
+from trainmaster.job.errors import ServiceException, WorkspaceException
+from trainmaster.job.script.asking import ask
+from trainmaster.sdk.connection import try_line
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.private import make_private
 
 
 @pytest.fixture

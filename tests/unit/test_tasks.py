@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from trainmaster import tasks
-from trainmaster.tasks import start_task
+from trainmaster.shared import tasks
+from trainmaster.shared.tasks import start_task
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def test_work_that_fails_is_logged_and_started_again(caplog: pytest.LogCaptureFi
     async def run() -> None:
         await asyncio.wait_for(start_task("reading", work), 60)
 
-    with caplog.at_level(logging.ERROR, "trainmaster.tasks"):
+    with caplog.at_level(logging.ERROR, "trainmaster.shared.tasks"):
         asyncio.run(run())
     assert len(attempts) == 3
     assert [record.getMessage().split(" and ")[0] for record in caplog.records] == ["the task 'reading' failed"] * 2

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.terminal import Filter, SafeStream, clean
+from trainmaster.shared.terminal import Filter, SafeStream, clean
 
 RED, PLAIN = "\x1b[31m", "\x1b[0m"
 

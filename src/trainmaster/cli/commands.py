@@ -79,7 +79,9 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("status", "dispatcher", "status", "whether the dispatcher lives, and what it does"),
             Command("up", "dispatcher", "up", "start the dispatcher"),
             Command("down", "dispatcher", "down", "stop the dispatcher; runs go on"),
-            Command("migrate", "migrate", "migrate", "what of your azureml v1 scripts works here"),
+            Command(
+                "migrate", "trainmaster.migration.command", "migrate", "what of your azureml v1 scripts works here"
+            ),
             Command("doctor", "doctor", "doctor", "what this machine has, and what is missing"),
         ),
     ),

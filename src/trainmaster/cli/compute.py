@@ -9,14 +9,14 @@ from typing import Any
 from trainmaster.cli import compute_slurm, compute_ssh, exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted
-from trainmaster.compute import AmlCompute, ComputeTarget, ComputeTargetProvisioningConfiguration, LocalCompute
-from trainmaster.errors import UserErrorException
-from trainmaster.machine import gpus
-from trainmaster.plain import to_plain
-from trainmaster.vm_sizes import edited_files, read_sizes
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.compute import AmlCompute, ComputeTarget, ComputeTargetProvisioningConfiguration, LocalCompute
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted
+from trainmaster.shared.hardware import gpus
+from trainmaster.shared.serialization import to_plain
+from trainmaster.shared.vm_sizes import edited_files, read_sizes
 
 _COLUMNS = (
     Column("TARGET", style=lambda text: "bold"),

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, say, say_json
-from trainmaster.cli.text import counted
-from trainmaster.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
-from trainmaster.compute.slurm_machines import gpus_of
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
+from trainmaster.sdk.compute.slurm_machines import gpus_of
+from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.display.text import counted
 
 _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
 

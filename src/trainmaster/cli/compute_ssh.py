@@ -8,12 +8,12 @@ from dataclasses import asdict
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted
-from trainmaster.compute import ComputeTarget, SshCompute
-from trainmaster.compute.ssh import SshHostReport
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.compute import ComputeTarget, SshCompute
+from trainmaster.sdk.compute.ssh import SshHostReport
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted
 
 COLUMNS = (
     Column("HOST", style=lambda text: "bold"),

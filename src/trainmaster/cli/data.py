@@ -6,15 +6,15 @@ import time
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import iso
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, moment
-from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import DatasetRecord
-from trainmaster.runtime.dataset_views import shown_sources
+from trainmaster.job.script.dataset_views import shown_sources
+from trainmaster.sdk.display.describing import iso
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, moment
+from trainmaster.shared.records import DatasetRecord
+from trainmaster.shared.serialization import from_plain, to_plain
 
 _COLUMNS = (
     Column("DATASET", style=lambda text: "bold"),
@@ -53,7 +53,7 @@ def show_arguments(parser: Parser) -> None:
 
 def show(options: Options) -> int:
     """One dataset and its files. JSON: the keys of `data list`, and "files" (a list of names)."""
-    from trainmaster.datasets.abstract import of_record
+    from trainmaster.sdk.datasets.abstract import of_record
 
     workspace = open_workspace(options.workspace)
     plain = workspace._call("datasets.get", name=options.name, version=options.dataset_version)
@@ -88,8 +88,8 @@ def upload_arguments(parser: Parser) -> None:
 
 def upload(options: Options) -> int:
     """Copy a folder to a datastore and register it as a dataset of files. JSON: the dataset, as in `data list`."""
-    from trainmaster.datasets import Dataset
-    from trainmaster.datastores import Datastore
+    from trainmaster.sdk.datasets import Dataset
+    from trainmaster.sdk.datastores import Datastore
 
     workspace = open_workspace(options.workspace)
     store = Datastore.get(workspace, options.datastore) if options.datastore else Datastore.get_default(workspace)

@@ -7,10 +7,10 @@ from typing import Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json
-from trainmaster.cli.text import counted
-from trainmaster.client import stop_dispatcher, try_line
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.connection import stop_dispatcher, try_line
+from trainmaster.sdk.display.screen import note, paint, say, say_json
+from trainmaster.sdk.display.text import counted
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 def up_arguments(parser: Parser) -> None:

@@ -8,7 +8,7 @@ from trainmaster.cli import exits
 from trainmaster.cli.findings import Finding, essential_missing, examine
 from trainmaster.cli.opening import locate
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json
+from trainmaster.sdk.display.screen import note, paint, say, say_json
 
 _MARKS = {"found": ("✓", "ok", "green"), "missing": ("–", "--", "yellow"), "wrong": ("✗", "!!", "bold red")}
 

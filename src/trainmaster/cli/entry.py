@@ -6,9 +6,10 @@ import os
 import sys
 from typing import Any
 
-from trainmaster.cli import exits, screen
-from trainmaster.errors import AzureMLException, UserErrorException
-from trainmaster.terminal import SafeStream, is_terminal
+from trainmaster.cli import exits
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.sdk.display import screen
+from trainmaster.shared.terminal import SafeStream, is_terminal
 
 
 def run(argv: list[str]) -> int:

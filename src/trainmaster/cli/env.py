@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import iso
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, moment, size, without_lines
 from trainmaster.environments import lock, tidy
 from trainmaster.environments.tidy import Built
-from trainmaster.errors import AzureMLException, RunNotFoundException, UserErrorException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException
+from trainmaster.sdk.display.describing import iso
+from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, moment, size, without_lines
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _COLUMNS = (
     Column("ENVIRONMENT", style=lambda text: "bold"),
@@ -184,7 +184,7 @@ def build(options: Options) -> int:
 def spec_of(options: Options) -> EnvironmentSpec:
     """What the options ask for, as `submit` understands them: the same packages are the same environment."""
     from trainmaster.cli.submit import packages_of
-    from trainmaster.environments.definition import Environment
+    from trainmaster.sdk.environment.definition import Environment
 
     environment = Environment("command-line")
     environment.python.conda_dependencies.set_pip_requirements(packages_of(options))
@@ -206,7 +206,7 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_j
     from trainmaster.environments.accelerator import on_this_machine
     from trainmaster.environments.prefix import digest
     from trainmaster.environments.sources import source_variables
-    from trainmaster.plain import to_plain
+    from trainmaster.shared.serialization import to_plain
 
     spec = on_this_machine(spec)
     log = tidy.log_of(_place(workspace), digest(spec))

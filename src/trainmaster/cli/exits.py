@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainmaster.errors import (
+from trainmaster.job.errors import (
     ActivityCanceledException,
     ActivityFailedException,
     AzureMLException,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from trainmaster import run_files
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, size
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import RunFolder
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, size
+from trainmaster.sdk.run import files as run_files
+from trainmaster.shared.folders import RunFolder
 
 _COLUMNS = (Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE"))
 

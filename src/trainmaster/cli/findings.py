@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from trainmaster import __version__
-from trainmaster.cli.text import first_line, masked, size
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.sdk.display.text import first_line, masked, size
+from trainmaster.shared.folders import WorkspaceFolder
 
 State = Literal["found", "missing", "wrong"]
 
@@ -148,7 +148,7 @@ def program(name: str, commands: tuple[str, ...], purpose: str, hint: str) -> Fi
 def open_mpi(environ: Mapping[str, str]) -> Finding:
     """Which Open MPI new environments use, and which one the system has."""
     from trainmaster.environments import open_mpi as mpi
-    from trainmaster.errors import UserErrorException
+    from trainmaster.job.errors import UserErrorException
 
     purpose = "Starts the processes of distributed MPI and Horovod runs."
     system = mpi.of_system(environ.get("PATH", os.defpath))
@@ -168,7 +168,7 @@ def open_mpi(environ: Mapping[str, str]) -> Finding:
 
 def gpus() -> Finding:
     """The NVIDIA GPUs and their driver."""
-    from trainmaster.machine import gpus as find_gpus
+    from trainmaster.shared.hardware import gpus as find_gpus
 
     count = len(find_gpus())
     purpose, hint = "Runs on the GPU.", "Install the NVIDIA driver, if this machine has a GPU."
@@ -207,7 +207,7 @@ def container_engine(environ: Mapping[str, str]) -> Finding:
 
 def cgroup() -> Finding:
     """Whether runs can have a cgroup: tried, not guessed."""
-    from trainmaster.node import cgroup as node_cgroup
+    from trainmaster.job.agent import cgroup as node_cgroup
 
     path = node_cgroup.place(f"doctor-{os.getpid()}", 0)
     if path and node_cgroup.make(path):

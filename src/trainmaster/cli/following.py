@@ -7,18 +7,18 @@ import time
 from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Protocol
 
-from trainmaster.cli.describing import style_of, took
 from trainmaster.cli.opening import get_run
-from trainmaster.cli.screen import is_terminal, note, paint
-from trainmaster.cli.text import duration, first_line, without_lines
-from trainmaster.client import Watch
-from trainmaster.file_events import FileEvents
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.records import RunRecord, Status
-from trainmaster.waiting import LogReader, Print
+from trainmaster.sdk.connection import Watch
+from trainmaster.sdk.display.describing import style_of, took
+from trainmaster.sdk.display.screen import is_terminal, note, paint
+from trainmaster.sdk.display.text import duration, first_line, without_lines
+from trainmaster.sdk.run.waiting import LogReader, Print
+from trainmaster.shared.file_events import FileEvents
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.records import RunRecord, Status
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 # No process has this rank: such a reader shows only what prepared the run.
 _NO_RANK = -1

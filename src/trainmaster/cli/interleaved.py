@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
-from trainmaster.cli.screen import paint
-from trainmaster.folders import RunFolder
-from trainmaster.waiting import GrowingText, Print, RunTexts, rank_logs
+from trainmaster.sdk.display.screen import paint
+from trainmaster.sdk.run.waiting import GrowingText, Print, RunTexts, rank_logs
+from trainmaster.shared.folders import RunFolder
 
 _STYLES = ("cyan", "yellow", "green", "blue")
 # A rank that never ends its line is not waited for beyond this: the text would fill the memory.

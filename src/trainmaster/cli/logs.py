@@ -6,18 +6,18 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import SWEEP, reason
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
-from trainmaster.cli.screen import note, say_json
-from trainmaster.errors import UserErrorException
-from trainmaster.waiting import LogReader, driver_logs
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.describing import SWEEP, reason
+from trainmaster.sdk.display.screen import note, say_json
+from trainmaster.sdk.run.waiting import LogReader, driver_logs
 
 if TYPE_CHECKING:
     from trainmaster.cli.following import Reader
-    from trainmaster.folders import RunFolder
-    from trainmaster.records import RunRecord
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
+    from trainmaster.shared.folders import RunFolder
+    from trainmaster.shared.records import RunRecord
 
 ALL = "all"
 
@@ -82,8 +82,8 @@ def _reader(folder: RunFolder, record: RunRecord, rank: int | str, output: IO[st
 
 
 def _names(record: RunRecord) -> tuple[str, ...]:
-    from trainmaster.job import load_spec
     from trainmaster.launch.names import rank_names
+    from trainmaster.shared.job_spec import load_spec
 
     # A run without a job has no ranks, and no log of one.
     return rank_names(load_spec(record.spec)) if record.spec else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainmaster import __version__
 from trainmaster.cli.commands import EXIT_CODES, SECTIONS
-from trainmaster.cli.screen import paint
+from trainmaster.sdk.display.screen import paint
 
 _USAGE = "trainmaster COMMAND [OPTIONS] ...        trainmaster COMMAND --help tells more"
 _EXAMPLES = (

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.parsing import Options, Parser, add_run
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.sparkline import sparkline
-from trainmaster.cli.table import Column, render
-from trainmaster.errors import UserErrorException
-from trainmaster.plain import from_plain
-from trainmaster.records import MetricSeries, MetricSummary, RankMetric
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.sparkline import sparkline
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
+from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _SPARK_WIDTH = 32
 _LONGEST = 40

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import iso
 from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, moment, pairs, size, tags
-from trainmaster.errors import UserErrorException, WebserviceException
-from trainmaster.plain import to_plain
+from trainmaster.job.errors import UserErrorException, WebserviceException
+from trainmaster.sdk.display.describing import iso
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, moment, pairs, size, tags
+from trainmaster.shared.serialization import to_plain
 
 if TYPE_CHECKING:
-    from trainmaster.models import Model
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _COLUMNS = (
     Column("MODEL", style=lambda text: "bold"),
@@ -44,7 +44,7 @@ def listing(options: Options) -> int:
     "properties", "framework", "framework_version", "run_id", "experiment", "lineage", "datasets", "resources", "facts",
     "entry", "file_count", "byte_count", "created_by", "created_at"}.
     """
-    from trainmaster.models import Model
+    from trainmaster.sdk.models import Model
 
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id if options.run else None
@@ -107,7 +107,7 @@ def _facts(model: Model) -> list[tuple[str, str]]:
 
 def _ends(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Inputs, outputs, and how near a conversion comes, where they are known in that form."""
-    from trainmaster.onnx import Parity, Tensor
+    from trainmaster.job.onnx import Parity, Tensor
 
     try:
         lines = [
@@ -132,7 +132,7 @@ def register_arguments(parser: Parser) -> None:
 
 def register(options: Options) -> int:
     """Keep a file or a folder as a model. JSON: the model, as in `models list`."""
-    from trainmaster.models import Model
+    from trainmaster.sdk.models import Model
 
     workspace = open_workspace(options.workspace)
     said: dict[str, Any] = {
@@ -143,7 +143,7 @@ def register(options: Options) -> int:
         "model_framework_version": options.framework_version,
     }
     if options.run:
-        from trainmaster.run import Run
+        from trainmaster.sdk.run.run import Run
 
         run = Run.get(workspace, find_run(workspace, options.run).id)
         model = run.register_model(options.name, options.path, **said)
@@ -202,7 +202,7 @@ def verify(options: Options) -> int:
     """Read the files of models and compare them with what was registered; exit code 1 if one is damaged. JSON: a list
     of {"id", "whole", "damages"}.
     """
-    from trainmaster.models import Model
+    from trainmaster.sdk.models import Model
 
     workspace = open_workspace(options.workspace)
     models = [find_model(workspace, options.model)] if options.model else Model.list(workspace)
@@ -244,7 +244,7 @@ def tag(options: Options) -> int:
 
 def find_model(workspace: Workspace, given: str) -> Model:
     """The model of `name:version`, or the newest of a name."""
-    from trainmaster.models import Model
+    from trainmaster.sdk.models import Model
 
     return Model(workspace, id=given) if ":" in given else Model(workspace, given)
 

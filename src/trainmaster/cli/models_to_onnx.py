@@ -9,8 +9,8 @@ from trainmaster.cli import exits
 from trainmaster.cli.models import as_json, find_model
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, say, say_json
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
 
 _TYPES = ("float32", "float64", "float16", "int64", "int32", "int16", "int8", "uint8", "bool")
 
@@ -34,7 +34,7 @@ def to_onnx(options: Options) -> int:
     """Convert a model to ONNX, compare both on random inputs, and register the result if they agree. JSON: the new
     model, as in `models list`; its facts have the inputs, the outputs and the largest difference.
     """
-    from trainmaster.serving.converting import Conversion, convert
+    from trainmaster.sdk.services.converting import Conversion, convert
 
     if options.sample and not os.path.isfile(options.sample):
         raise UserErrorException(f"there is no file {options.sample!r}", hint="--sample is the path of a sample.")

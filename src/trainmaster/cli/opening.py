@@ -9,13 +9,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.cli.screen import note
-from trainmaster.errors import RunNotFoundException
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import RunQuery, RunRecord
-from trainmaster.workspace import Workspace
-from trainmaster.workspace_files import find_config, named_folder, read_config
+from trainmaster.job.errors import RunNotFoundException
+from trainmaster.sdk.display.screen import note
+from trainmaster.sdk.workspace.files import find_config, named_folder, read_config
+from trainmaster.sdk.workspace.workspace import Workspace
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.records import RunQuery, RunRecord
+from trainmaster.shared.serialization import from_plain, to_plain
 
 _NEWEST = re.compile(r"@([1-9]\d{0,3})")
 _PAGE = 1000

@@ -8,7 +8,7 @@ from copy import copy
 from functools import partial
 
 from trainmaster.cli.commands import all_commands
-from trainmaster.errors import AzureMLException
+from trainmaster.job.errors import AzureMLException
 
 _PACKAGES = {"pip_packages": "--pip", "pip_requirements_file": "--pip-file"}
 _REGISTERED = {"model_framework": "'trainmaster models register' --framework"}

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import NoReturn
 
 from trainmaster.cli.commands import Command, all_commands, groups
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 Options = argparse.Namespace
 
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     def _guess(self, message: str) -> str:
         """The option that was meant, by its beginning or its letters."""
-        from trainmaster.spelling import closest
+        from trainmaster.shared.spelling import closest
 
         prefix, _, given = message.partition(": ")
         word = given.split()[0].partition("=")[0].replace("_", "-") if given.split() else ""
@@ -46,7 +46,7 @@ class Parser(argparse.ArgumentParser):
 def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
     """The function of the command that `argv` names, and its options."""
     command, rest = find_command(argv)
-    module = import_module(f"trainmaster.cli.{command.module}")
+    module = import_module(command.module if "." in command.module else f"trainmaster.cli.{command.module}")
     function: Callable[[Options], int] = getattr(module, command.function)
     parser = Parser(prog=f"trainmaster {command.name}", formatter_class=_Formatter, allow_abbrev=False)
     getattr(module, f"{command.function}_arguments")(parser)

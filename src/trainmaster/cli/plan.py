@@ -9,31 +9,31 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import SWEEP
 from trainmaster.cli.opening import get_run, list_runs, locate
 from trainmaster.cli.parsing import Options
-from trainmaster.cli.screen import paint, say, say_json, section
 from trainmaster.cli.source import source_as_json
-from trainmaster.cli.text import counted, size, tags
-from trainmaster.dispatch.accepting import as_on
-from trainmaster.dispatch.capacity import Request, check_fits, decide
-from trainmaster.dispatch.containers import known_engine, plan_container
-from trainmaster.dispatch.gpus import gpus_of
-from trainmaster.dispatch.preparing import Preparation
-from trainmaster.dispatch.start import agent_plans
-from trainmaster.dispatch.throw_away import target_for
+from trainmaster.dispatcher.runs.accepting import as_on
+from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
+from trainmaster.dispatcher.runs.containers import known_engine, plan_container
+from trainmaster.dispatcher.runs.gpus import gpus_of
+from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.dispatcher.runs.start import agent_plans
+from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.engines import Engine, Nodes, Surroundings, make_engine
 from trainmaster.environments import prefix
-from trainmaster.errors import ComputeTargetException
-from trainmaster.experiment import check_experiment_name, checked_tags
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import THROW_AWAY, JobSpec, load_spec
+from trainmaster.job.errors import ComputeTargetException
 from trainmaster.launch import Launch, agent_count, most_processes, plan_launch, port_count
-from trainmaster.machine import local_target
-from trainmaster.plain import from_plain
-from trainmaster.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
-from trainmaster.vm_sizes import read_sizes
-from trainmaster.workspace import Workspace
+from trainmaster.sdk.display.describing import SWEEP
+from trainmaster.sdk.display.screen import paint, say, say_json, section
+from trainmaster.sdk.display.text import counted, size, tags
+from trainmaster.sdk.experiment import check_experiment_name, checked_tags
+from trainmaster.sdk.workspace.workspace import Workspace
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.hardware import local_target
+from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, load_spec
+from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord, Status, TargetRecord
+from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.vm_sizes import read_sizes
 
 _RUN_ID = "RUN_ID"
 _SNAPSHOT_ID = "SNAPSHOT_ID"

@@ -9,18 +9,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import reason, run_as_json, style_of, took
 from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser, add_run
-from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import duration, first_line, moment, tags
-from trainmaster.errors import UserErrorException
-from trainmaster.plain import from_plain
-from trainmaster.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.describing import reason, run_as_json, style_of, took
+from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import duration, first_line, moment, tags
+from trainmaster.shared.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
+from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _COLUMNS = (
     Column("RUN"),
@@ -117,7 +117,7 @@ def show_arguments(parser: Parser) -> None:
 
 def show(options: Options) -> int:
     """One run: state, error, settings. JSON: the run, with its properties, job (what was asked for) and folder."""
-    from trainmaster.details import run_attempts
+    from trainmaster.sdk.run.details import run_attempts
 
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
@@ -186,7 +186,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
         return []
     from shlex import join
 
-    from trainmaster.job import load_spec
+    from trainmaster.shared.job_spec import load_spec
 
     spec = load_spec(record.spec)
     environment = spec.environment

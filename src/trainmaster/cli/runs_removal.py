@@ -9,11 +9,11 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run_to_change, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.runs import statuses
-from trainmaster.cli.screen import note, say, say_json
-from trainmaster.cli.text import counted, seconds_of, size
-from trainmaster.errors import UserErrorException
-from trainmaster.records import TERMINAL
-from trainmaster.workspace import Workspace
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.display.text import counted, seconds_of, size
+from trainmaster.sdk.workspace.workspace import Workspace
+from trainmaster.shared.records import TERMINAL
 
 
 def delete_arguments(parser: Parser) -> None:

@@ -7,8 +7,8 @@ import sys
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, say, say_json
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
 
 
 def listing_arguments(parser: Parser) -> None:

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmaster.cli.screen import write
-from trainmaster.file_events import FileEvents, ready
-from trainmaster.waiting import GrowingText
+from trainmaster.sdk.display.screen import write
+from trainmaster.sdk.run.waiting import GrowingText
+from trainmaster.shared.file_events import FileEvents, ready
 
 _LOOK_SECONDS = 1.0
 

@@ -6,13 +6,13 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.text import pairs
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.text import pairs
 
 if TYPE_CHECKING:
-    from trainmaster.environments.definition import Environment
-    from trainmaster.serving.inference_config import InferenceConfig
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.environment.definition import Environment
+    from trainmaster.sdk.services.inference_config import InferenceConfig
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 
 def what_arguments(parser: Parser) -> None:
@@ -47,8 +47,8 @@ def check_something_is_served(options: Options) -> None:
 
 def inference_config(options: Options, workspace: Workspace) -> InferenceConfig | None:
     """The scoring script with its packages; None for a model that needs no code."""
-    from trainmaster.serving.config_files import read_inference_config
-    from trainmaster.serving.inference_config import InferenceConfig
+    from trainmaster.sdk.services.config_files import read_inference_config
+    from trainmaster.sdk.services.inference_config import InferenceConfig
 
     given = {
         "entry_script": options.script,
@@ -69,7 +69,7 @@ def inference_config(options: Options, workspace: Workspace) -> InferenceConfig 
 
 
 def _environment(options: Options, workspace: Workspace) -> Environment | None:
-    from trainmaster.environments.definition import Environment
+    from trainmaster.sdk.environment.definition import Environment
 
     given = [
         name for name in ("environment", "conda_file", "requirements", "python") if getattr(options, name) is not None
@@ -92,7 +92,7 @@ def _environment(options: Options, workspace: Workspace) -> Environment | None:
 
 def deployment_config(options: Options) -> Any:
     """The settings of the service, of the file or of the options; options count more."""
-    from trainmaster.serving import config_files
+    from trainmaster.sdk.services import config_files
 
     given: dict[str, Any] = {
         "port": options.port,

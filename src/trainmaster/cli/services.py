@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import is_terminal, note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.service_options import (
     check_something_is_served,
     deployment_config,
@@ -19,12 +18,13 @@ from trainmaster.cli.service_options import (
     request_body,
     what_arguments,
 )
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import first_line, moment
-from trainmaster.errors import ActivityFailedException, UserErrorException, WebserviceException
+from trainmaster.job.errors import ActivityFailedException, UserErrorException, WebserviceException
+from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import first_line, moment
 
 if TYPE_CHECKING:
-    from trainmaster.serving.webservice import Webservice
+    from trainmaster.sdk.services.webservice import Webservice
 
 _STATES = {"Healthy": "green", "running": "green", "Failed": "red", "failed": "red", "Unhealthy": "red"}
 _COLUMNS = (
@@ -47,7 +47,7 @@ def listing(options: Options) -> int:
     "modelIds", "numReplicas", "scoringTimeoutMs", "imageId", "tags", "properties", "description", "error", "warnings",
     "settings", "createdTime", "updatedTime"}.
     """
-    from trainmaster.serving.webservice import Webservice
+    from trainmaster.sdk.services.webservice import Webservice
 
     services = Webservice.list(open_workspace(options.workspace))
     if options.json:
@@ -108,7 +108,7 @@ def deploy(options: Options) -> int:
 
     Without --script and --ic an ONNX, scikit-learn, TorchScript or SavedModel model needs no code.
     """
-    from trainmaster.models import Model
+    from trainmaster.sdk.models import Model
 
     check_something_is_served(options)
     workspace = open_workspace(options.workspace)
@@ -175,7 +175,7 @@ def logs_arguments(parser: Parser) -> None:
 def logs(options: Options) -> int:
     """What a service and its script said. JSON: {"log"}."""
     from trainmaster.cli.service_logs import ServiceLogs
-    from trainmaster.serving.webservice import Webservice
+    from trainmaster.sdk.services.webservice import Webservice
 
     service = _service(options)
     if options.json:
@@ -216,7 +216,7 @@ def delete_arguments(parser: Parser) -> None:
 
 def delete(options: Options) -> int:
     """Take services down; what they have begun is answered first. JSON: {"deleted"}, a list of names."""
-    from trainmaster.serving.webservice import Webservice
+    from trainmaster.sdk.services.webservice import Webservice
 
     workspace = open_workspace(options.workspace)
     services = [Webservice(workspace, name) for name in options.names]
@@ -249,7 +249,7 @@ def _await(service: Webservice, options: Options) -> int:
 
 
 def _service(options: Options) -> Webservice:
-    from trainmaster.serving.webservice import Webservice
+    from trainmaster.sdk.services.webservice import Webservice
 
     return Webservice(open_workspace(options.workspace), options.name)
 

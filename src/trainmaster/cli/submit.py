@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, noted_warnings, say, say_json
-from trainmaster.cli.text import experiment_name, pairs, tags
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, noted_warnings, say, say_json
+from trainmaster.sdk.display.text import experiment_name, pairs, tags
 
 if TYPE_CHECKING:
-    from trainmaster.environments.definition import Environment
-    from trainmaster.estimators.script_run_config import ScriptRunConfig
-    from trainmaster.job import JobSpec
-    from trainmaster.records import RunRecord
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.environment.definition import Environment
+    from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
+    from trainmaster.sdk.workspace.workspace import Workspace
+    from trainmaster.shared.job_spec import JobSpec
+    from trainmaster.shared.records import RunRecord
 
 
 def submit_arguments(parser: Parser) -> None:
@@ -81,7 +81,7 @@ def job(options: Options) -> JobSpec:
 
 def script_run_config(options: Options) -> ScriptRunConfig:
     """What a person would have written in a program instead of the options."""
-    from trainmaster.estimators.script_run_config import ScriptRunConfig
+    from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 
     if options.script is None:
         # `submit src/train.py`: what most people try first.
@@ -114,7 +114,7 @@ def script_run_config(options: Options) -> ScriptRunConfig:
 
 
 def _no_script(path: Path) -> UserErrorException:
-    from trainmaster.spelling import guess
+    from trainmaster.shared.spelling import guess
 
     beside = [str(path.parent / each.name) for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
     return UserErrorException(
@@ -123,7 +123,7 @@ def _no_script(path: Path) -> UserErrorException:
 
 
 def _environment(options: Options) -> Environment:
-    from trainmaster.environments.definition import Environment
+    from trainmaster.sdk.environment.definition import Environment
 
     environment = Environment("command-line")
     own = options.python is not None or options.user_managed
@@ -156,7 +156,7 @@ def _interpreter(given: str | None) -> str:
 def packages_of(options: Options) -> list[str]:
     """The packages of --pip and --pip-file."""
     from trainmaster.environments.requirements_file import check_requirement, read_requirements_file
-    from trainmaster.estimators.requirements import merge
+    from trainmaster.sdk.estimators.requirements import merge
 
     packages = list(options.pip or ())
     for package in packages:
@@ -175,7 +175,7 @@ def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
 
 
 def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:
-    from trainmaster.experiment import Experiment
+    from trainmaster.sdk.experiment import Experiment
 
     record = Experiment(workspace, name).send(spec, tags(options.tag), run_type="azureml.scriptrun")
     for text in record.warnings:
@@ -185,7 +185,7 @@ def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> R
 
 def _tell(record: RunRecord, options: Options) -> int:
     if options.json:
-        from trainmaster.cli.describing import run_as_json
+        from trainmaster.sdk.display.describing import run_as_json
 
         say_json(run_as_json(record))
         return exits.OK
@@ -203,7 +203,7 @@ def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
     if ended is None:
         return exits.INTERRUPTED
     if options.json:
-        from trainmaster.cli.describing import run_as_json
+        from trainmaster.sdk.display.describing import run_as_json
 
         say_json(run_as_json(ended))
     return exits.code_of_status(ended.status)

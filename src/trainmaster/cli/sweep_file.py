@@ -12,10 +12,10 @@ from typing import Any
 from trainmaster.cli.marked_yaml import Marked, read_marked
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.sweep_space import expression_of, placed
-from trainmaster.cli.text import experiment_name
-from trainmaster.errors import AzureMLException, UserErrorException
-from trainmaster.spelling import guess
-from trainmaster.tuning.config import HyperDriveConfig
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.sdk.display.text import experiment_name
+from trainmaster.sdk.sweeps.config import HyperDriveConfig
+from trainmaster.shared.spelling import guess
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.policies import POLICIES, EarlyTerminationPolicy
 from trainmaster.tuning.sampling import SAMPLINGS, HyperParameterSampling

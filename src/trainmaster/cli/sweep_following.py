@@ -7,18 +7,18 @@ import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainmaster.cli.screen import draw, draws, note, paint, write
-from trainmaster.cli.sweep_frame import frame, news, whole
-from trainmaster.cli.table import Paint
-from trainmaster.client import Watch
-from trainmaster.file_events import ready
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.plain import from_plain
-from trainmaster.records import Status
+from trainmaster.sdk.connection import Watch
+from trainmaster.sdk.display.screen import draw, draws, note, paint, write
+from trainmaster.sdk.display.sweep_frame import frame, news, whole
+from trainmaster.sdk.display.table import Paint
+from trainmaster.shared.file_events import ready
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import Status
+from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.view import SweepView, TrialView
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _LOOK_SECONDS = 1.0
 _MOST_AT_LAST = 50
@@ -32,7 +32,7 @@ def look_at(workspace: Workspace, run_id: str) -> SweepView:
 
 def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
     """The sweep now, at each change and about once a second, and a last time when it has ended."""
-    from trainmaster.tuning.run import Looking
+    from trainmaster.sdk.sweeps.run import Looking
 
     # What has not changed is not sent again.
     looking = Looking(lambda operation, **arguments: workspace._call(operation, run_id=run_id, **arguments))

@@ -7,11 +7,11 @@ from pathlib import Path
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, say, say_json
 from trainmaster.cli.sweep_following import look_at
 from trainmaster.cli.sweeps import add_sweep, find_sweep
-from trainmaster.errors import UserErrorException
-from trainmaster.tuning.pictures import KINDS, picture
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.sweeps.pictures import KINDS, picture
 
 
 def plot_arguments(parser: Parser) -> None:

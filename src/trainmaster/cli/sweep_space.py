@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from trainmaster.cli.marked_yaml import Marked
-from trainmaster.cli.text import counted
-from trainmaster.errors import AzureMLException, UserErrorException
-from trainmaster.spelling import guess
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.sdk.display.text import counted
+from trainmaster.shared.spelling import guess
 from trainmaster.tuning import parameter_expressions
 from trainmaster.tuning.parameter_expressions import EXPRESSIONS, Expression
 

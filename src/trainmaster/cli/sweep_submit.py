@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, noted_warnings, paint, say, say_json, section, width_of_terminal
 from trainmaster.cli.sweep_space import expression_in_words, range_in_words
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, tags
+from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, section, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, tags
 
 if TYPE_CHECKING:
     from trainmaster.cli.sweep_file import SweepFile
@@ -75,7 +75,7 @@ def submit(options: Options) -> int:
 
 def _send(found: SweepFile, name: str, options: Options) -> int:
     from trainmaster.cli.opening import open_workspace
-    from trainmaster.experiment import Experiment
+    from trainmaster.sdk.experiment import Experiment
 
     workspace = open_workspace(options.workspace)
     labels = {**found.tags, **tags(options.tag)}
@@ -96,7 +96,7 @@ def _send(found: SweepFile, name: str, options: Options) -> int:
 
 
 def _show_plan(spec: SweepSpec, experiment: str, options: Options) -> int:
-    from trainmaster.experiment import check_experiment_name
+    from trainmaster.sdk.experiment import check_experiment_name
     from trainmaster.tuning.view import policy_in_words, sampling_in_words, total
 
     check_experiment_name(experiment)

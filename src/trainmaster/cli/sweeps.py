@@ -7,21 +7,21 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.describing import SWEEP, style_of, took
 from trainmaster.cli.opening import find_run, list_runs, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.cli.sweep_following import follow, look_at
-from trainmaster.cli.sweep_frame import number, summary_as_json, sweep_as_json, whole
-from trainmaster.cli.table import Column, render
-from trainmaster.cli.text import counted, duration, moment
-from trainmaster.errors import RunNotFoundException, UserErrorException
-from trainmaster.plain import from_plain
-from trainmaster.records import RunQuery, RunRecord
+from trainmaster.job.errors import RunNotFoundException, UserErrorException
+from trainmaster.sdk.display.describing import SWEEP, style_of, took
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.sweep_frame import number, summary_as_json, sweep_as_json, whole
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.text import counted, duration, moment
+from trainmaster.shared.records import RunQuery, RunRecord
+from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.view import SweepSummary
 
 if TYPE_CHECKING:
-    from trainmaster.workspace import Workspace
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _COLUMNS = (
     Column("SWEEP"),

@@ -10,12 +10,12 @@ from typing import Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import locate
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.cli.table import Column, render
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import WorkspaceFolder, home
-from trainmaster.workspace import Workspace
-from trainmaster.workspace_files import named_folder, read_identity
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.workspace.files import named_folder, read_identity
+from trainmaster.sdk.workspace.workspace import Workspace
+from trainmaster.shared.folders import WorkspaceFolder, home
 
 _COLUMNS = (Column("WORKSPACE", style=lambda text: "bold"), Column("FOLDER"))
 

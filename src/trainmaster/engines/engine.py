@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from trainmaster.errors import ComputeTargetException
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.records import RunError, Status, TargetRecord
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.records import RunError, Status, TargetRecord
 
 
 async def bring_nothing(paths: Sequence[str]) -> list[str]:
@@ -66,7 +66,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Place:
-    """What a launch plan has to know of the nodes. Texts may be tokens (`node/fill.py`) that are filled in there."""
+    """What a launch plan needs to know of the nodes. Texts may be tokens that a node fills in (`job/agent/fill.py`)."""
 
     hosts: tuple[str, ...]
     """For each node, the name or address under which the others reach it."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import cast
 
 from trainmaster.engines.engine import Engine, Surroundings
-from trainmaster.errors import ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException
 
 GROUP = "trainmaster.engines"
 

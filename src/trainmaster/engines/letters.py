@@ -1,4 +1,4 @@
-"""The letters of a run whose folder this machine sees (`runtime/letters.py`)."""
+"""The letters of a run whose folder this machine sees (`job/script/letters.py`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from trainmaster.engines.engine import Letter, Nodes
-from trainmaster.node.ferry import letters
+from trainmaster.job.helper import letters
 
 
 def make_room(nodes: Nodes) -> None:

@@ -17,12 +17,12 @@ from trainmaster.engines.engine import Ending, Nodes, Place
 from trainmaster.engines.nursery import Agent, Nursery, WarmNursery, warm_modules
 from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
-from trainmaster.errors import ServiceException
-from trainmaster.machine import cpus, node_gpus
-from trainmaster.node import contained, process, tree
-from trainmaster.node.plan import PlanError
-from trainmaster.node.plan import read as read_plan
-from trainmaster.node.shortage import is_passing
+from trainmaster.job.agent import contained, process, tree
+from trainmaster.job.agent.plan import PlanError
+from trainmaster.job.agent.plan import read as read_plan
+from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.errors import ServiceException
+from trainmaster.shared.hardware import cpus, node_gpus
 
 log = logging.getLogger("trainmaster.engines")
 
@@ -201,7 +201,7 @@ def _spawn_agent(folder: Path, kit: str) -> int:
     try:
         return os.posix_spawn(
             sys.executable,
-            [sys.executable, "-I", "-S", f"{kit}/trainmaster/node/__main__.py", str(folder / "plan.json")],
+            [sys.executable, "-I", "-S", f"{kit}/trainmaster/job/agent/__main__.py", str(folder / "plan.json")],
             # Not for the script, which gets what its plan says, but for the dispatcher that an agent may have to start.
             os.environ,
             file_actions=[

@@ -1,4 +1,4 @@
-"""The dispatcher's end of `node/nursery.py`: agents in a tenth of the time that a new Python takes, or in none."""
+"""The dispatcher's end of `job/agent/nursery.py`: agents in a tenth of the time that a new Python takes, or in none."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.pids import pid_ended
-from trainmaster.node.warm import VARIABLE
-from trainmaster.tasks import start_task
+from trainmaster.job.agent.warm import VARIABLE
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.engines")
 
@@ -110,7 +110,7 @@ class Nursery:
         try:
             self.pid = os.posix_spawn(
                 python[0],
-                [*python, f"{kit}/trainmaster/node/__main__.py", "--nursery", *modules],
+                [*python, f"{kit}/trainmaster/job/agent/__main__.py", "--nursery", *modules],
                 variables,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),

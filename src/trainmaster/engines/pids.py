@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import os
 
-from trainmaster.node.shortage import is_passing
-from trainmaster.tasks import growing_pauses
+from trainmaster.job.agent.shortage import is_passing
+from trainmaster.shared.tasks import growing_pauses
 
 
 async def pid_ended(pid: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.node import durable
+from trainmaster.job.agent import durable
 
 
 def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:

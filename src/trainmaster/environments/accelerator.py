@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from trainmaster.environments.frameworks import PYTORCH, on_cpu
 from trainmaster.environments.lock import Pin
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
-from trainmaster.machine import gpus
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.hardware import gpus
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 # The companions of torch that have builds of their own for every accelerator (torchtext has the same for all).
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")

@@ -57,7 +57,7 @@ class Ahead:
 def _become(command: tuple[str, ...], variables: dict[str, str], files: tuple[int, int, int], parent: int) -> None:
     """In the child: turns into `command`."""
     try:
-        from trainmaster.orphans import die_with
+        from trainmaster.shared.orphans import die_with
 
         die_with(parent)
         for number, file in enumerate(files):

@@ -8,7 +8,7 @@ from pathlib import Path
 from trainmaster.environments import facts
 from trainmaster.environments.pythons import python_for
 from trainmaster.environments.tools import Started, Tools
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> EnvironmentSpec:

@@ -28,12 +28,12 @@ from trainmaster.environments.prefix import check_buildable, digest, is_ready, p
 from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import AzureMLException, EnvironmentException, from_wire
-from trainmaster.job import EnvironmentSpec
-from trainmaster.node import durable
-from trainmaster.node.shortage import is_passing
-from trainmaster.orphans import die_with
-from trainmaster.plain import from_plain, to_plain
+from trainmaster.job.agent import durable
+from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.errors import AzureMLException, EnvironmentException, from_wire
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.orphans import die_with
+from trainmaster.shared.serialization import from_plain, to_plain
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from trainmaster.environments.requirement import parse
-from trainmaster.job import ContainerSpec, EnvironmentSpec
+from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
 
 _LONG_OPTIONS = {"-i": "--index-url", "-f": "--find-links", "-e": "--editable", "-c": "--constraint"}
 _CONDA_OPERATOR = re.compile(r"\s*([<>=!~]=?|[,|])\s*")

@@ -14,8 +14,8 @@ from pathlib import Path
 from trainmaster.environments import accelerator, shared_library
 from trainmaster.environments.lock import Pin
 from trainmaster.environments.requirement import package_name
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 COMPANIONS = ("torchvision", "torchaudio", "torchtext")
 

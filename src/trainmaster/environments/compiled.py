@@ -13,8 +13,8 @@ from pathlib import Path
 from trainmaster.environments import facts, lock, open_mpi
 from trainmaster.environments.horovod import recipes, wheel
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 _ABOUT_PYTHON = (
     "import json, sys, sysconfig; "

@@ -22,8 +22,8 @@ from trainmaster.environments.conda_channels import SETTING, channels, without_s
 from trainmaster.environments.lock import cut_off
 from trainmaster.environments.prefix import CONDA_LOCK, python_version
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 if TYPE_CHECKING:
     from rattler import GenericVirtualPackage, RepoDataRecord, VirtualPackage

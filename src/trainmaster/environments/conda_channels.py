@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 SETTING = "TRAINMASTER_CONDA_CHANNELS"
 DEFAULT = ("conda-forge",)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.environments.requirements_file import text_of
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 DEFAULT_NAME = "project_environment"
 FILE_NAME = "conda_dependencies.yml"

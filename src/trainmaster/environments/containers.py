@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from trainmaster.environments.pythons import newer_for, python_for
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import ContainerSpec, EnvironmentSpec
-from trainmaster.node.tree import INSIDE_VARIABLE
+from trainmaster.job.agent.tree import INSIDE_VARIABLE
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
 
 EngineName = Literal["docker", "podman", "apptainer"]
 

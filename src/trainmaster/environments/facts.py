@@ -12,9 +12,9 @@ from pathlib import Path
 from trainmaster.environments.prefix import WARNINGS
 from trainmaster.environments.pythons import python_for
 from trainmaster.environments.sources import masked
-from trainmaster.errors import PythonNotFoundException
-from trainmaster.job import EnvironmentSpec
-from trainmaster.plain import PlainDataError, from_plain, to_plain
+from trainmaster.job.errors import PythonNotFoundException
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
 _FACTS = "environment.json"
 

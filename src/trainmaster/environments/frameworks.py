@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.environments.requirement import is_open, package_name
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9.]+)?")
 # Of pip: name[extras]==version. Of conda: channel::name=version=build, where the build may follow a space too.

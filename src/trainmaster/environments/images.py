@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmaster.environments.containers import Command, Container, Engine
-from trainmaster.errors import EnvironmentException
-from trainmaster.orphans import die_with
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.orphans import die_with
 
 _ANSWER_SECONDS = 30.0
 _LAST_LINES = 10

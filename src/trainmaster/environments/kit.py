@@ -10,15 +10,15 @@ from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_NAMES = Path("runtime", "names")
+_NAMES = Path("job", "script", "names")
 _MAKING_PREFIX = ".making-"
 # By this MLflow finds what keeps things of a job, whichever Python the job has.
 _PLUGIN = {
     "trainmaster_job-0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: trainmaster-job\nVersion: 0\n",
     "trainmaster_job-0.dist-info/entry_points.txt": (
-        b"[mlflow.tracking_store]\ntrainmaster = trainmaster.runtime.mlflow.store:JobStore\n"
-        b"[mlflow.artifact_repository]\ntrainmaster = trainmaster.runtime.mlflow.files:JobFiles\n"
-        b"[mlflow.model_registry_store]\ntrainmaster = trainmaster.runtime.mlflow.registry:JobRegistry\n"
+        b"[mlflow.tracking_store]\ntrainmaster = trainmaster.job.script.mlflow.store:JobStore\n"
+        b"[mlflow.artifact_repository]\ntrainmaster = trainmaster.job.script.mlflow.files:JobFiles\n"
+        b"[mlflow.model_registry_store]\ntrainmaster = trainmaster.job.script.mlflow.registry:JobRegistry\n"
     ),
 }
 _ABANDONED_AFTER_SECONDS = 3600
@@ -50,15 +50,14 @@ def _job_side() -> tuple[str, dict[str, bytes]]:
     """The files of a kit by their relative paths, and the digest of them all."""
     contents = {
         "trainmaster/__init__.py": _PACKAGE / "__init__.py",
-        "trainmaster/errors.py": _PACKAGE / "errors.py",
+        "trainmaster/onnx.py": _PACKAGE / "onnx.py",
     }
     names = _PACKAGE / _NAMES
-    for folder in (_PACKAGE / "runtime", _PACKAGE / "node", _PACKAGE / "onnx"):
-        for path in folder.rglob("*.py"):
-            if path.is_relative_to(names):
-                contents[path.relative_to(names).as_posix()] = path
-            else:
-                contents[Path("trainmaster", path.relative_to(_PACKAGE)).as_posix()] = path
+    for path in (_PACKAGE / "job").rglob("*.py"):
+        if path.is_relative_to(names):
+            contents[path.relative_to(names).as_posix()] = path
+        else:
+            contents[Path("trainmaster", path.relative_to(_PACKAGE)).as_posix()] = path
     read = {**{name: contents[name].read_bytes() for name in sorted(contents)}, **_PLUGIN}
     digest = hashlib.sha256()
     for name, text in read.items():

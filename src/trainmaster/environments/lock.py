@@ -14,8 +14,8 @@ from trainmaster.environments.hints import hint_for
 from trainmaster.environments.prefix import CONDA_LOCK
 from trainmaster.environments.sources import masked, uv_options, with_options
 from trainmaster.environments.tools import Started, Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 LOCK_NAME = "environment.lock"
 ALLOWED_NAME = "constraints.txt"

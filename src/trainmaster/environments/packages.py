@@ -16,8 +16,8 @@ from trainmaster.environments.lock import Pin, Question, Request, Sources
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.sources import masked
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 _TORCH_INDEX = "download.pytorch.org"
 _PROBE_SECONDS = 3.0

@@ -16,10 +16,10 @@ from pathlib import Path
 from trainmaster.environments import open_mpi
 from trainmaster.environments.canonical import canonical, local_files
 from trainmaster.environments.manifest import is_whole
-from trainmaster.errors import EnvironmentException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import EnvironmentSpec
-from trainmaster.plain import to_plain
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.serialization import to_plain
 
 CONDA_LOCK = "conda.lock"
 """In a prefix made of conda packages: which ones, each with its address and hash."""

@@ -7,8 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
-from trainmaster.errors import UserErrorException
-from trainmaster.node import durable
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import UserErrorException
 
 
 def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.errors import PythonNotFoundException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import PythonNotFoundException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 _PROGRAM = re.compile(r"python(3\.\d+)")
 _ASKED = re.compile(r"3\.\d+")

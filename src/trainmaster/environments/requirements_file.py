@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 _OTHER_FILE = re.compile(r"(-r|-c|-e)(\b|\S)|--(requirement|constraint|editable)\b")
 _COMMENT = re.compile(r"(^|\s)#.*$")

@@ -13,8 +13,8 @@ from typing import IO
 
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.sources import masked, pip_settings, uv_options, uv_variables
-from trainmaster.errors import EnvironmentException
-from trainmaster.orphans import die_with
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.orphans import die_with
 
 _SHOWN_LINES = 15
 # An index that hangs is given up after a minute and a half; what the user set for uv goes before.

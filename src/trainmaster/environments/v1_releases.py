@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from trainmaster.environments.requirement import is_open, package_name
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 PYTHONS = ("3.8", "3.7", "3.6")
 """Those that these releases have builds for, the best first."""

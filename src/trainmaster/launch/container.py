@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from trainmaster.environments.containers import Container, inside
-from trainmaster.job import ContainerSpec, JobSpec
+from trainmaster.job.agent.tree import NODE_VARIABLE, node_marker
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
-from trainmaster.node.tree import NODE_VARIABLE, node_marker
+from trainmaster.shared.job_spec import ContainerSpec, JobSpec
 
 
 def in_containers(

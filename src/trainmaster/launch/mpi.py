@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from trainmaster.job import JobSpec
+from trainmaster.job.agent.fill import threads_token
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables
 from trainmaster.launch.variables import process_variables, share_of_gpus
-from trainmaster.node.fill import threads_token
+from trainmaster.shared.job_spec import JobSpec
 
 # Open MPI refuses root unless it is told twice.
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -59,7 +59,7 @@ def _rank_command(launch: Launch) -> tuple[str, ...]:
         launch.rank_python,
         "-I",
         "-S",
-        f"{launch.kit}/trainmaster/node/rank.py",
+        f"{launch.kit}/trainmaster/job/agent/rank.py",
         f"{launch.node_folder}/ranks.json",
     )
 
@@ -73,7 +73,7 @@ def _rank(spec: JobSpec, launch: Launch, rank: int) -> ProcessPlan:
         **process_variables(spec, launch, rank=rank, node=node, gpus=share_of_gpus(launch.gpus[node], local, count)),
         **rank_variables(launch, rank=rank, world=world_size(spec), local=local, per_node=count),
     }
-    variables["PYTHONPATH"] = f"{launch.kit}/trainmaster/node/mpi_site:{variables['PYTHONPATH']}".rstrip(":")
+    variables["PYTHONPATH"] = f"{launch.kit}/trainmaster/job/agent/mpi_site:{variables['PYTHONPATH']}".rstrip(":")
     return ProcessPlan(
         rank=rank,
         argv=command_line(spec, launch.python, variables),

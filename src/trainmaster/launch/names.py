@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from trainmaster.job import JobSpec
+from trainmaster.shared.job_spec import JobSpec
 
 
 def rank_names(spec: JobSpec) -> tuple[str, ...]:
     """The name of each process, by its rank: tasks of a TensorFlow cluster have their own.
 
-    >>> from trainmaster.job import Distribution
+    >>> from trainmaster.shared.job_spec import Distribution
     >>> rank_names(JobSpec("", "local", node_count=2, distribution=Distribution("mpi", process_count_per_node=1)))
     ('rank 0', 'rank 1')
     >>> servers = Distribution("parameter_server", worker_count=2, parameter_server_count=1)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from trainmaster.job import JobSpec
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.shared.job_spec import JobSpec
 
 # Set by the user to `chief` or `master`: how worker 0 is announced to itself and the others.
 CHIEF = "TRAINMASTER_TF_CHIEF"
@@ -30,7 +30,7 @@ def place(spec: JobSpec) -> list[tuple[str, int, int]]:
 
     The documents' own example, three tasks on two nodes:
 
-    >>> from trainmaster.job import Distribution
+    >>> from trainmaster.shared.job_spec import Distribution
     >>> example = Distribution(kind="parameter_server", worker_count=2, parameter_server_count=1)
     >>> place(JobSpec("", "local", node_count=2, distribution=example))
     [('worker', 0, 0), ('worker', 1, 1), ('ps', 0, 0)]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from trainmaster.environments.containers import Container
-from trainmaster.job import JobSpec
+from trainmaster.shared.job_spec import JobSpec
 
 
 @dataclass(frozen=True)

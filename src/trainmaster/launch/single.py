@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from trainmaster.job import JobSpec
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.shared.job_spec import JobSpec
 
 
 def plan_single(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:

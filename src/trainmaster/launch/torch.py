@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from trainmaster.job import JobSpec
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables
 from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.shared.job_spec import JobSpec
 
 # As torchrun has it where several processes share a machine: each would take all cores, and they would mostly wait
 # for each other. What the user says counts first.

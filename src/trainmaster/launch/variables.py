@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmaster.job import JobSpec
 from trainmaster.launch.plan import Launch
+from trainmaster.shared.job_spec import JobSpec
 
 # Set by the user to `node`: every process sees all GPUs of its node, and chooses among them by its LOCAL_RANK.
 GPUS = "TRAINMASTER_GPUS"

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 from trainmaster.snapshots.ignore import (
     GIT_IGNORE_FILE,
     IGNORE_FILE,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 from trainmaster.migration.cells import Piece, cell, modern
 from trainmaster.migration.table import Judgement, Table, Verdict, table
 

@@ -17,10 +17,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmaster.errors import AzureMLException
+from trainmaster.job.errors import AzureMLException
 
 FILE = Path(__file__).with_name("here.json")
-STANDINS = Path(__file__).parents[1] / "runtime" / "standins.py"
+STANDINS = Path(__file__).parents[1] / "job" / "script" / "standins.py"
 """What a job knows of the names, most of which it cannot use."""
 _REFUSALS = re.compile(r"(?:.*\.)?_?(?:not_here|not_yet)(?:\..*)?")
 _OWN = ("trainmaster", "azureml")
@@ -247,7 +247,7 @@ def _set_on_self(base: type) -> Iterator[tuple[str, str]]:
 
 def _add_job_side(described: dict[str, Any], known: frozenset[str]) -> None:
     """In a job a run is another class, with members of its own."""
-    from trainmaster.runtime.run import JobRun
+    from trainmaster.job.script.run import JobRun
 
     inside = _described(JobRun, known)["members"]
     described["Run"]["members"] = {**inside, **described["Run"]["members"]}
@@ -263,7 +263,7 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def as_standins(found: dict[str, Any]) -> str:
-    """The text of `runtime/standins.py`: the names of each module that jobs do not have as a file."""
+    """The text of `job/script/standins.py`: the names of each module that jobs do not have as a file."""
     modules: dict[str, list[str]] = {module: [] for module in found["modules"]}
     for path in found["names"]:
         module, _, name = path.rpartition(".")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from blake3 import blake3
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots.blobs import blob_path
 from trainmaster.snapshots.verify import ManifestFile, broken_blob, load_manifest
 

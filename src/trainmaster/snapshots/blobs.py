@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from blake3 import blake3
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots.recheck import Signature, sign
 
 _WHOLE = 1 << 20

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots.tree import LINK, Folder
 
 MEGABYTE = 1024 * 1024

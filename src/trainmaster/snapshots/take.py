@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from trainmaster.errors import SnapshotException
-from trainmaster.node import durable
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots.blobs import (
     SourceChangedError,
     blob_path,

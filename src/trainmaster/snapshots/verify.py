@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.errors import SnapshotException
-from trainmaster.plain import PlainDataError, from_plain
+from trainmaster.job.errors import SnapshotException
+from trainmaster.shared.serialization import PlainDataError, from_plain
 from trainmaster.snapshots.blobs import blob_path
 from trainmaster.snapshots.manifest import manifest_id, manifest_path
 

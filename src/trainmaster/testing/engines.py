@@ -28,7 +28,7 @@ from typing import Any, TypeVar
 import pytest
 
 from trainmaster import Estimator, Experiment, Gloo, Model, PyTorch, Run, Workspace
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 T = TypeVar("T")
 

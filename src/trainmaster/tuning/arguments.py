@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.job import JobSpec
+from trainmaster.shared.job_spec import JobSpec
 from trainmaster.tuning.space import Parameters, flat
 from trainmaster.tuning.spec import SweepSpec
 

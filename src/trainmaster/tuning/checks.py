@@ -6,7 +6,7 @@ import math
 import operator
 from typing import Any
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:

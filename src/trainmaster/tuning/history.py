@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.trial import Trial
 
 

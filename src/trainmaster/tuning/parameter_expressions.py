@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.notices import warn
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.shared.notices import warn
 from trainmaster.tuning import checks
 
 Expression = list[Any]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.decisions import decide
 from trainmaster.tuning.history import History
 from trainmaster.tuning.samplers import Told, next_parameters

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning import checks
 from trainmaster.tuning.spec import PolicySpec
 

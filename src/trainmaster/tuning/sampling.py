@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.notices import warn
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.shared.notices import warn
 from trainmaster.tuning import checks
 from trainmaster.tuning.space import Leaf, Space, is_conditional, leaves, plain_space, read_space
 from trainmaster.tuning.spec import SamplingKind, SamplingSpec

@@ -10,7 +10,7 @@ from functools import cached_property
 from statistics import NormalDist
 from typing import Any
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning.parameter_expressions import checked, is_expression
 
 Parameters = Mapping[str, Any]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from trainmaster.errors import HyperDriveConfigException, HyperDriveRehydrateException
-from trainmaster.job import JobSpec
-from trainmaster.plain import PlainDataError, from_plain, to_plain
+from trainmaster.job.errors import HyperDriveConfigException, HyperDriveRehydrateException
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.space import Node, read_space
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
-from trainmaster.records import TERMINAL, Status
+from trainmaster.shared.records import TERMINAL, Status
 from trainmaster.tuning.goal import PrimaryMetricGoal, worst
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.metrics import thinned
-from trainmaster.records import TERMINAL, Status
+from trainmaster.shared.metrics import thinned
+from trainmaster.shared.records import TERMINAL, Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.samplers import grid
 from trainmaster.tuning.spec import PolicySpec, SamplingSpec, SweepSpec

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.records import TERMINAL, Status
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.shared.records import TERMINAL, Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, SweepSpec
 from trainmaster.tuning.trial import Trial

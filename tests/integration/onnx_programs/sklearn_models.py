@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 import trainmaster.onnx
 from azureml.core import Run
-from trainmaster.errors import OnnxException
+from trainmaster.job.errors import OnnxException
 
 run = Run.get_context()
 os.makedirs("outputs", exist_ok=True)

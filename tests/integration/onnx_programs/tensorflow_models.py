@@ -7,7 +7,7 @@ import tensorflow as tf
 
 import trainmaster.onnx
 from azureml.core import Run
-from trainmaster.errors import OnnxException, UserErrorException
+from trainmaster.job.errors import OnnxException, UserErrorException
 
 run = Run.get_context()
 os.makedirs("outputs", exist_ok=True)

@@ -7,7 +7,7 @@ import torch
 
 import trainmaster.onnx
 from azureml.core import Run
-from trainmaster.errors import OnnxException, UserErrorException
+from trainmaster.job.errors import OnnxException, UserErrorException
 
 torch.manual_seed(0)
 run = Run.get_context()

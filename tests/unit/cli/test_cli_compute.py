@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.cli.compute import create
 from trainmaster.cli.parsing import parse
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 
 @pytest.mark.parametrize(

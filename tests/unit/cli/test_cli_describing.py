@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from trainmaster.cli.describing import reason, run_as_json, style_of, took
 from trainmaster.cli.metrics import metric_row
 from trainmaster.cli.runs import statuses, table_row
-from trainmaster.records import MetricSeries, MetricSummary, RunError, RunRecord, Status
+from trainmaster.sdk.display.describing import reason, run_as_json, style_of, took
+from trainmaster.shared.records import MetricSeries, MetricSummary, RunError, RunRecord, Status
 
 KEYS = {
     "id", "experiment", "number", "display_name", "parent_id", "type", "target", "status", "waiting_for", "error",

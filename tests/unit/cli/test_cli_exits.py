@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster import errors
 from trainmaster.cli import exits
 from trainmaster.cli.commands import EXIT_CODES
+from trainmaster.job import errors
 
 
 @pytest.mark.parametrize(

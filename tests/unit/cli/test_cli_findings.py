@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from trainmaster.cli import findings
-from trainmaster.folders import WorkspaceFolder
+from trainmaster.shared.folders import WorkspaceFolder
 
 
 def test_nothing_is_made_by_looking(tmp_path: Path) -> None:

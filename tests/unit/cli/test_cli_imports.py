@@ -12,9 +12,9 @@ import pytest
 
 HEAVY = (
     "sqlalchemy", "alembic", "torch", "numpy", "fsspec", "pathspec", "rich", "typer", "pydantic", "asyncio",
-    "subprocess", "trainmaster.store", "trainmaster.dispatch", "trainmaster.server",
+    "subprocess", "trainmaster.dispatcher.store", "trainmaster.dispatcher", "trainmaster.server",
 )  # fmt: skip
-LIGHT_HELP = ("json", "socket", "dataclasses", "pathlib", "argparse", "trainmaster.workspace")
+LIGHT_HELP = ("json", "socket", "dataclasses", "pathlib", "argparse", "trainmaster.sdk.workspace.workspace")
 
 
 def loaded(program: str, tmp_path: Path) -> set[str]:
@@ -52,5 +52,7 @@ def test_help_loads_nearly_nothing(tmp_path: Path) -> None:
 
 
 def test_listing_the_commands_loads_none_of_them(tmp_path: Path) -> None:
-    own = {name for name in loaded(command("--help"), tmp_path) if name.startswith("trainmaster.cli.")}
-    assert own == {f"trainmaster.cli.{name}" for name in ("commands", "entry", "exits", "manual", "screen")}
+    parts = ("trainmaster.cli.", "trainmaster.sdk.")
+    own = {name for name in loaded(command("--help"), tmp_path) if name.startswith(parts)}
+    cli = {f"trainmaster.cli.{name}" for name in ("commands", "entry", "exits", "manual")}
+    assert own == {*cli, "trainmaster.sdk.display", "trainmaster.sdk.display.screen"}

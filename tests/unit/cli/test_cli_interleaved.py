@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster import waiting
 from trainmaster.cli.interleaved import Interleaved
-from trainmaster.dispatch.attempts import set_logs_apart
-from trainmaster.folders import RunFolder
-from trainmaster.waiting import GrowingText, LogReader, RunTexts, driver_logs
+from trainmaster.dispatcher.runs.attempts import set_logs_apart
+from trainmaster.sdk.run import waiting
+from trainmaster.sdk.run.waiting import GrowingText, LogReader, RunTexts, driver_logs
+from trainmaster.shared.folders import RunFolder
 
 
 @pytest.fixture

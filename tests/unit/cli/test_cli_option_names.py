@@ -13,7 +13,7 @@ from trainmaster.cli.commands import all_commands
 from trainmaster.cli.entry import run
 from trainmaster.cli.option_names import _OPTIONS, in_options
 from trainmaster.cli.parsing import parse
-from trainmaster.errors import UserErrorException, WebserviceException
+from trainmaster.job.errors import UserErrorException, WebserviceException
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from trainmaster.cli.commands import EXIT_CODES, all_commands
 from trainmaster.cli.entry import run, wants_json
 from trainmaster.cli.manual import manual
 from trainmaster.cli.parsing import find_command, parse
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 
 @pytest.mark.parametrize("name", all_commands())
 def test_every_command_is_there_and_says_what_it_does(name: str) -> None:
     command = all_commands()[name]
-    module = import_module(f"trainmaster.cli.{command.module}")
+    module = import_module(command.module if "." in command.module else f"trainmaster.cli.{command.module}")
     assert getattr(module, command.function).__doc__
     assert callable(getattr(module, f"{command.function}_arguments"))
     assert command.summary in manual()

@@ -8,8 +8,8 @@ import math
 
 import pytest
 
-from trainmaster.cli import screen
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display import screen
 
 
 class Terminal(io.StringIO):

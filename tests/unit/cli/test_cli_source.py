@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from trainmaster.cli.source import source_as_json
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 
 
 @pytest.fixture

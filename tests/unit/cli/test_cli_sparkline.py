@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.cli.sparkline import sparkline, thinned
+from trainmaster.sdk.display.sparkline import sparkline, thinned
 
 ANYTHING = st.one_of(st.floats(), st.integers(), st.text(), st.none(), st.booleans())
 

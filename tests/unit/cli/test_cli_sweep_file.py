@@ -3,7 +3,7 @@
 import pytest
 
 from trainmaster.cli.sweep_file import EXAMPLE, read_sweep_file
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import PolicySpec
 

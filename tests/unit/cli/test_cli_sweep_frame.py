@@ -6,12 +6,13 @@ import io
 import pytest
 from tests.made_sweeps import NOW, sweep_of
 
-from trainmaster.cli import sweep_frame, sweep_space
-from trainmaster.cli.screen import strict
+from trainmaster.cli import sweep_space
 from trainmaster.cli.sweep_following import Teller
-from trainmaster.cli.sweep_frame import chosen_trials, frame, sweep_as_json, whole
-from trainmaster.cli.table import cells
-from trainmaster.records import Status
+from trainmaster.sdk.display import sweep_frame
+from trainmaster.sdk.display.screen import strict
+from trainmaster.sdk.display.sweep_frame import chosen_trials, frame, sweep_as_json, whole
+from trainmaster.sdk.display.table import cells
+from trainmaster.shared.records import Status
 from trainmaster.tuning.view import ranked
 
 

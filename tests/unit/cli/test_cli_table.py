@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.cli.table import Column, cells, clipped, render
+from trainmaster.sdk.display.table import Column, cells, clipped, render
 
 COLUMNS = (Column("RUN"), Column("NOTE", flexible=True))
 ROWS = [("experiment_1700000000_abcdef01", "a reason that is a good deal longer than it has to be"), ("b", "")]

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.cli.text import counted, duration, experiment_name, first_line, masked, moment, pairs, size, tags
-from trainmaster.errors import UserErrorException
-from trainmaster.experiment import check_experiment_name
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.text import (
+    counted,
+    duration,
+    experiment_name,
+    first_line,
+    masked,
+    moment,
+    pairs,
+    size,
+    tags,
+)
+from trainmaster.sdk.experiment import check_experiment_name
 
 
 @pytest.mark.parametrize(

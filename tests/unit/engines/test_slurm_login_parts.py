@@ -17,10 +17,10 @@ from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.host import SshHost, login_of, root_of
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.job import EnvironmentSpec, JobSpec
-from trainmaster.node.fill import host_token
-from trainmaster.records import TargetRecord
+from trainmaster.job.agent.fill import host_token
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec, JobSpec
+from trainmaster.shared.records import TargetRecord
 
 THERE = HostFacts(
     root="/shared/hosts/w",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.dispatch.capacity import Request, decide
-from trainmaster.dispatch.outcome import outcome
+from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.outcome import outcome
 from trainmaster.engines.engine import Ending, Nodes, Surroundings
 from trainmaster.engines.slurm import engine as slurm_engine
 from trainmaster.engines.slurm import states
@@ -17,13 +17,13 @@ from trainmaster.engines.slurm.commands import Said
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.options import batch_script, command_variables, sbatch_options
 from trainmaster.engines.slurm.site import Here
-from trainmaster.folders import RunFolder, WorkspaceFolder
-from trainmaster.job import Distribution, JobSpec
+from trainmaster.job.agent import claim, fill, slurm
+from trainmaster.job.agent.watch import Watch
 from trainmaster.launch.mpi import plan_mpi
 from trainmaster.launch.plan import Launch
-from trainmaster.node import claim, fill, slurm
-from trainmaster.node.watch import Watch
-from trainmaster.records import RunError, Status, TargetRecord
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import Distribution, JobSpec
+from trainmaster.shared.records import RunError, Status, TargetRecord
 
 
 def nodes(
@@ -73,7 +73,7 @@ class TestOptions:
         assert text.splitlines() == [
             "#!/bin/sh",
             "module load cuda",
-            """exec '/py thon' -I -S /k/trainmaster/node/slurm.py '/w'"'"'s' 1""",
+            """exec '/py thon' -I -S /k/trainmaster/job/agent/slurm.py '/w'"'"'s' 1""",
         ]
 
     def test_secrets_of_the_shell_do_not_travel(self):

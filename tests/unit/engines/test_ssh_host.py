@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.compute import SshCompute
 from trainmaster.engines.ssh.complaints import Unreachable, explained
 from trainmaster.engines.ssh.host import SshHost, command, hosts_of, parted
-from trainmaster.errors import ComputeTargetException
-from trainmaster.records import TargetRecord
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute import SshCompute
+from trainmaster.shared.records import TargetRecord
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from trainmaster.environments import accelerator
 from trainmaster.environments.frameworks import PYTORCH
 from trainmaster.environments.lock import Pin
-from trainmaster.job import Accelerator, EnvironmentSpec
+from trainmaster.shared.job_spec import Accelerator, EnvironmentSpec
 
 PYPI = [Pin("torch", "2.13.0", "https://pypi.org/simple"), Pin("nvidia-cublas", "13.1"), Pin("triton", "3.7")]
 CPU = [Pin("torch", "2.13.0+cpu", "file:///wheels"), Pin("numpy", "2.4.6")]

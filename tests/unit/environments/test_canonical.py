@@ -8,7 +8,7 @@ import pytest
 
 from trainmaster.environments.canonical import canonical
 from trainmaster.environments.prefix import digest
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 THIS = f"{sys.version_info.major}.{sys.version_info.minor}"
 

@@ -10,7 +10,7 @@ from tests.chaos.wheels import make_library
 from trainmaster.environments import companions, shared_library
 from trainmaster.environments.companions import Build
 from trainmaster.environments.lock import Pin
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 CPU = Build("torch", "2.13.0+cpu", "cpu")
 CUDA_13 = Build("torch", "2.13.0", "cuda", "13.0")

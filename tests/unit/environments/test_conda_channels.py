@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.environments.conda_channels import SETTING, address, channels, condarc_files, without_secrets
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 FORGE = "https://conda.anaconda.org/conda-forge"
 

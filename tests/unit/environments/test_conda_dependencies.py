@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.environments import of_v1, pythons
-from trainmaster.environments.conda_dependencies import CondaDependencies, package_name
-from trainmaster.errors import UserErrorException
+from trainmaster.environments import pythons
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.environment.conda_dependencies import CondaDependencies, package_name
+from trainmaster.sdk.v1 import conda_dependencies as of_v1
 
 
 def test_create():

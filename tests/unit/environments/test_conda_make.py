@@ -11,8 +11,8 @@ import pytest
 
 from trainmaster.environments import conda
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 @pytest.fixture

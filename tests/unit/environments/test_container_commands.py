@@ -20,8 +20,8 @@ from trainmaster.environments.containers import (
     inside,
 )
 from trainmaster.environments.prefix import digest
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import ContainerSpec, EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
 
 ARGV = ("python", "train.py", "--lr", "0.1")
 MOUNTS = (Mount("/ws/runs/r1"), Mount("/ws/kits/k", read_only=True))

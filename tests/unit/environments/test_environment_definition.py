@@ -8,12 +8,13 @@ import sys
 
 import pytest
 
-from trainmaster.environments import curated, pythons
-from trainmaster.environments.conda_dependencies import CondaDependencies
-from trainmaster.environments.definition import ContainerRegistry, Environment
-from trainmaster.environments.definition_file import describe
-from trainmaster.errors import EnvironmentException, UserErrorException
-from trainmaster.job import ContainerSpec, EnvironmentSpec, JobSpec
+from trainmaster.environments import pythons
+from trainmaster.job.errors import EnvironmentException, UserErrorException
+from trainmaster.sdk.environment import curated
+from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
+from trainmaster.sdk.environment.definition import ContainerRegistry, Environment
+from trainmaster.sdk.environment.definition_file import describe
+from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec, JobSpec
 
 
 class TestEnvironment:

@@ -15,8 +15,8 @@ from trainmaster.environments.frameworks import (
 )
 from trainmaster.environments.horovod.recipes import check
 from trainmaster.environments.requirement import parse
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 ALL = (PYTORCH, TENSORFLOW, SKLEARN, CHAINER)
 

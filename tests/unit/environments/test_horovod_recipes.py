@@ -9,8 +9,8 @@ import pytest
 from trainmaster.environments import compiled
 from trainmaster.environments.horovod import edits, recipes
 from trainmaster.environments.horovod.edits import Addition, Edit
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 def spec(*packages, horovod="0.28.1", python="3.11", open_mpi=True):

@@ -14,7 +14,7 @@ from trainmaster.environments.horovod.compiling import compile_wheel
 from trainmaster.environments.horovod.progress import Progress, first_error
 from trainmaster.environments.open_mpi import OpenMpi
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 ORDER = recipes.order("0.28.1", {"torch": "2.13.0"}, "3.11")
 BUILDS = """

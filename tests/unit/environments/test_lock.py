@@ -11,8 +11,8 @@ from trainmaster.environments import lock
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.sources import masked, source_variables, with_options
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 TEXT = """\
 numpy==2.4.6

@@ -7,8 +7,8 @@ import pytest
 from trainmaster.cli import findings
 from trainmaster.environments import compiled, open_mpi
 from trainmaster.environments.prefix import built
-from trainmaster.errors import EnvironmentException, UserErrorException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException, UserErrorException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 def program(path, says=""):

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trainmaster.environments.pythons import all_pythons, find_python, running_version
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 
 @pytest.fixture

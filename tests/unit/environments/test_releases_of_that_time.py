@@ -7,7 +7,7 @@ import pytest
 from trainmaster.environments import frameworks, other_python, requirement, v1_releases
 from trainmaster.environments.frameworks import pins_beside
 from trainmaster.environments.other_python import limits_for
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 @pytest.mark.parametrize("module", [frameworks, other_python, requirement, v1_releases])

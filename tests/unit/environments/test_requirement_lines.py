@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.environments.requirements_file import check_requirement
-from trainmaster.errors import UserErrorException
+from trainmaster.job.errors import UserErrorException
 
 
 @pytest.mark.parametrize(

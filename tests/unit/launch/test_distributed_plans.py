@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from trainmaster.job import Distribution, JobSpec
 from trainmaster.launch import Launch, agent_count, plan_launch, port_count
+from trainmaster.shared.job_spec import Distribution, JobSpec
 
 
 def job(kind, nodes=2, **distribution):
@@ -100,7 +100,7 @@ def test_mpi_is_one_launcher_whose_ranks_are_planned():
     (plan,) = plan_launch(spec, launch())
     (launcher,) = plan.processes
     assert launcher.argv[:3] == ("mpirun", "-np", "4")
-    assert launcher.argv[-2:] == ("/kit/trainmaster/node/rank.py", "/node/ranks.json")
+    assert launcher.argv[-2:] == ("/kit/trainmaster/job/agent/rank.py", "/node/ranks.json")
     assert launcher.env["OMPI_ALLOW_RUN_AS_ROOT"] == launcher.env["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] == "1"
     # What mpirun itself says is not the user's log.
     assert launcher.log == "/node/mpirun.log"
@@ -182,4 +182,4 @@ def test_mpi_itself_is_no_rank_and_keeps_quiet_in_the_logs():
     assert "TRAINMASTER_RANK" not in plan.processes[0].env
     assert [rank.env["TRAINMASTER_RANK"] for rank in plan.ranks] == ["0", "1"]
     assert {(rank.env["OMPI_MCA_opal_signal"], rank.env["UCX_HANDLE_ERRORS"]) for rank in plan.ranks} == {("", "bt")}
-    assert plan.ranks[0].env["PYTHONPATH"] == "/kit/trainmaster/node/mpi_site"
+    assert plan.ranks[0].env["PYTHONPATH"] == "/kit/trainmaster/job/agent/mpi_site"

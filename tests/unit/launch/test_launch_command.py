@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.job import JobSpec
 from trainmaster.launch.command import command_line, expand, log_name
+from trainmaster.shared.job_spec import JobSpec
 
 VARIABLES = {"A": "1", "A_B": "2", "EMPTY": "", "AZUREML_DATAREFERENCE_d": "/data", "LOOP": "$A"}
 

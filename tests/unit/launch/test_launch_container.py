@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from trainmaster.environments.containers import Container, Engine, Mount
-from trainmaster.job import ContainerSpec, Distribution, EnvironmentSpec, JobSpec
 from trainmaster.launch import Launch, plan_launch
+from trainmaster.shared.job_spec import ContainerSpec, Distribution, EnvironmentSpec, JobSpec
 
 SPEC = JobSpec(
     source_directory="/src",

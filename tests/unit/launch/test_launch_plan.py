@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.job import JobSpec
 from trainmaster.launch import Launch, plan_launch
 from trainmaster.launch.variables import process_variables, share_of_gpus
+from trainmaster.shared.job_spec import JobSpec
 
 
 def launch(**changes):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.errors import AzureMLException
+from trainmaster.job.errors import AzureMLException
 from trainmaster.migration import surface
 from trainmaster.migration.table import Verdict, table
 

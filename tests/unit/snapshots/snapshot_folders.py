@@ -4,7 +4,7 @@ import os
 import time
 from pathlib import Path
 
-from trainmaster.node.layout import lay_out
+from trainmaster.job.agent.layout import lay_out
 from trainmaster.snapshots import Snapshot, take_snapshot
 
 

@@ -7,7 +7,7 @@ import zipfile
 import pytest
 from snapshot_folders import fill
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import take_snapshot, write_archive
 
 

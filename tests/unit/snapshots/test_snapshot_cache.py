@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from snapshot_folders import contents, fill, laid_out, let_it_settle, taken
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import drop_caches, parallel, take, take_snapshot, verify_snapshot
 from trainmaster.snapshots.blobs import store_file
 from trainmaster.snapshots.recheck import fast_pack_names, open_folder, pack, pack_names, sign, unpack

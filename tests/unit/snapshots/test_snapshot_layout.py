@@ -8,9 +8,9 @@ import sys
 import pytest
 from snapshot_folders import contents, fill
 
-from trainmaster.errors import SnapshotException
-from trainmaster.node import layout
-from trainmaster.node.layout import lay_out
+from trainmaster.job.agent import layout
+from trainmaster.job.agent.layout import lay_out
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import take_snapshot
 
 
@@ -121,7 +121,7 @@ def test_a_missing_manifest_is_named(workspace, tmp_path):
 
 def test_killed_in_the_middle_leaves_no_working_folder(manifest, workspace, tmp_path):
     program = (
-        "import os, sys; from trainmaster.node import layout\n"
+        "import os, sys; from trainmaster.job.agent import layout\n"
         "layout._copy_content = lambda *_: os.kill(os.getpid(), 9)\n"
         "layout.lay_out(*sys.argv[1:])"
     )

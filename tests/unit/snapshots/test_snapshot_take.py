@@ -8,7 +8,7 @@ import stat
 import pytest
 from snapshot_folders import contents, fill, laid_out, taken
 
-from trainmaster.errors import SnapshotException
+from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import take_snapshot, tree, verify_snapshot
 
 

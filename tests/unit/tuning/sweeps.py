@@ -1,6 +1,6 @@
 """What the tests of sweeps share."""
 
-from trainmaster.job import JobSpec
+from trainmaster.shared.job_spec import JobSpec
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.parameter_expressions import choice, uniform
 from trainmaster.tuning.spec import SamplingSpec, SweepSpec

@@ -5,7 +5,7 @@ import math
 import pytest
 from sweeps import MAXIMIZE, MINIMIZE
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.decisions import decide, due
 from trainmaster.tuning.policies import (
     BanditPolicy,

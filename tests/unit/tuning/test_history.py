@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sweeps import sweep
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.history import History
 from trainmaster.tuning.planning import SweepState, plan
 from trainmaster.tuning.trial import Trial

@@ -6,9 +6,13 @@ import json
 import pytest
 from sweeps import MAXIMIZE, MINIMIZE
 
-from trainmaster.errors import HyperDriveConfigException, HyperDriveScenarioNotSupportedException, TrainingException
-from trainmaster.estimators import Estimator, PyTorchConfiguration, ScriptRunConfig
-from trainmaster.tuning import (
+from trainmaster.job.errors import (
+    HyperDriveConfigException,
+    HyperDriveScenarioNotSupportedException,
+    TrainingException,
+)
+from trainmaster.sdk.estimators import Estimator, PyTorchConfiguration, ScriptRunConfig
+from trainmaster.sdk.sweeps import (
     BanditPolicy,
     BayesianParameterSampling,
     GridParameterSampling,

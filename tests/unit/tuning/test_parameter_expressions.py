@@ -5,7 +5,7 @@ import json
 import numpy
 import pytest
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning import parameter_expressions as pe
 
 

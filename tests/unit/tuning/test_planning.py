@@ -5,7 +5,7 @@ import math
 import pytest
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.history import History
 from trainmaster.tuning.parameter_expressions import choice
 from trainmaster.tuning.planning import Cancel, Ending, SweepState, plan

@@ -3,8 +3,8 @@
 import numpy
 import pytest
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.tuning import (
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.sdk.sweeps import (
     BanditPolicy,
     EarlyTerminationPolicy,
     HyperbandPolicy,

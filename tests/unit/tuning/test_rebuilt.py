@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.tuning import (
+from trainmaster.sdk.sweeps import (
     BanditPolicy,
     EarlyTerminationPolicy,
     HyperbandPolicy,
@@ -12,8 +12,8 @@ from trainmaster.tuning import (
     NoTerminationPolicy,
     TruncationSelectionPolicy,
 )
+from trainmaster.sdk.sweeps.rebuilt import policy_of
 from trainmaster.tuning.policies import POLICIES
-from trainmaster.tuning.rebuilt import policy_of
 
 
 @pytest.mark.parametrize(

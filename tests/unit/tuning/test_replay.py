@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.history import History
 from trainmaster.tuning.parameter_expressions import choice, loguniform, uniform
 from trainmaster.tuning.planning import SweepState, plan

@@ -5,7 +5,7 @@ import math
 import pytest
 from sweeps import MAXIMIZE, MINIMIZE, sweep
 
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
 from trainmaster.tuning.trial import Trial
 from trainmaster.tuning.view import best_of, ranked, sweep_view, trial_view
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.tuning import BayesianParameterSampling, GridParameterSampling, RandomParameterSampling
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.sdk.sweeps import BayesianParameterSampling, GridParameterSampling, RandomParameterSampling
 from trainmaster.tuning.parameter_expressions import (
     choice,
     lognormal,

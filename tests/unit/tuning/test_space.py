@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning.parameter_expressions import (
     choice,
     lognormal,

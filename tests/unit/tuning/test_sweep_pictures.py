@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from tests.made_sweeps import sweep_of
 
-from trainmaster.errors import RunEnvironmentException, UserErrorException
+from trainmaster.job.errors import RunEnvironmentException, UserErrorException
+from trainmaster.sdk.sweeps.pictures import KINDS, picture
+from trainmaster.sdk.sweeps.pictures.axes import metric_axis, parameter_axes
+from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT
+from trainmaster.sdk.sweeps.pictures.drawing import Box, Curve, Dot, Label, Line
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.parameter_expressions import choice, lognormal, loguniform, normal, quniform, randint, uniform
-from trainmaster.tuning.pictures import KINDS, picture
-from trainmaster.tuning.pictures.axes import metric_axis, parameter_axes
-from trainmaster.tuning.pictures.colours import BEST, CUT
-from trainmaster.tuning.pictures.drawing import Box, Curve, Dot, Label, Line
 
 SGD = {"--optimizer": "sgd", "--momentum": uniform(0.5, 0.99)}
 SPACES = {

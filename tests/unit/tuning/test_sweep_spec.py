@@ -5,7 +5,7 @@ import json
 import pytest
 from sweeps import MINIMIZE, sweep
 
-from trainmaster.errors import HyperDriveRehydrateException
+from trainmaster.job.errors import HyperDriveRehydrateException
 from trainmaster.tuning.parameter_expressions import choice, uniform
 from trainmaster.tuning.spec import (
     ContinuedTrial,

@@ -6,8 +6,8 @@ import math
 import pytest
 from tests.unit.tuning.sweeps import MAXIMIZE, MINIMIZE, sweep
 
-from trainmaster.plain import from_plain, to_plain
-from trainmaster.records import Status
+from trainmaster.shared.records import Status
+from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.tuning.parameter_expressions import choice
 from trainmaster.tuning.spec import ContinuedTrial, PolicySpec, SamplingSpec
 from trainmaster.tuning.trial import Decision, Trial

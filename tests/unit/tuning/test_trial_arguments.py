@@ -3,7 +3,7 @@
 import pytest
 from sweeps import sweep
 
-from trainmaster.job import JobSpec
+from trainmaster.shared.job_spec import JobSpec
 from trainmaster.tuning.arguments import trial_arguments, trial_job, without
 
 

@@ -7,6 +7,7 @@ import pkgutil
 import pytest
 
 import trainmaster.tuning
+from trainmaster.sdk import sweeps
 
 MODULES = [each.name for each in pkgutil.walk_packages(trainmaster.tuning.__path__, "trainmaster.tuning.")]
 
@@ -20,11 +21,11 @@ def test_there_are_examples():
     assert sum(doctest.testmod(importlib.import_module(name)).attempted for name in MODULES) >= 6
 
 
-@pytest.mark.parametrize("name", sorted(trainmaster.tuning._HOMES))
+@pytest.mark.parametrize("name", sorted(sweeps._HOMES))
 def test_every_name_has_its_home(name):
-    assert getattr(trainmaster.tuning, name).__name__ == name
+    assert getattr(sweeps, name).__name__ == name
 
 
 def test_no_other_names():
     with pytest.raises(AttributeError, match="nothing"):
-        _ = trainmaster.tuning.nothing
+        _ = sweeps.nothing

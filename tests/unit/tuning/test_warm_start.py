@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from sweeps import MINIMIZE, sweep
 
-from trainmaster.errors import HyperDriveConfigException
-from trainmaster.records import Status
+from trainmaster.job.errors import HyperDriveConfigException
+from trainmaster.shared.records import Status
 from trainmaster.tuning.parameter_expressions import uniform
 from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, SamplingSpec
 from trainmaster.tuning.trial import Trial

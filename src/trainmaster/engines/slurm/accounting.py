@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
-from trainmaster.errors import ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException
 
 _FORMAT = "JobID,State,Elapsed,TotalCPU,AllocCPUS,MaxRSS"
 _LOOKS = 4

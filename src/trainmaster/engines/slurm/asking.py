@@ -9,8 +9,8 @@ from trainmaster.engines.slurm.desk import Desk
 from trainmaster.engines.ssh.asking import check_folder
 from trainmaster.engines.ssh.host import check_ssh, login_of, lost_after
 from trainmaster.engines.ssh.session import Session
-from trainmaster.errors import ComputeTargetException
-from trainmaster.records import TargetRecord
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.records import TargetRecord
 
 _ON_FOLDER = "Name a folder of yours there that all nodes see under the same path."
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from trainmaster.engines.slurm.options import command_variables
-from trainmaster.errors import ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException
 
 _PATIENCE_SECONDS = 60.0
 _AT_ONCE = 4

@@ -15,8 +15,8 @@ from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.under_way import UnderWay
-from trainmaster.errors import ComputeTargetException
-from trainmaster.tasks import start_task
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.tasks import start_task
 
 _AT_ONCE = 4
 _IDLE_SECONDS = 30.0

@@ -1,4 +1,4 @@
-"""A connection to a login node over which commands are called and many runs are watched (`node/ferry/desk.py`)."""
+"""A connection to a login node over which commands are called and many runs are watched (`job/helper/desk.py`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from trainmaster.engines.slurm.options import PASSED_ON, PASSED_ON_BEGINNINGS
 from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.errors import ComputeTargetException
-from trainmaster.tasks import start_task
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.tasks import start_task
 
 Take = Callable[[str, dict[str, Any], bytes], None]
 """Takes what becomes of a run: under which name it is watched, a header, and bytes."""

@@ -19,10 +19,10 @@ from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.engines.slurm.job import Job
 from trainmaster.engines.slurm.pace import Pace
 from trainmaster.engines.slurm.site import Here, Site
-from trainmaster.errors import ComputeTargetException
-from trainmaster.node.fill import gpu_token, host_token
-from trainmaster.node.slurm import GANG
-from trainmaster.tasks import start_task
+from trainmaster.job.agent.fill import gpu_token, host_token
+from trainmaster.job.agent.slurm import GANG
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 

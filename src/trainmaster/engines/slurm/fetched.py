@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.mirror import Mirror
-from trainmaster.folders import RunFolder
+from trainmaster.shared.folders import RunFolder
 
 
 class Fetched(Mirror):

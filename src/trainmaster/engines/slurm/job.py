@@ -12,8 +12,8 @@ from typing import Any
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.plans import read_json, write_json
 from trainmaster.engines.slurm.options import job_name
-from trainmaster.node.slurm import GANG
-from trainmaster.node.watch import STOP
+from trainmaster.job.agent.slurm import GANG
+from trainmaster.job.agent.watch import STOP
 
 _NOTE = "slurm.json"
 _SHOWN_BYTES = 2000

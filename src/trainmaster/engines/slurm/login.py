@@ -31,10 +31,10 @@ from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
 from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.lending import lend
 from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patiently
-from trainmaster.errors import AzureMLException, ComputeTargetException
-from trainmaster.job import JobSpec, load_spec
-from trainmaster.node.watch import STOP
-from trainmaster.tasks import start_task
+from trainmaster.job.agent.watch import STOP
+from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.shared.job_spec import JobSpec, load_spec
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 

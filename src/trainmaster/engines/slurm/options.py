@@ -73,7 +73,7 @@ def time_limit_minutes(of_target: float | None, of_run: float | None) -> int | N
 
 def batch_script(python: str, kit: str, folder: str, agents: int, setup: Sequence[str] = ()) -> str:
     """What the job runs on its first node."""
-    command = [python, "-I", "-S", f"{kit}/trainmaster/node/slurm.py", folder, str(agents)]
+    command = [python, "-I", "-S", f"{kit}/trainmaster/job/agent/slurm.py", folder, str(agents)]
     return "\n".join(["#!/bin/sh", *setup, f"exec {shlex.join(command)}", ""])
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from trainmaster.engines.engine import Ending
 from trainmaster.engines.slurm import reasons
-from trainmaster.records import RunError, Status
+from trainmaster.shared.records import RunError, Status
 
 FORMAT = "%i|%T|%Q|%P|%N|%r|%j"
 _COLUMNS = 7

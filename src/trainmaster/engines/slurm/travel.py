@@ -12,8 +12,8 @@ from trainmaster.engines.ssh.cargo import Settled
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.session import HostFacts
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import JobSpec
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec
 
 
 def files(

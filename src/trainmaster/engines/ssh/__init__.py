@@ -4,8 +4,8 @@ host.py        one host, and the command line that reaches it
 passwords.py   passwords and passphrases, given to ssh when it asks
 complaints.py  what ssh says, as an error with a fix
 asking.py      what the hosts of a target are, without a run
-session.py     a connection: frames to and from `node/ferry/`, which it brings along
-program.py     `node/ferry/` as one text, which is all that is sent of it
+session.py     a connection: frames to and from `job/helper/`, which it brings along
+program.py     `job/helper/` as one text, which is all that is sent of it
 cargo.py       what has to travel: the kit, the code, the environment, data; only what is not there
 data.py        under which paths the data of a run is there, and what comes back
 lending.py     files that a script asks for while it runs

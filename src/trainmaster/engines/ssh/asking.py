@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from trainmaster.engines.ssh import passwords
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, lost_after
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.errors import ComputeTargetException
-from trainmaster.records import TargetRecord
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.records import TargetRecord
 
 T = TypeVar("T")
 

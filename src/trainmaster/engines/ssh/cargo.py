@@ -17,7 +17,7 @@ from typing import Any
 
 from trainmaster.engines.ssh import conda
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 _PIECE = 1024 * 1024
 _BATCH = 16 * 1024 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from trainmaster.engines.ssh.host import SshHost
-from trainmaster.errors import ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException
 
 _NO_ROUTE = re.compile(
     r"Connection timed out|No route to host|Network is unreachable|Connection refused|Operation timed out"

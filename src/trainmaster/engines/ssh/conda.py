@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.environments.prefix import CONDA_LOCK
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainmaster.datastores.dataplan import DataPlan, read_plan
-from trainmaster.errors import UserErrorException
-from trainmaster.folders import RunFolder
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.folders import RunFolder
+from trainmaster.storage.dataplan import DataPlan, read_plan
 
 DATA = "data"
 OUTSIDE = "outside"

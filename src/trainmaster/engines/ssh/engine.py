@@ -22,11 +22,11 @@ from trainmaster.engines.ssh.lending import Lender
 from trainmaster.engines.ssh.link import Link
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.starting import has_helpers, within
-from trainmaster.errors import AzureMLException, ComputeTargetException
-from trainmaster.job import load_spec
-from trainmaster.node import fill, silence
-from trainmaster.records import RunError, Status
-from trainmaster.tasks import start_task
+from trainmaster.job.agent import fill, silence
+from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.records import RunError, Status
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.errors import ComputeTargetException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.records import TargetRecord
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import TargetRecord
 
 DEFAULT_FOLDER = "~/.trainmaster"
 DEFAULT_LOST_AFTER = 60.0

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from trainmaster.engines.ssh.session import Session
-from trainmaster.node import durable
+from trainmaster.job.agent import durable
 
 
 class Left:

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainmaster.engines.ssh.cargo import Tree, bring_tree, content
 from trainmaster.engines.ssh.patience import patiently
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.runtime.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
+from trainmaster.job.script.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
 
 
 class Lender:

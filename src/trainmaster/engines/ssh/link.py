@@ -16,9 +16,9 @@ from trainmaster.engines.ssh.data import Freight
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.mirror import RESULT, Mirror
 from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.errors import ComputeTargetException
-from trainmaster.folders import RunFolder
-from trainmaster.tasks import start_task
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 

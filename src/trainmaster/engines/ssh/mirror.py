@@ -14,9 +14,9 @@ from typing import Any
 from trainmaster.engines.plans import read_json
 from trainmaster.engines.ssh.clocks import on_our_clock
 from trainmaster.engines.ssh.data import Freight
-from trainmaster.folders import RunFolder
-from trainmaster.node.ferry.names import LONGEST_RUN_ID, inner_parts, is_plain
-from trainmaster.private import open_private
+from trainmaster.job.helper.names import LONGEST_RUN_ID, inner_parts, is_plain
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.private import open_private
 
 log = logging.getLogger("trainmaster.dispatch")
 

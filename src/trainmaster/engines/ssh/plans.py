@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainmaster.node.fill import fill
+from trainmaster.job.agent.fill import fill
 
 # What the submitter's shell says of itself and not of the machine.
 _KEPT = re.compile(r"LANG(UAGE)?|LC_.*|TZ")

@@ -1,4 +1,4 @@
-"""The program at the other end of a connection: the modules of `node/ferry/`, as one text for Python to run."""
+"""The program at the other end of a connection: the modules of `job/helper/`, as one text for Python to run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ module.main()
 @cache
 def program() -> bytes:
     """Nothing of it is ever a file on the host."""
-    folder = resources.files("trainmaster.node.ferry")
+    folder = resources.files("trainmaster.job.helper")
     names = {"ferry": "__init__", **{f"ferry.{name}": name for name in _MODULES}}
     texts = [(name, folder.joinpath(f"{file}.py").read_text("utf-8")) for name, file in names.items()]
     return _PROGRAM.format(texts=texts).encode()

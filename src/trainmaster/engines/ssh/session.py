@@ -17,8 +17,8 @@ from trainmaster.engines.ssh.complaints import explained, never_began
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
 from trainmaster.engines.ssh.program import program
 from trainmaster.engines.ssh.under_way import UnderWay
-from trainmaster.errors import ComputeTargetException
-from trainmaster.node.ferry.line import GREETING, PIECE
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.job.helper.line import GREETING, PIECE
 
 _MOST_SAID = 8 * 1024
 

@@ -14,10 +14,10 @@ from trainmaster.engines.ssh.host import is_shared
 from trainmaster.engines.ssh.link import Order
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.errors import ComputeTargetException, EnvironmentException
-from trainmaster.folders import WorkspaceFolder
-from trainmaster.job import JobSpec
-from trainmaster.node import fill
+from trainmaster.job.agent import fill
+from trainmaster.job.errors import ComputeTargetException, EnvironmentException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec
 
 
 class Way(Protocol):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from trainmaster.environments.horovod.progress import Progress, first_error, minutes
 from trainmaster.environments.horovod.recipes import ALTERNATIVE, Order
-from trainmaster.errors import EnvironmentException
-from trainmaster.orphans import die_with
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.orphans import die_with
 
 _SHOW_EVERY_SECONDS = 15.0
 _BYTES_PER_COMPILER = 1_500_000_000

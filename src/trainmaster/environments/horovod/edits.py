@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 _ADDITIONS = Path(__file__).parent / "additions"
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from trainmaster.environments.frameworks import PYTORCH, TENSORFLOW, release_in
 from trainmaster.environments.requirement import package_name, parse
-from trainmaster.job import EnvironmentSpec
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 NEWEST = "0.28.1"
 

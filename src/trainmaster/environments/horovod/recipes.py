@@ -13,8 +13,8 @@ from trainmaster.environments.horovod import edits
 from trainmaster.environments.horovod.edits import Addition, Edit
 from trainmaster.environments.prefix import python_version
 from trainmaster.environments.requirement import parse
-from trainmaster.errors import EnvironmentException
-from trainmaster.job import EnvironmentSpec
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.job_spec import EnvironmentSpec
 
 # The packages that are a framework, by what Horovod calls it.
 PACKAGES: Mapping[str, tuple[str, ...]] = {

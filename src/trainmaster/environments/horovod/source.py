@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainmaster.environments.horovod.recipes import Order
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
+from trainmaster.job.errors import EnvironmentException
 
 
 def prepare(order: Order, scratch: Path, python: Path, variables: Mapping[str, str], tools: Tools) -> Path:

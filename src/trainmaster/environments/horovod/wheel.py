@@ -19,8 +19,8 @@ from trainmaster.environments.horovod.compiling import compile_wheel
 from trainmaster.environments.horovod.recipes import TOOLS, Order
 from trainmaster.environments.open_mpi import OpenMpi
 from trainmaster.environments.tools import Tools
-from trainmaster.errors import EnvironmentException
-from trainmaster.node import durable
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import EnvironmentException
 
 _NOTE = "wheel.json"
 # From site-packages/horovod/<framework>/ to the environment's lib/.

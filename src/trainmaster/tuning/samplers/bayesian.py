@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.errors import HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.samplers import draw
 from trainmaster.tuning.samplers.told import Told

@@ -5,10 +5,10 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.authentication": (
+        "trainmaster.sdk.v1.authentication": (
             "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
             "ServicePrincipalAuthentication TokenAuthentication"
         ),
-        "trainmaster.errors": "AuthenticationException",
+        "trainmaster.job.errors": "AuthenticationException",
     },
 )

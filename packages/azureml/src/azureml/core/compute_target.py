@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.compute": "ComputeTarget",
-        "trainmaster.errors": "ComputeTargetException",
+        "trainmaster.sdk.compute": "ComputeTarget",
+        "trainmaster.job.errors": "ComputeTargetException",
     },
 )

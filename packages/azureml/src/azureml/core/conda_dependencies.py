@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.environments.of_v1": "CondaDependencies",
+        "trainmaster.sdk.v1.conda_dependencies": "CondaDependencies",
     },
 )

@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.environments.docker_section": "ContainerRegistry",
+        "trainmaster.sdk.environment.docker_section": "ContainerRegistry",
     },
 )

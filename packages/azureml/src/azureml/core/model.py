@@ -5,8 +5,8 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.models": "Model",
-        "trainmaster.serving.inference_config": "InferenceConfig",
-        "trainmaster.serving.packaging": "ModelPackage",
+        "trainmaster.sdk.models": "Model",
+        "trainmaster.sdk.services.inference_config": "InferenceConfig",
+        "trainmaster.sdk.services.packaging": "ModelPackage",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.workspace": "Workspace",
-        "trainmaster.errors": "ProjectSystemException UserErrorException WorkspaceException",
+        "trainmaster.sdk.workspace.workspace": "Workspace",
+        "trainmaster.job.errors": "ProjectSystemException UserErrorException WorkspaceException",
     },
 )

@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.datasets": "AbstractDataset DataType FileDataset OutputFileDatasetConfig TabularDataset",
+        "trainmaster.sdk.datasets": "AbstractDataset DataType FileDataset OutputFileDatasetConfig TabularDataset",
     },
 )

@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.datasets": "OutputDatasetConfig OutputFileDatasetConfig OutputTabularDatasetConfig",
+        "trainmaster.sdk.datasets": "OutputDatasetConfig OutputFileDatasetConfig OutputTabularDatasetConfig",
     },
 )

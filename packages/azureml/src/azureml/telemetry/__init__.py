@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.telemetry": "set_diagnostics_collection",
+        "trainmaster.sdk.v1.telemetry": "set_diagnostics_collection",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.estimators": "Gloo Mpi Nccl ParameterServer",
-        "trainmaster.estimators.of_v1": "Estimator",
+        "trainmaster.sdk.estimators": "Gloo Mpi Nccl ParameterServer",
+        "trainmaster.sdk.v1.estimators": "Estimator",
     },
 )

@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.widgets": "RunDetails",
+        "trainmaster.notebook.widgets": "RunDetails",
     },
 )

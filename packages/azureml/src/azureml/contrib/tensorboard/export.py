@@ -5,6 +5,6 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.tensorboard": "export_to_tensorboard",
+        "trainmaster.notebook.tensorboard": "export_to_tensorboard",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.compute": "AmlCompute",
-        "trainmaster.compute.status": "AmlComputeStatus ScaleSettings",
+        "trainmaster.sdk.compute": "AmlCompute",
+        "trainmaster.sdk.compute.status": "AmlComputeStatus ScaleSettings",
     },
 )

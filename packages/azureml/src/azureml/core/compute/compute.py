@@ -5,8 +5,8 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.compute": "ComputeTarget",
-        "trainmaster.compute.configurations": (
+        "trainmaster.sdk.compute": "ComputeTarget",
+        "trainmaster.sdk.compute.configurations": (
             "ComputeTargetAttachConfiguration ComputeTargetProvisioningConfiguration"
         ),
     },

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.compute": "ComputeInstance",
-        "trainmaster.compute.status": "ComputeInstanceStatus",
+        "trainmaster.sdk.compute": "ComputeInstance",
+        "trainmaster.sdk.compute.status": "ComputeInstanceStatus",
     },
 )

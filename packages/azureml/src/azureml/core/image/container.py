@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.image": "ContainerImage",
-        "trainmaster.serving.image_configuration": "ContainerImageConfig",
+        "trainmaster.sdk.services.image": "ContainerImage",
+        "trainmaster.sdk.services.image_configuration": "ContainerImageConfig",
     },
 )

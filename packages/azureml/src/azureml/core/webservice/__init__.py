@@ -5,9 +5,9 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.aci": "AciWebservice",
-        "trainmaster.serving.aks": "AksWebservice",
-        "trainmaster.serving.local": "LocalWebservice",
-        "trainmaster.serving.webservice": "Webservice",
+        "trainmaster.sdk.services.aci": "AciWebservice",
+        "trainmaster.sdk.services.aks": "AksWebservice",
+        "trainmaster.sdk.services.local": "LocalWebservice",
+        "trainmaster.sdk.services.webservice": "Webservice",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.aci": "AciWebservice",
-        "trainmaster.serving.configurations": "AciServiceDeploymentConfiguration",
+        "trainmaster.sdk.services.aci": "AciWebservice",
+        "trainmaster.sdk.services.configurations": "AciServiceDeploymentConfiguration",
     },
 )

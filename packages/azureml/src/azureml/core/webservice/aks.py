@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.aks": "AksWebservice",
-        "trainmaster.serving.configurations": "AksServiceDeploymentConfiguration",
+        "trainmaster.sdk.services.aks": "AksWebservice",
+        "trainmaster.sdk.services.configurations": "AksServiceDeploymentConfiguration",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.local": "LocalWebservice",
-        "trainmaster.serving.configurations": "LocalWebserviceDeploymentConfiguration",
+        "trainmaster.sdk.services.local": "LocalWebservice",
+        "trainmaster.sdk.services.configurations": "LocalWebserviceDeploymentConfiguration",
     },
 )

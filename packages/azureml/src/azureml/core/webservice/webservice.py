@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.serving.webservice": "Webservice",
-        "trainmaster.serving.configurations": "WebserviceDeploymentConfiguration",
+        "trainmaster.sdk.services.webservice": "Webservice",
+        "trainmaster.sdk.services.configurations": "WebserviceDeploymentConfiguration",
     },
 )

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.tuning": (
+        "trainmaster.sdk.sweeps": (
             "BanditPolicy BayesianParameterSampling EarlyTerminationPolicy GridParameterSampling "
             "HyperDriveConfig HyperDriveRun HyperDriveRunConfig HyperParameterSampling MedianStoppingPolicy "
             "NoTerminationPolicy PrimaryMetricGoal RandomParameterSampling TruncationSelectionPolicy choice "

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.errors": (
+        "trainmaster.job.errors": (
             "HyperDriveConfigException HyperDriveNotImplementedException HyperDriveRehydrateException "
             "HyperDriveScenarioNotSupportedException"
         ),

@@ -5,7 +5,7 @@ from azureml._lazy import names
 __getattr__, __dir__, __all__ = names(
     __name__,
     {
-        "trainmaster.tuning": (
+        "trainmaster.sdk.sweeps": (
             "choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform"
         ),
     },

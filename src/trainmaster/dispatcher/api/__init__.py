@@ -1,0 +1,1 @@
+"""The operations that clients can call, by noun."""

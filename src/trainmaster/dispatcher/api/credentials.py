@@ -1,0 +1,43 @@
+"""Options of datastores, which may hold keys: encrypted wherever they are kept, plain only on their way to a driver."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.storage.storage import SEALED
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.api.secrets import Secrets
+
+log = logging.getLogger("trainmaster.dispatch")
+
+
+def sealed(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
+    """`record` as it is kept."""
+    if not record.options or SEALED in record.options:
+        return record
+    return replace(record, options={SEALED: secrets.seal(json.dumps(dict(record.options)))})
+
+
+def opened(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
+    """`record` as a driver needs it. One that cannot be decrypted stays as it is: whoever opens it is told."""
+    if SEALED not in record.options:
+        return record
+    try:
+        options = json.loads(secrets.unseal(record.options[SEALED], f"the options of datastore '{record.name}'"))
+    except WorkspaceException as error:
+        log.warning("datastore %s: %s", record.name, error)
+        return record
+    return replace(record, options=options)
+
+
+def options_for_stage(stores: Iterable[DatastoreRecord], secrets: Secrets) -> bytes:
+    """What the stage reads from its standard input: the options of each store, by its name."""
+    plain: Mapping[str, Any] = {store.name: dict(opened(store, secrets).options) for store in stores}
+    return json.dumps(plain).encode()

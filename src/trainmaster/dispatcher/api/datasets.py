@@ -1,0 +1,151 @@
+"""Datasets, as the dispatcher knows them: registered by name, saved with runs, found from inside jobs."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import DatastoreException, UserErrorException
+from trainmaster.shared.job_spec import DatasetDefinition, DatasetOutput, DataSource, JobSpec
+from trainmaster.shared.records import DatasetRecord
+from trainmaster.shared.serialization import from_plain, to_plain
+from trainmaster.storage.dataset_plan import output_path
+from trainmaster.storage.storage import local_folder
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.store import Store
+
+_LONGEST_NAME = 255
+
+
+class Datasets:
+    """The operations on datasets."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def register(self, dataset: Mapping[str, Any], new_version: bool = False) -> DatasetRecord:
+        """Gives a dataset a name. The newest version again is no error; another one needs `new_version`."""
+        record = replace(from_plain(DatasetRecord, dataset), created_at=time.time())
+        check_name(record.name)
+        newest = self._store.find_dataset(record.name)
+        if newest is not None and not new_version:
+            if newest.definition == record.definition:
+                return newest
+            raise UserErrorException(
+                f"there is a dataset '{record.name}' already, with other data (version {newest.version})",
+                hint="Give create_new_version=True to register this as its next version.",
+            )
+        return self._store.register_dataset(record)
+
+    def get(self, name: str | None = None, version: str | int | None = None, id: str | None = None) -> DatasetRecord:
+        """The dataset of this id, or of this name and version."""
+        if id is not None:
+            found = self._store.get_dataset(str(id))
+            if found is None:
+                raise UserErrorException(f"there is no dataset with the id '{str(id)[:300]}' in this workspace")
+            return found
+        wanted = _version(version)
+        found = self._store.find_dataset(str(name), wanted)
+        if found is None:
+            raise self._unknown(str(name), wanted)
+        return found
+
+    def list(self) -> list[DatasetRecord]:
+        """The newest version of each name."""
+        return self._store.list_datasets()
+
+    def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:
+        """Sets the description or all tags."""
+        self.get(id=id)
+        self._store.update_dataset(id, description, tags)
+        return self.get(id=id)
+
+    def delete(self, name: str) -> None:
+        """Drops all versions of a name; the data stay."""
+        if not self._store.forget_dataset(name):
+            raise self._unknown(name, None)
+
+    def locate(
+        self, name: str | None = None, version: str | int | None = None, id: str | None = None
+    ) -> dict[str, Any]:
+        """The same as `get`, with paths of this machine instead of datastores: for a job."""
+        record = self.get(name, version, id)
+        plain: dict[str, Any] = to_plain(record)
+        plain["definition"]["sources"] = [{"path": self._local(record, each)} for each in record.definition.sources]
+        return plain
+
+    def _local(self, record: DatasetRecord, source: DataSource) -> str:
+        if not source.store:
+            return source.path
+        store = self._store.get_datastore(source.store)
+        folder = local_folder(store.url) if store else None
+        if folder is None:
+            raise DatastoreException(
+                f"dataset '{record.name or record.id}' lies in datastore '{source.store}', which a job cannot read",
+                cause="It is not a folder of this machine." if store else "There is no such datastore any more.",
+                hint="Give the dataset to the run as an input: dataset.as_named_input('data') in its arguments.",
+            )
+        return f"{folder}/{source.path}"
+
+    def _unknown(self, name: str, version: int | None) -> UserErrorException:
+        newest = self._store.find_dataset(name)
+        if newest is not None:
+            return UserErrorException(
+                f"there is no version {version} of dataset '{name[:300]}'",
+                hint=f"The newest is {newest.version}.",
+            )
+        known = ", ".join(record.name for record in self._store.list_datasets()[:50])
+        return UserErrorException(
+            f"there is no dataset '{name[:300]}' in this workspace",
+            hint=f"Known: {known or 'none'}. Register one with dataset.register(workspace, name).",
+        )
+
+
+def save_inputs(spec: JobSpec, store: Store) -> None:
+    """Keeps the datasets of a run, so that they can be had again by their ids."""
+    for given in spec.dataset_inputs:
+        if not given.dataset_name:
+            store.save_dataset(DatasetRecord(given.dataset_id, given.definition, created_at=time.time()))
+
+
+def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
+    """Registers what a completed run wrote. May be repeated: an output of a run has one id for ever."""
+    for output in spec.dataset_outputs:
+        if output.register_as:
+            dataset_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"trainmaster:{run_id}/{output.name}"))
+            record = DatasetRecord(
+                dataset_id,
+                _definition(output, run_id, store),
+                output.register_as,
+                None,
+                output.description,
+                output.tags,
+            )
+            store.register_dataset(replace(record, created_at=time.time()))
+
+
+def check_name(name: str) -> None:
+    """Refuses what cannot be the name of a dataset."""
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise UserErrorException(
+            f"{name[:60]!r} cannot be the name of a dataset", hint=f"Use 1 to {_LONGEST_NAME} printable characters."
+        )
+
+
+def _definition(output: DatasetOutput, run_id: str, store: Store) -> DatasetDefinition:
+    name = output.datastore or next(each.name for each in store.list_datastores() if each.is_default)
+    source = DataSource(output_path(output, run_id), name)
+    return DatasetDefinition("tabular" if output.reader else "file", (source,), output.reader)
+
+
+def _version(version: str | int | None) -> int | None:
+    text = str(version) if version is not None else "latest"
+    if text.lower() == "latest":
+        return None
+    if not text.isdigit():
+        raise UserErrorException(f"{text[:60]!r} is no version of a dataset", hint="Give a whole number, or 'latest'.")
+    return int(text)

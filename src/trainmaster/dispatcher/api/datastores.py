@@ -1,0 +1,76 @@
+"""Datastores, as the dispatcher knows them: their credentials are sealed in the database, and opened for who asks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.api.credentials import opened, sealed
+from trainmaster.job.errors import DatastoreException, UserErrorException
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.shared.serialization import from_plain
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+
+class Datastores:
+    """The operations on datastores."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+
+    @property
+    def operations(self) -> dict[str, Callable[..., Any]]:
+        """By their names."""
+        return {
+            "datastores.list": self.list,
+            "datastores.get": self.get,
+            "datastores.put": self.put,
+            "datastores.delete": self.delete,
+            "datastores.set_default": self.set_default,
+        }
+
+    def list(self) -> list[DatastoreRecord]:
+        """All datastores, by name."""
+        return [opened(store, self._yard.secrets) for store in self._store.list_datastores()]
+
+    def get(self, name: str | None = None) -> DatastoreRecord | None:
+        """The datastore of this name; without one, the default."""
+        stores = self._store.list_datastores()
+        found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
+        return None if found is None else opened(found, self._yard.secrets)
+
+    def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
+        """Registers a datastore; one that is replaced stays the default if it was."""
+        store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
+        known = self.get(store.name)
+        if not overwrite and known is not None:
+            raise UserErrorException(
+                f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
+            )
+        kept = replace(store, is_default=known.is_default if known else store.is_default)
+        self._store.put_datastore(sealed(kept, self._yard.secrets))
+        return store
+
+    def delete(self, name: str) -> None:
+        """Forgets a datastore that is not the default."""
+        if self._datastore(name).is_default:
+            raise UserErrorException(
+                f"'{name}' is the default datastore", hint="Make another one the default first, then unregister it."
+            )
+        self._store.delete_datastore(name)
+
+    def set_default(self, name: str) -> None:
+        """Makes this one the default."""
+        self._datastore(name)
+        self._store.set_default_datastore(name)
+
+    def _datastore(self, name: str) -> DatastoreRecord:
+        found = self.get(name)
+        if found is None:
+            raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
+        return found

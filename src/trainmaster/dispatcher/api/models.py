@@ -1,0 +1,301 @@
+"""Models, as the dispatcher knows them: registered, found, labelled, deleted; for jobs also taken and located."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.environments.prefix import digest
+from trainmaster.job.errors import (
+    AzureMLException,
+    ModelNotFoundException,
+    RunNotFoundException,
+    UserErrorException,
+    WebserviceException,
+)
+from trainmaster.job.script.labels import matches
+from trainmaster.job.script.model_rules import check_name
+from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.records import DatasetRecord, DatasetUse, ModelQuery, ModelRecord, RunRecord
+from trainmaster.shared.serialization import from_plain, to_plain
+from trainmaster.snapshots.model_contents import Contents
+from trainmaster.snapshots.model_facts import facts_of
+from trainmaster.snapshots.model_sources import Sources, files_at, files_of_run
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+_LONGEST_KEY = 64
+_LONGEST_FRAMEWORK = 255
+_ATTEMPTS = 3
+_CHANGEABLE = ("description", "tags", "sample_input", "sample_output", "resources")
+
+Users = Callable[[str, int], Sequence[str]]
+"""From a model's name and version to sentences that say who needs it."""
+
+
+class Models:
+    """The operations on models."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._contents = Contents(yard.folder.models)
+        # Contents are looked at and a model is registered, or contents are removed: never both at once.
+        self._guard = asyncio.Lock()
+        self.users: list[Users] = []
+        """Who is asked before a model is deleted."""
+
+    @property
+    def operations(self) -> dict[str, Callable[..., Any]]:
+        """Each by its name on the socket."""
+        return {
+            "models.register": self.register,
+            "models.keep": self.keep,
+            "models.get": self.get,
+            "models.list": self.list,
+            "models.locate": self.locate,
+            "models.update": self.update,
+            "models.relabel": self.relabel,
+            "models.refer": self.refer,
+            "models.delete": self.delete,
+        }
+
+    async def register(
+        self, model: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
+    ) -> ModelRecord | None:
+        """Makes contents that are there the next version of a name. None if they are not (any more) there.
+
+        `datasets` are those that the model refers to, so that one without a name can be had again by its id.
+        """
+        record = _checked(from_plain(ModelRecord, model))
+        known = self._store.model_of_key(record.key)
+        if known is not None:
+            return known
+        saved = [from_plain(DatasetRecord, each) for each in datasets]
+        record = self._with_lineage(record)
+        async with self._guard:
+            if not await asyncio.to_thread(self._contents.is_there, record.manifest):
+                return None
+            facts = await asyncio.to_thread(facts_of, self._contents, record.manifest)
+            self._save_datasets(saved)
+            return self._store.register_model(replace(record, facts={**facts, **record.facts}))
+
+    async def keep(
+        self,
+        model: Mapping[str, Any],
+        path: str,
+        of_run: bool = False,
+        child_paths: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Registers files for a job: of its run, by their names there, or any of this machine. Answers as `locate`."""
+        draft = _checked(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
+        if draft.run_id:
+            # A child of the job's run is only known when the journals were read.
+            await self._yard.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
+            self._run(draft.run_id)
+        with self._yard.working():
+            for _ in range(_ATTEMPTS):
+                kept = await asyncio.to_thread(self._keep, draft, path, of_run, child_paths)
+                found = await self.register(to_plain(kept))
+                if found is not None:
+                    return await self.locate(found.name, found.version)
+        raise WebserviceException(f"the contents of model '{draft.name}' keep being removed while it is registered")
+
+    def _keep(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> ModelRecord:
+        sources = self._sources(draft, path, of_run, child_paths)
+        kept = self._contents.keep(sources.entry, sources.files)
+        return replace(
+            draft,
+            manifest=kept.digest,
+            entry=sources.entry,
+            file_count=len(kept.manifest.files),
+            byte_count=kept.manifest.byte_count,
+        )
+
+    def _sources(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> Sources:
+        if of_run:
+            return files_of_run(self._yard.folder.run(draft.run_id), path)
+        return files_at(path, child_paths)
+
+    def get(self, name: str, version: int | None = None) -> ModelRecord:
+        """The model of this name and version; without one, the newest."""
+        found = self._store.find_models(name=name) if version is None else [self._store.get_model(name, version)]
+        if not found or found[0] is None:
+            raise self._unknown(name, version)
+        return found[0]
+
+    def list(self, query: Mapping[str, Any]) -> list[ModelRecord]:
+        """The models that `query` asks for, newest first."""
+        return matching(self._store, from_plain(ModelQuery, query))
+
+    def update(
+        self, name: str, version: int, changes: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
+    ) -> ModelRecord:
+        """Sets description, all tags, samples or resources."""
+        self.get(name, version)
+        unknown = set(changes) - set(_CHANGEABLE)
+        if unknown:
+            raise UserErrorException(f"a model's {', '.join(sorted(unknown))} cannot be changed")
+        self._save_datasets([from_plain(DatasetRecord, each) for each in datasets])
+        if changes:
+            self._store.change_model(name, version, **changes)
+        return self.get(name, version)
+
+    def relabel(
+        self,
+        name: str,
+        version: int,
+        add_tags: Mapping[str, Any] | None = None,
+        remove_tags: Sequence[str] = (),
+        add_properties: Mapping[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> ModelRecord:
+        """Adds and drops tags, adds properties (which never change) and facts, all or nothing."""
+        record = self.get(name, version)
+        self._store.relabel_model(record, add_tags or {}, remove_tags, add_properties or {}, facts or {})
+        return self.get(name, version)
+
+    def refer(
+        self, name: str, version: int, datasets: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]
+    ) -> ModelRecord:
+        """Adds references to datasets."""
+        record = self.get(name, version)
+        self._save_datasets([from_plain(DatasetRecord, each) for each in datasets])
+        new = [from_plain(DatasetUse, each) for each in uses]
+        added = [use for use in dict.fromkeys(new) if use not in record.datasets]
+        self._store.change_model(name, version, datasets=(*record.datasets, *added))
+        return self.get(name, version)
+
+    async def delete(self, name: str, version: int) -> None:
+        """Removes a model; refused while a service has it. One that is gone already is no error."""
+        record = self._store.get_model(name, version)
+        if record is None:
+            if self._store.find_models(name=name):
+                return
+            raise self._unknown(name, version)
+        async with self._guard:
+            # Nothing else happens between these two: what is deployed afterwards finds no such model.
+            self._check_unused(name, version)
+            self._store.forget_model(name, version)
+            used = self._store.model_manifests()
+            await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
+
+    def _check_unused(self, name: str, version: int) -> None:
+        needed = [each for users in self.users for each in users(name, version)]
+        if needed:
+            raise WebserviceException(
+                f"model {name}:{version} cannot be deleted: it is deployed",
+                cause="\n".join(needed),
+                hint="Delete the services first, or give them another model.",
+            )
+
+    async def locate(self, name: str, version: int | None = None) -> dict[str, Any]:
+        """The model with `path`, where its file or folder lies on this machine: for a job."""
+        record = self.get(name, version)
+        folder = await asyncio.to_thread(self._contents.materialise, record.name, record.version, record.manifest)
+        return {**to_plain(record), "path": str(folder / record.entry)}
+
+    def _with_lineage(self, record: ModelRecord) -> ModelRecord:
+        """A model of a run with what that run was made of."""
+        if not record.run_id:
+            return record
+        run = self._run(record.run_id)
+        # A child has no job of its own: what it was made of is what the job was made of.
+        job = run
+        while not job.spec and job.parent_id:
+            job = self._run(job.parent_id)
+        return replace(record, experiment=run.experiment, lineage={**record.lineage, **lineage(job)})
+
+    def _run(self, run_id: str) -> RunRecord:
+        run = self._store.get_run(run_id)
+        if run is None:
+            raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
+        return run
+
+    def _save_datasets(self, records: Sequence[DatasetRecord]) -> None:
+        for record in records:
+            self._store.save_dataset(replace(record, created_at=record.created_at or time.time()))
+
+    def _unknown(self, name: str, version: int | None) -> ModelNotFoundException:
+        shown = str(name)[:300]
+        versions = [str(record.version) for record in self._store.find_models(name=name)]
+        if versions:
+            return ModelNotFoundException(
+                f"ModelNotFound: there is no version {version} of model '{shown}'",
+                hint=f"It has: {', '.join(versions[:20])}.",
+            )
+        known = sorted({record.name for record in self._store.find_models()})
+        more = f" and {len(known) - 50} more" if len(known) > 50 else ""
+        return ModelNotFoundException(
+            f"ModelNotFound: there is no model '{shown}' in this workspace",
+            hint=f"Known: {', '.join(known[:50]) or 'none'}{more}. Register one with Model.register(...) "
+            "or run.register_model(...).",
+        )
+
+
+def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
+    """The models that `query` asks for, newest first."""
+    columns = {
+        "name": query.name,
+        "version": query.version,
+        "run_id": query.run_id,
+        "framework": query.framework,
+    }
+    found: list[ModelRecord] = store.find_models(**{key: value for key, value in columns.items() if value is not None})
+    chosen = [record for record in found if _is_wanted(record, query)]
+    if not query.latest:
+        return chosen
+    # Backwards, so that the newest of each name stays.
+    newest = {record.name: record for record in sorted(chosen, key=lambda record: record.version)}
+    return [record for record in chosen if newest[record.name] is record]
+
+
+def _is_wanted(record: ModelRecord, query: ModelQuery) -> bool:
+    uses = {use.dataset_id for use in record.datasets}
+    return (
+        matches(record.tags, query.tags)
+        and matches(record.properties, query.properties)
+        and (query.dataset_id is None or query.dataset_id in uses)
+    )
+
+
+def lineage(run: RunRecord) -> dict[str, Any]:
+    """What a run was made of."""
+    found: dict[str, Any] = {"snapshot_id": run.snapshot_id} if run.snapshot_id else {}
+    if not run.spec:
+        return found
+    spec = load_spec(run.spec)
+    try:
+        found["environment"] = digest(spec.environment)
+    except AzureMLException:
+        # An environment that cannot be built has no digest; a model may come from a run that never got so far.
+        found["environment"] = ""
+    data = [f"{each.datastore}/{each.path}" for each in spec.data]
+    inputs = [
+        {"input": each.name, "id": each.dataset_id, "name": each.dataset_name, "version": each.dataset_version}
+        for each in spec.dataset_inputs
+    ]
+    return {**found, **({"data": data} if data else {}), **({"datasets": inputs} if inputs else {})}
+
+
+def _checked(record: ModelRecord) -> ModelRecord:
+    """What came over the socket: names become folders, digests become paths."""
+    check_name(record.name)
+    if not _DIGEST.fullmatch(record.manifest):
+        raise UserErrorException(f"{record.manifest[:80]!r} is no list of files")
+    if not 0 < len(record.key) <= _LONGEST_KEY:
+        raise UserErrorException("a registration needs a key of its own")
+    if record.framework_version and not record.framework:
+        raise WebserviceException(
+            "model_framework_version was given without model_framework",
+            hint="Give both, such as model_framework='PyTorch'.",
+        )
+    if max(len(record.framework), len(record.framework_version)) > _LONGEST_FRAMEWORK:
+        raise WebserviceException(f"a framework has {_LONGEST_FRAMEWORK} characters at most")
+    return record

@@ -1,0 +1,96 @@
+"""The arguments of an operation, checked against its own signature before it is called."""
+
+from __future__ import annotations
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union
+
+from trainmaster.shared.serialization import PlainDataError
+
+# What the database takes.
+_LARGEST_NUMBER = 2**63 - 1
+
+
+class Arguments:
+    """Which arguments an operation takes, and of which types."""
+
+    def __init__(self, operation: Callable[..., Any]) -> None:
+        found = inspect.signature(operation, eval_str=True).parameters
+        self._hints = {name: parameter.annotation for name, parameter in found.items()}
+        self._needed = {name for name, parameter in found.items() if parameter.default is inspect.Parameter.empty}
+
+    def check(self, given: Any) -> Mapping[str, Any]:
+        """The arguments as they came, if the operation can be called with them. PlainDataError if not."""
+        if not isinstance(given, Mapping):
+            raise PlainDataError(f"args must be an object, not {_kind(given)}")
+        unknown = sorted(set(given) - set(self._hints))
+        if unknown:
+            raise PlainDataError(f"there is no argument {unknown[0][:60]!r}")
+        missing = sorted(self._needed - set(given))
+        if missing:
+            raise PlainDataError(f"the argument '{missing[0]}' is missing")
+        for name, value in given.items():
+            _check(self._hints[name], value, name)
+        return given
+
+
+def _check(hint: Any, value: Any, where: str) -> None:
+    if hint is Any:
+        return
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (Union, types.UnionType):
+        _check_union(inner, value, where)
+    elif origin is typing.Literal:
+        if value not in inner:
+            raise PlainDataError(f"{where} must be one of {', '.join(map(str, inner))}")
+    elif origin in (dict, Mapping):
+        if not isinstance(value, Mapping):
+            raise PlainDataError(f"{where} must be an object, not {_kind(value)}")
+        for key, item in value.items():
+            _check(inner[1], item, f"{where}.{key[:60]}")
+    elif origin in (list, Sequence):
+        if not isinstance(value, list):
+            raise PlainDataError(f"{where} must be a list, not {_kind(value)}")
+        for number, item in enumerate(value):
+            _check(inner[0], item, f"{where}[{number}]")
+    else:
+        _check_scalar(hint, value, where)
+
+
+def _check_union(choices: Sequence[Any], value: Any, where: str) -> None:
+    problems = []
+    for choice in choices:
+        try:
+            _check(choice, value, where)
+            return
+        except PlainDataError as problem:
+            problems.append(problem)
+    raise problems[0]
+
+
+def _check_scalar(hint: Any, value: Any, where: str) -> None:
+    if hint is None or hint is type(None):
+        fits = value is None
+    elif hint in (int, float):
+        fits = isinstance(value, int if hint is int else (int, float)) and not isinstance(value, bool)
+    else:
+        fits = isinstance(value, hint)
+    if not fits:
+        raise PlainDataError(f"{where} must be {_NAMES.get(hint, 'null')}, not {_kind(value)}")
+    if isinstance(value, int) and abs(value) > _LARGEST_NUMBER:
+        raise PlainDataError(f"{where} is too large")
+
+
+_NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _kind(value: Any) -> str:
+    """What JSON calls it."""
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list) else _NAMES.get(type(value), type(value).__name__)

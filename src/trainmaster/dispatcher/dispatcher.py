@@ -1,0 +1,140 @@
+"""The dispatcher's own life: one per workspace, started on demand, gone when idle."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import logging
+import logging.handlers
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from trainmaster.dispatcher.api.service import Service
+from trainmaster.dispatcher.opening import open_store
+from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.server import Server
+from trainmaster.dispatcher.socket_place import make_place
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.tasks import start_task
+
+log = logging.getLogger("trainmaster.dispatch")
+
+# How long a dispatcher without work stays: the next submit within that time is the quick one.
+_IDLE_SECONDS = 900.0
+# How often it is looked whether the workspace is still there.
+_LOOK_SECONDS = 1.0
+
+
+@contextlib.contextmanager
+def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
+    """Whether this process now owns the workspace; the lock ends with the process, however it ends."""
+    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        os.ftruncate(lock, 0)
+        os.write(lock, f"{os.getpid()}\n".encode())
+        yield True
+    finally:
+        os.close(lock)
+
+
+async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool = True) -> None:
+    """Owns the workspace until told to stop or idle; `ready` is called when it listens.
+
+    Without `stay` it ends at once when no run is on its way: an agent's cry for one may be answered by another.
+    """
+    store = open_store(folder)
+    yard = Yard(folder, store)
+    server = Server(yard, Service(yard))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
+    place = make_place(folder)
+    # From its first moment the socket is its owner's alone.
+    mask = os.umask(0o177)
+    try:
+        listener = await server.listen(str(place))
+    finally:
+        os.umask(mask)
+    log.info("dispatcher %d serves %s", os.getpid(), folder.path)
+    try:
+        for record in store.active_runs():
+            if record.spec:
+                yard.take(record)
+            else:
+                yard.end_with_owner(record)
+        yard.resume()
+        ready()
+        if stay or yard.busy:
+            await _serve_until_stop(server, yard, place)
+    finally:
+        # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
+        place.unlink(missing_ok=True)
+        listener.close()
+        await server.close()
+        await yard.close()
+        store.close()
+        log.info("dispatcher %d ends", os.getpid())
+
+
+async def _serve_until_stop(server: Server, yard: Yard, place: Path) -> None:
+    stopped = asyncio.ensure_future(_until_stop(server, yard, place))
+    removed = start_task("looking for the workspace", partial(_until_removed, yard.folder))
+    try:
+        await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
+        if _is_removed(yard.folder):
+            log.warning("the workspace %s was removed: its runs are ended", yard.folder.path)
+            await yard.end_runs()
+        elif stopped.done():
+            stopped.result()
+    finally:
+        stopped.cancel()
+        removed.cancel()
+        await asyncio.gather(stopped, removed, return_exceptions=True)
+
+
+async def _until_removed(folder: WorkspaceFolder) -> None:
+    """Returns when somebody has removed the workspace: its name and its database are gone, not only for a moment."""
+    missed = 0
+    while missed < 2:
+        await asyncio.sleep(_LOOK_SECONDS)
+        missed = missed + 1 if _is_removed(folder) else 0
+
+
+def _is_removed(folder: WorkspaceFolder) -> bool:
+    return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
+
+
+async def _until_stop(server: Server, yard: Yard, place: Path) -> None:
+    limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
+    seen, since = server.requests, time.monotonic()
+    while True:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(server.stopping.wait(), timeout=max(0.05, min(limit / 4, 60.0)))
+            return
+        if not place.exists():
+            # A folder for sockets goes with its user's last login: nobody can reach this dispatcher any more.
+            log.warning("the socket %s is gone", place)
+            return
+        if yard.busy or server.requests != seen:
+            seen, since = server.requests, time.monotonic()
+        elif time.monotonic() - since >= limit:
+            log.info("idle for %.0f s", limit)
+            return
+
+
+def start_logging(folder: WorkspaceFolder) -> None:
+    """Notes go to dispatcher.log, which never grows beyond a few megabytes."""
+    handler = logging.handlers.RotatingFileHandler(folder.log, maxBytes=2_000_000, backupCount=1)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    for name in ("trainmaster", "asyncio"):
+        logging.getLogger(name).addHandler(handler)
+    logging.getLogger("trainmaster").setLevel(logging.INFO)

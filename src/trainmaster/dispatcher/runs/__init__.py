@@ -1,0 +1,1 @@
+"""Runs on their way: queue, nodes, attempts, outcome, files, removal."""

@@ -1,0 +1,85 @@
+"""What is decided about a run when it is submitted: where it will run, and whether it ever can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from trainmaster.dispatcher.api import environments
+from trainmaster.dispatcher.api.datasets import save_inputs
+from trainmaster.dispatcher.api.targets import target_named
+from trainmaster.dispatcher.runs.capacity import check_fits
+from trainmaster.dispatcher.runs.throw_away import target_for
+from trainmaster.environments.accelerator import without_gpus
+from trainmaster.environments.prefix import check_buildable
+from trainmaster.job.errors import ComputeTargetException, DatastoreException, UserErrorException
+from trainmaster.job.helper.names import LONGEST_RUN_ID, RULE, is_plain
+from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
+from trainmaster.shared.records import RunRecord, Status, TargetRecord
+from trainmaster.shared.vm_sizes import read_sizes
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+
+async def accept(yard: Yard, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
+    """A new run as it will be kept; refused if it can never run."""
+    with_plain_id(record)
+    spec = load_spec(record.spec)
+    target = _target_of(yard, record, spec)
+    spec = as_on(target, spec)
+    _check_can_run(yard, spec, target)
+    await environments.check(spec.environment, yard, sources, spec.inherited_variables)
+    save_inputs(spec, yard.store)
+    warnings = (*record.warnings, *_doubts(spec, target))
+    return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
+
+
+def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:
+    """The job with the builds of frameworks that `target` has a use for."""
+    return spec if target.gpus_per_node else replace(spec, environment=without_gpus(spec.environment))
+
+
+def with_plain_id(record: RunRecord) -> RunRecord:
+    """The record, if its id can be the name of a folder and those it refers to can, too."""
+    if not is_plain(record.id, LONGEST_RUN_ID):
+        raise UserErrorException(
+            f"'{record.id[:100]}' cannot be a run id", hint=f"Use {RULE}, {LONGEST_RUN_ID} at most."
+        )
+    for what, name in (("run id", record.parent_id), ("snapshot id", record.snapshot_id)):
+        if name and not is_plain(name):
+            raise UserErrorException(f"'{name[:100]}' cannot be a {what}", hint=f"Use {RULE}.")
+    return record
+
+
+def _target_of(yard: Yard, record: RunRecord, spec: JobSpec) -> TargetRecord:
+    """Where a run is to run: a target of the workspace, or a cluster of its own."""
+    own = target_for(record.id, spec, read_sizes(yard.folder)) if record.target == THROW_AWAY else None
+    return own or target_named(yard, record.target)
+
+
+def _check_can_run(yard: Yard, spec: JobSpec, target: TargetRecord) -> None:
+    check_buildable(spec.environment)
+    check_fits(spec, target)
+    # Refuses one that is not installed.
+    yard.engine_named(target.engine)
+    if spec.use_gpu and not target.gpus_per_node and read_sizes(yard.folder).strict:
+        raise ComputeTargetException(
+            f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
+            hint=f'Say "strict": false in {yard.folder.vm_sizes} to run on the CPU.',
+        )
+    stores = {store.name for store in yard.store.list_datastores()}
+    for name in stores_of(spec):
+        if name not in stores:
+            raise DatastoreException(
+                f"there is no datastore '{name}' in this workspace",
+                hint=f"Known: {', '.join(sorted(stores)) or 'none'}. Register it with Datastore.register(...).",
+            )
+
+
+def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:
+    """What is allowed but perhaps not meant."""
+    if spec.use_gpu and not target.gpus_per_node:
+        return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
+    return [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]

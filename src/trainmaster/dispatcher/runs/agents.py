@@ -1,0 +1,64 @@
+"""Waiting for the agents of a run: a node that fails ends the others, and services end when they have served."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from trainmaster.dispatcher.runs.outcome import ended_well
+from trainmaster.engines import Engine, Nodes
+from trainmaster.engines.plans import read_json
+from trainmaster.job.agent import cause
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.job_spec import JobSpec
+
+
+async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:
+    """Returns when no agent lives any more; `news` is set when one says that only services are left with it."""
+    if nodes.count == 1:
+        # Alone, it sees by itself when only services are left.
+        await engine.ended(nodes, 0)
+        return
+    waiting: dict[asyncio.Task[Any], int] = {
+        asyncio.create_task(engine.ended(nodes, number)): number for number in range(nodes.count)
+    }
+    try:
+        await _gone_one_by_one(engine, nodes, spec, news, waiting)
+    finally:
+        for task in waiting:
+            task.cancel()
+
+
+async def _gone_one_by_one(
+    engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event, waiting: dict[asyncio.Task[Any], int]
+) -> None:
+    stopped = failed = False
+    results: list[Mapping[str, Any] | None] = []
+    while waiting:
+        if not stopped and (failed or all(_is_served(spec, nodes.folder, number) for number in waiting.values())):
+            stopped = True
+            if any(result and cause.only_lost_peers(result.get("processes", ())) for result in results):
+                await asyncio.wait(waiting, timeout=cause.PATIENCE_SECONDS)
+            await engine.stop(nodes)
+        news.clear()
+        told: asyncio.Task[Any] = asyncio.create_task(news.wait())
+        ended, _ = await asyncio.wait({*waiting, told}, return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        numbers = [waiting.pop(task) for task in ended if task in waiting]
+        results = [read_json(nodes.folder.node(number) / "result.json") for number in numbers]
+        failed = failed or any(not ended_well(result) for result in results)
+
+
+def _is_served(spec: JobSpec, folder: RunFolder, number: int) -> bool:
+    """Whether nothing but services is left on a node."""
+    return (folder.node(number) / "done.json").exists() or only_serves(spec, folder, number)
+
+
+def only_serves(spec: JobSpec, folder: RunFolder, number: int) -> bool:
+    """Whether a node has nothing but services, which never end by themselves."""
+    if spec.distribution.kind != "parameter_server":
+        return False
+    plan = read_json(folder.node(number) / "plan.json") or {}
+    processes = plan.get("processes", [])
+    return bool(processes) and all(process.get("service") for process in processes)

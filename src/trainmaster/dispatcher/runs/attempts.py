@@ -1,0 +1,147 @@
+"""The attempts of a run: why the earlier ones failed, their logs, and when the next one begins (docs/run-lifecycle.md).
+
+An attempt has failed for good once its `failure.json` is there, by one rename; the next one is then the current one.
+Whatever else belongs to the change may be done again by the next dispatcher.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainmaster.dispatcher.runs.outcome import Outcome
+from trainmaster.engines.plans import read_json
+from trainmaster.job.agent import durable
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.private import open_private
+from trainmaster.shared.records import RunError, Status
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
+
+# A run that could not be started fails the same way again.
+_FINAL = frozenset({"StartError"})
+_LONGEST_PAUSE = 60.0
+# What was printed before the job belongs to the run, not to an attempt.
+_BEFORE_THE_JOB = re.compile(r"(?:20|55|60|65)_")
+
+
+@dataclass(frozen=True)
+class FailedAttempt:
+    """One attempt that failed and was followed by another; the first is number 1."""
+
+    number: int
+    error: RunError
+    started_at: float | None
+    ended_at: float
+    again: bool = False
+    """Whether it was no fault of the run: it does not count against `max_retries`."""
+
+    @property
+    def headline(self) -> str:
+        """The first line of its error."""
+        return self.error.message.partition("\n")[0]
+
+    @property
+    def seconds(self) -> float:
+        """How long its script ran."""
+        return 0.0 if self.started_at is None else max(0.0, self.ended_at - self.started_at)
+
+
+def current(folder: RunFolder) -> RunFolder:
+    """The folder as its current attempt has it: the first that has not failed."""
+    while folder.failure.exists():
+        folder = replace(folder, attempt=folder.attempt + 1)
+    return folder
+
+
+def failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
+    """Those before the current one, the first of them first."""
+    last = current(folder).attempt
+    return [_read(replace(folder, attempt=number)) for number in range(1, last)]
+
+
+def counted(folder: RunFolder) -> int:
+    """How many of the earlier attempts count against `max_retries`."""
+    return sum(not failed.again for failed in failed_attempts(folder))
+
+
+def deserves_another(end: Outcome, survivors: bool) -> bool:
+    """Whether trying again makes sense: not what was cancelled, nor what cannot be started.
+
+    And not while processes are left that nobody could end: they would write to the same files.
+    """
+    return end.status is Status.FAILED and end.error is not None and end.error.code not in _FINAL and not survivors
+
+
+def note_failure(folder: RunFolder, failed: FailedAttempt) -> None:
+    """From here on the next attempt is the current one."""
+    durable.make_folder(folder.failure.parent)
+    durable.write(folder.failure, json.dumps({"version": 1, **to_plain(failed)}).encode())
+
+
+def set_logs_apart(folder: RunFolder, sentence: str) -> None:
+    """The logs of a failed attempt, ended with `sentence`, go to a folder of their own; harmless to repeat.
+
+    Only until the next attempt has a plan: then what lies beside that folder is its own.
+    """
+    place = folder.attempt_logs
+    place.mkdir(parents=True, exist_ok=True)
+    for log in {*folder.logs.glob("70_driver_log*.txt"), *_first_log(folder)}:
+        if not (place / log.name).exists():
+            _end_with(log, sentence)
+    for path in sorted(folder.logs.iterdir()):
+        if not path.is_dir() and not _BEFORE_THE_JOB.match(path.name):
+            beneath.rename(folder.logs, path.name, f"{place.name}/{path.name}")
+
+
+def pause_seconds(failed: FailedAttempt, now: float, first: float) -> float:
+    """How long to wait before the attempt after `failed`: twice as long each time.
+
+    >>> failed = FailedAttempt(3, RunError("ScriptFailed", ""), None, ended_at=100.0)
+    >>> pause_seconds(failed, now=101.0, first=1.0)
+    3.0
+    """
+    pause = min(first * 2.0 ** min(failed.number - 1, 10), _LONGEST_PAUSE)
+    return min(pause, max(0.0, failed.ended_at + pause - now))
+
+
+def with_attempts(error: RunError | None, status: Status, number: int) -> RunError | None:
+    """The last error of a run that had `number` attempts, which says so."""
+    if error is None or number == 1:
+        return error
+    if status is Status.FAILED:
+        message = f"{number} attempts failed; the last one: {error.message}"
+    else:
+        message = f"{error.message}\nIt was attempt {number}."
+    return replace(error, message=message, details={**error.details, "attempts": number})
+
+
+def _read(folder: RunFolder) -> FailedAttempt:
+    data: dict[str, Any] = read_json(folder.failure) or {}
+    data.pop("version", None)
+    try:
+        return from_plain(FailedAttempt, data)
+    except PlainDataError:
+        # Edited or damaged: what counts is that it failed.
+        error = RunError("Unknown", f"why it failed cannot be read any more: {folder.failure}")
+        return FailedAttempt(folder.attempt, error, None, folder.failure.stat().st_mtime)
+
+
+def _first_log(folder: RunFolder) -> list[Path]:
+    """Where rank 0 was to print, whether or not it came to that."""
+    plan = read_json(folder.node(0) / "plan.json") or {}
+    processes = plan.get("ranks") or plan.get("processes") or []
+    return [Path(process["log"]) for process in processes if process.get("rank") == 0]
+
+
+def _end_with(log: Path, sentence: str) -> None:
+    line = sentence.encode() + b"\n"
+    with open(log, "ab+", opener=open_private) as file:
+        size = file.tell()
+        file.seek(max(0, size - len(line)))
+        end = file.read()
+        if end != line:
+            file.write(line if not end or end.endswith(b"\n") else b"\n" + line)

@@ -1,0 +1,87 @@
+"""What the processes of a run with an image run in: made ready before the run has nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from trainmaster.dispatcher.processes import run_module
+from trainmaster.environments import images
+from trainmaster.environments.containers import Container, Engine, engine_variables, find_engine, inside, mounts
+from trainmaster.environments.prefix import Prefix
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import ContainerSpec
+
+# Environments that were seen to run in an image, by its id and their folder.
+_tried: set[tuple[str, str]] = set()
+
+
+def plan_container(
+    engine: Engine,
+    prefix: Prefix,
+    folder: RunFolder,
+    workspace: WorkspaceFolder,
+    read: Iterable[str] = (),
+    written: Iterable[str] = (),
+) -> Container:
+    """A container that sees the workspace, so that scripts find there what it names; `read` and `written` are more.
+
+    It may write to the run's folder and to the run's data.
+    """
+    seen = [str(workspace.path), *_of_environment(prefix), *read]
+    return Container(
+        engine=engine,
+        mounts=mounts(seen, [str(folder.path), *written]),
+        user=f"{os.getuid()}:{os.getgid()}",
+        variables=engine_variables(os.environ),
+        environment={name: value for name, value in prefix.variables.items() if name != "PATH"},
+        programs=f"{prefix.folder}/bin" if prefix.folder else "",
+    )
+
+
+def known_engine() -> Engine:
+    """The engine that answers; it did when the run was submitted."""
+    engine, found = find_engine(os.environ)
+    if engine is None:
+        raise EnvironmentException("no container engine runs on this machine any more", cause=found)
+    return engine
+
+
+async def ready(
+    container: Container, image: ContainerSpec, prefix: Prefix, folder: RunFolder, say: Callable[[str], None]
+) -> Container:
+    """The same once its image is on this machine, and the environment, if there is one, was seen to run in it."""
+    engine = container.engine
+    found = await asyncio.to_thread(images.find, engine, image.image, os.environ)
+    trial = None
+    if prefix.folder and (found is None or (found.id, prefix.folder) not in _tried):
+        name = f"trainmaster-{folder.path.name}-trial"
+        trial = inside(container, image, name, images.probe(prefix.python), os.environ, "/", ())
+    if found is None or trial is not None:
+        say(f"fetching image {image.image}" if found is None else f"trying the environment in image {image.image}")
+        order = images.order(engine, image.image, found is None, trial)
+        log = folder.logs / "20_image_build_log.txt"
+        await run_module(["trainmaster.environments.images"], log, dict(os.environ), order)
+        found = found or await asyncio.to_thread(images.find, engine, image.image, os.environ)
+    if found is None:
+        raise EnvironmentException(f"image {image.image!r} was fetched, but {engine.name} does not have it")
+    if prefix.folder:
+        _tried.add((found.id, prefix.folder))
+    return replace(container, path=found.path)
+
+
+def _of_environment(prefix: Prefix) -> list[str]:
+    """The folder of a built environment, and that of the Python it stands on, under the names by which it is found."""
+    if not prefix.folder:
+        return []
+    python = os.path.realpath(prefix.python)
+    places = [prefix.folder, str(Path(python).parents[1])]
+    target = Path(prefix.python)
+    while target.is_symlink():
+        target = target.parent / os.readlink(target)
+        places.append(os.path.normpath(target.parents[1]))
+    return [place for place in places if place != "/usr"]

@@ -1,0 +1,113 @@
+"""What jobs ask about datastores: which there are, and to copy between one of them and a folder of the run's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.api.credentials import opened
+from trainmaster.dispatcher.processes import run_module
+from trainmaster.job.errors import DatastoreException, RunNotFoundException, UserErrorException
+from trainmaster.job.helper.names import inner_parts
+from trainmaster.sdk.datastores.datastore import Datastore
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.shared.serialization import to_plain
+from trainmaster.storage.storage import local_folder, shown_url
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+
+class Errands:
+    """The operations of jobs on datastores."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+
+    @property
+    def operations(self) -> dict[str, Callable[..., Any]]:
+        """By their names."""
+        return {
+            "datastores.describe": self.describe,
+            "datastores.fetch": self.fetch,
+            "datastores.send": self.send,
+        }
+
+    def describe(self) -> list[dict[str, Any]]:
+        """All datastores by name, as a job may know them: without their options, which hold keys."""
+        return [_described(self._opened(store)) for store in self._yard.store.list_datastores()]
+
+    async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
+        """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
+        folder = await self._go(store, run_id, files, prefix=prefix)
+        return str(folder)
+
+    async def send(self, store: str, target: str, overwrite: bool, run_id: str, files: str) -> str:
+        """Copies what lies in the folder `files` of a run to `target` of the store; what was said about it."""
+        folder = await self._go(store, run_id, files, target=target, overwrite=overwrite)
+        return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
+
+    async def _go(self, name: str, run_id: str, files: str, **what: Any) -> Path:
+        record = self._yard.store.get_datastore(name)
+        if record is None:
+            raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
+        if self._yard.store.get_run(run_id) is None:
+            raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
+        folder = self._yard.folder.run(run_id).path / inner(files)
+        folder.mkdir(parents=True, exist_ok=True)
+        order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
+        # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
+        command = ["trainmaster.storage.errand", str(os.getpid())]
+        await run_module(command, _log_of(folder), dict(os.environ), json.dumps(order).encode())
+        return folder
+
+    def _opened(self, record: DatastoreRecord) -> DatastoreRecord:
+        return opened(record, self._yard.secrets)
+
+
+def _described(record: DatastoreRecord) -> dict[str, Any]:
+    store = Datastore.of_record(_Nobody(), record)
+    folder = local_folder(record.url)
+    return {
+        "name": record.name,
+        "is_default": record.is_default,
+        "url": shown_url(record.url),
+        "folder": None if folder is None else str(folder),
+        "inode": _inode(folder),
+        "datastore_type": store.datastore_type,
+        "account_name": store.account_name,
+        "container_name": store.container_name,
+    }
+
+
+def inner(path: Any) -> Path:
+    """A path within a folder, which it cannot leave."""
+    try:
+        return Path(*inner_parts(path))
+    except ValueError:
+        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run") from None
+
+
+def _log_of(folder: Path) -> Path:
+    return folder.with_name("log.txt")
+
+
+def _inode(folder: Path | None) -> int:
+    """By this a job knows a folder that it sees as the same; 0 where there is none."""
+    try:
+        return folder.stat().st_ino if folder is not None else 0
+    except OSError:
+        return 0
+
+
+class _Nobody:
+    """The workspace of a datastore that is only looked at."""
+
+    name = ""
+
+    def _call(self, op: str, **args: Any) -> Any:
+        raise AssertionError(op)

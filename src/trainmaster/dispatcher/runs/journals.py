@@ -1,0 +1,250 @@
+"""Brings what jobs wrote to their journals into the store."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, replace
+from io import FileIO
+from pathlib import Path
+
+from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.ingest import Batch, Record, Unusable
+from trainmaster.job.agent.shortage import is_passing
+from trainmaster.shared.folders import RunFolder
+
+# What one step and one transaction of it may take: for so long others may have to wait for the store.
+_STEP_SECONDS, _CHUNK_SECONDS = 0.006, 0.004
+# Bytes of a transaction: known names cost little, new ones much. What fits is found by trying.
+_LEAST_CHUNK, _FIRST_CHUNK, _LARGEST_CHUNK = 4 * 1024, 32 * 1024, 512 * 1024
+# So much is brought in together with the end of a run, on the event loop.
+_MOST_AT_ONCE = 32 * 1024
+# A line longer than this is no record of ours.
+_LONGEST_LINE = 64 * 1024 * 1024
+
+_ABOUT_UNREADABLE = "Folder 'journals': "
+
+
+@dataclass(frozen=True)
+class _Journal:
+    """A file in the folder of journals; `problem` says why it cannot be read."""
+
+    path: Path
+    size: int = 0
+    problem: str = ""
+
+
+class Ingest:
+    """Knows how far each journal was read; the store keeps the same, guarded, so nothing is read twice.
+
+    Reading happens in a thread of its own, in steps of a few milliseconds. The event loop begins each step, so that it
+    has its turn in between, and so that the steps of several runs alternate.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._offsets: dict[str, dict[str, int]] = {}
+        self._warned: dict[str, str] = {}
+        self._chunk_bytes = _FIRST_CHUNK
+        self._thread = ThreadPoolExecutor(1, "journals")
+
+    def begin(self, run_id: str) -> None:
+        """A new run, of which the store has nothing yet."""
+        self._offsets[run_id] = {}
+
+    async def bring_in(self, run_id: str, folder: RunFolder) -> None:
+        """Brings all that a run has written to its journals so far into the store."""
+        step = asyncio.get_running_loop().run_in_executor
+        unread = await step(self._thread, self._look, run_id, folder)
+        while unread:
+            unread = await step(self._thread, self._read, run_id, unread)
+
+    def _look(self, run_id: str, folder: RunFolder) -> list[_Journal]:
+        """Begins to read; the journals that are still to be read."""
+        offsets = self._known_offsets(run_id)
+        journals = self._readable(run_id, folder)
+        unread = [journal for journal in journals if journal.size > offsets.get(journal.path.name, 0)]
+        return self._read(run_id, unread)
+
+    def _read(self, run_id: str, unread: list[_Journal]) -> list[_Journal]:
+        """Reads for a moment; the journals that are still to be read, up to the size they had when it began."""
+        until = time.perf_counter() + _STEP_SECONDS
+        while unread and time.perf_counter() < until:
+            if not self._read_chunk(run_id, unread[0]):
+                unread = unread[1:]
+        return unread
+
+    def _read_chunk(self, run_id: str, journal: _Journal) -> bool:
+        """One transaction; whether there is more to read."""
+        begun = time.perf_counter()
+        name, offsets = journal.path.name, self._known_offsets(run_id)
+        start = offsets.get(name, 0)
+        end, records = self._chunk(run_id, journal, start)
+        if end == start:
+            return False
+        if not self._store.ingest(run_id, name, start, end, records):
+            self._offsets[run_id] = self._store.journal_offsets(run_id)
+            return True
+        offsets[name] = end
+        self._chunk_bytes = next_chunk(self._chunk_bytes, time.perf_counter() - begun)
+        return journal.size > end
+
+    def _known_offsets(self, run_id: str) -> dict[str, int]:
+        offsets = self._offsets.get(run_id)
+        if offsets is None:
+            offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
+        return offsets
+
+    def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
+        """All that the journals of a run still have; None if that is more than should be applied on the event loop."""
+        offsets = self._known_offsets(run_id)
+        journals = self._readable(run_id, folder)
+        starts = {journal.path.name: offsets.get(journal.path.name, 0) for journal in journals}
+        if sum(max(0, journal.size - starts[journal.path.name]) for journal in journals) > _MOST_AT_ONCE:
+            return None
+        found: list[Batch] = []
+        for journal in journals:
+            start = starts[journal.path.name]
+            end, records = self._chunk(run_id, journal, start, _MOST_AT_ONCE)
+            if end > start:
+                found.append((journal.path.name, start, end, records))
+        return found
+
+    def forget(self, run_id: str) -> None:
+        """Drops what is remembered of a run that has ended."""
+        self._offsets.pop(run_id, None)
+        self._warned.pop(run_id, None)
+
+    def close(self) -> None:
+        """Returns when the step that is being done, if any, is over."""
+        self._thread.shutdown(cancel_futures=True)
+
+    def _readable(self, run_id: str, folder: RunFolder) -> list[_Journal]:
+        """The journals of a run; the run has a warning about those that cannot be read."""
+        journals = _journals(folder.journals)
+        problems = [journal for journal in journals if journal.problem]
+        if problems:
+            self._warn(run_id, problems)
+        return [journal for journal in journals if not journal.problem]
+
+    def _chunk(self, run_id: str, journal: _Journal, start: int, size: int = 0) -> tuple[int, list[Record]]:
+        try:
+            return read_chunk(journal.path, start, size or self._chunk_bytes) if journal.size > start else (start, [])
+        except OSError as error:
+            if is_passing(error):
+                raise
+            self._warn(run_id, [replace(journal, problem=_said(error))])
+            return start, []
+
+    def _warn(self, run_id: str, problems: list[_Journal]) -> None:
+        first = problems[0]
+        many = "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
+        text = f"{_ABOUT_UNREADABLE}skipped {many} that cannot be read; the first: {first.path.name!r} {first.problem}"
+        if self._warned.get(run_id) != text:
+            self._store.replace_warning(run_id, _ABOUT_UNREADABLE, text)
+            self._warned[run_id] = text
+
+
+def next_chunk(size: int, seconds: float) -> int:
+    """The size of the next chunk, after one of `size` took so long to apply.
+
+    >>> next_chunk(32768, 0.001), next_chunk(32768, 0.008), next_chunk(32768, 10.0)
+    (65536, 16384, 4096)
+    """
+    wanted = size * _CHUNK_SECONDS / max(seconds, 1e-9)
+    return int(min(max(wanted, _LEAST_CHUNK), 2 * size, _LARGEST_CHUNK))
+
+
+def read_chunk(journal: Path, start: int, size: int) -> tuple[int, list[Record]]:
+    """The complete records from `start` on, about `size` bytes of them or one that is longer, and where they end.
+
+    A line beyond all measure is read as one unusable record. Its rest is skipped when it has been written.
+    """
+    with closing(_open(journal)) as file:
+        begin = _after_long_line(file, start)
+        while True:
+            file.seek(begin)
+            text = file.read(size)
+            cut = text.rfind(b"\n") + 1
+            if cut or len(text) < size:
+                return begin + cut, list(_records(text[:cut]))
+            if size > _LONGEST_LINE:
+                return begin + len(text), [Unusable(f"its line is longer than {_LONGEST_LINE // 2**20} MB")]
+            size = min(4 * size, _LONGEST_LINE + 1)
+
+
+def _open(journal: Path) -> FileIO:
+    """The file itself; a link or a pipe put in its place meanwhile is refused or does not block."""
+    return FileIO(os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
+
+
+def _after_long_line(file: FileIO, start: int) -> int:
+    """Where the next line begins: at `start`, unless the last chunk ended within a line that was too long."""
+    if start == 0:
+        return start
+    file.seek(start - 1)
+    if file.read(1) in (b"\n", b""):
+        return start
+    while text := file.read(_LARGEST_CHUNK):
+        cut = text.find(b"\n") + 1
+        if cut:
+            return start + cut
+        start += len(text)
+    return start
+
+
+def _records(text: bytes) -> Iterator[Record]:
+    for line in text.split(b"\n"):
+        if not line:
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            # A process killed within a write leaves a torn line; its log call never returned.
+            continue
+        if isinstance(record, dict):
+            yield record
+
+
+def _journals(folder: Path) -> list[_Journal]:
+    """What there is, by name. A script may put anything into this folder, or in its place."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        if is_passing(error):
+            raise
+        return [_Journal(folder, problem=_said(error))]
+    found = [_journal(folder / name) for name in names if name.endswith(".jsonl")]
+    return [journal for journal in found if journal is not None]
+
+
+def _journal(path: Path) -> _Journal | None:
+    try:
+        facts = os.lstat(path)
+        if not stat.S_ISREG(facts.st_mode):
+            return _Journal(path, problem="is not a regular file")
+        path.name.encode()
+        if not os.access(path, os.R_OK):
+            return _Journal(path, problem=f"cannot be read ({os.strerror(errno.EACCES)})")
+    except FileNotFoundError:
+        return None
+    except UnicodeEncodeError:
+        return _Journal(path, problem="has a name that is not UTF-8")
+    except OSError as error:
+        if is_passing(error):
+            raise
+        return _Journal(path, problem=_said(error))
+    return _Journal(path, facts.st_size)
+
+
+def _said(error: OSError) -> str:
+    return f"cannot be read ({error.strerror})"

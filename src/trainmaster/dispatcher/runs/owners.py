@@ -1,0 +1,26 @@
+"""Runs without a job end with the program that logs to them, also when that program dies without a word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainmaster.engines.pids import pid_ended
+from trainmaster.shared.owner import Owner, owner_of
+from trainmaster.shared.records import RunError, Status
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+
+async def end_with(owner: Owner, yard: Yard) -> None:
+    """Waits for the end of the program; then the runs it has not completed are Failed."""
+    while owner.lives:
+        await pid_ended(owner.pid)
+    message = (
+        f"the program that logged to this run (process {owner.pid} on {owner.host}) ended without completing it\n"
+        "End a run with run.complete() or run.fail(), or use it in a 'with' block."
+    )
+    for record in yard.store.active_runs():
+        if not record.spec and owner_of(record.properties) == owner:
+            await yard.bring_in(record.id)
+            yard.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))

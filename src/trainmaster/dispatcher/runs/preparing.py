@@ -1,0 +1,148 @@
+"""Before and after the job: its environment, its data."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trainmaster.dispatcher.api import environments
+from trainmaster.dispatcher.api.credentials import options_for_stage
+from trainmaster.dispatcher.processes import run_module
+from trainmaster.dispatcher.runs import containers
+from trainmaster.environments import prefix
+from trainmaster.environments.containers import Container
+from trainmaster.environments.kit import ensure_kit
+from trainmaster.environments.prefix import Prefix
+from trainmaster.job.errors import AzureMLException, EnvironmentException
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.job_spec import JobSpec, has_data
+from trainmaster.shared.records import RunRecord
+from trainmaster.storage.staging import DataPlan, plan_data, read_plan, write_plan
+from trainmaster.storage.storage import local_folder
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+# To find, to build, to find again; and once more if somebody removed it just then.
+_ATTEMPTS = 4
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What a run needs besides nodes."""
+
+    prefix: Prefix
+    kit: str
+    data: DataPlan | None
+    container: Container | None = None
+    """What its processes run in, if it names an image."""
+
+
+async def prepare(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Preparation:
+    """The environment (built if it is not there) and the data of a run."""
+    folder = yard.folder.run(record.id)
+    ready = await _environment(record, spec, yard, sources, say)
+    data = _plan_data(spec, yard, folder)
+    if data is not None and data.before:
+        say("bringing in the data")
+        await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", yard)
+    container = await _container(record, spec, yard, ready, data, say)
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, container)
+
+
+async def prepare_again(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Preparation:
+    """The same for another attempt, which finds the data as the one before left it."""
+    ready = await _environment(record, spec, yard, sources, say)
+    data = read_plan(yard.folder.run(record.id).data_plan) if has_data(spec) else None
+    container = await _container(record, spec, yard, ready, data, say)
+    return Preparation(ready, str(ensure_kit(yard.folder.path)), data, container)
+
+
+async def _container(
+    record: RunRecord, spec: JobSpec, yard: Yard, found: Prefix, data: DataPlan | None, say: Callable[[str], None]
+) -> Container | None:
+    image = spec.environment.container
+    if image is None:
+        return None
+    folder = yard.folder.run(record.id)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    # Where datasets lie that the script may ask for.
+    places = [local_folder(store.url) for store in yard.store.list_datastores()]
+    read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
+    written = data.outside if data else ()
+    engine = await asyncio.to_thread(containers.known_engine)
+    if yard.engine(record.target).queues:
+        # It runs on other machines, each with images of its own.
+        return containers.plan_container(engine, found, folder, yard.folder, read, written)
+    read.append(str(yard.folder.socket.parent))
+    container = containers.plan_container(engine, found, folder, yard.folder, read, written)
+    return await containers.ready(container, image, found, folder, say)
+
+
+async def after_job(record: RunRecord, spec: JobSpec, yard: Yard) -> str:
+    """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
+    if not has_data(spec):
+        return ""
+    folder = yard.folder.run(record.id)
+    try:
+        plan = read_plan(folder.data_plan)
+        if plan.after:
+            await _stage(folder, plan, "after", folder.logs / "75_job_post-0.txt", yard)
+    except AzureMLException as error:
+        return error.message
+    return ""
+
+
+def _plan_data(spec: JobSpec, yard: Yard, folder: RunFolder) -> DataPlan | None:
+    if not has_data(spec):
+        return None
+    stores = {store.name: store for store in yard.store.list_datastores()}
+    plan = plan_data(spec.data, stores, folder.path, folder.code, spec.dataset_inputs, spec.dataset_outputs)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    write_plan(plan, folder.data_plan)
+    if plan.inputs or plan.outputs:
+        folder.datasets.write_text(json.dumps({"inputs": plan.inputs, "outputs": plan.outputs}, indent=1))
+    return plan
+
+
+async def _environment(
+    record: RunRecord, spec: JobSpec, yard: Yard, sources: Mapping[str, str] | None, say: Callable[[str], None]
+) -> Prefix:
+    """The environment of a run: the one that is there, or a new one."""
+    folder = yard.folder.run(record.id)
+    if spec.environment.user_managed and not getattr(yard.engine(record.target), "shares_files", True):
+        return prefix.users_own_elsewhere(spec.environment)
+    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
+    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
+    for attempt in range(_ATTEMPTS):
+        found = await environments.find(spec.environment, yard.folder, path, shared, outdated=attempt > 0)
+        if found is None:
+            variables = environments.variables(sources, spec.inherited_variables)
+            log = folder.logs / "20_image_build_log.txt"
+            await environments.build_told(spec.environment, yard, log, variables, say)
+        elif environments.note_use(folder, found):
+            if found.warnings:
+                yard.store.add_warnings(record.id, *found.warnings)
+            return found
+    raise EnvironmentException(
+        f"environment {prefix.digest(spec.environment)} was built, but is not whole",
+        hint="Something removes files of it at the same time: look at who cleans that folder up.",
+    )
+
+
+async def _stage(folder: RunFolder, plan: DataPlan, when: str, log: Path, yard: Yard) -> None:
+    await run_module(
+        ["trainmaster.storage.stage", str(folder.data_plan), when, str(os.getpid())],
+        log,
+        dict(os.environ),
+        options_for_stage(plan.stores.values(), yard.secrets),
+    )

@@ -1,0 +1,113 @@
+"""What the agents of one attempt left behind, and what it says of its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmaster.dispatcher.api.secrets import Secrets
+from trainmaster.dispatcher.left import left_files, warning
+from trainmaster.dispatcher.runs.agents import only_serves
+from trainmaster.dispatcher.runs.failure_hints import Surroundings
+from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
+from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
+from trainmaster.engines import Ending, Engine, Nodes
+from trainmaster.engines.plans import read_json
+from trainmaster.job.agent import result
+from trainmaster.job.helper.letters import ERRANDS, clear
+from trainmaster.launch.names import rank_names
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.job_spec import JobSpec
+
+_LITTLE_ROOM = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Remains:
+    """The results of all nodes; None for one whose agent was killed before it could write any."""
+
+    spec: JobSpec
+    folder: RunFolder
+    results: tuple[Mapping[str, Any] | None, ...]
+    folder_stays: bool = True
+    """Whether the working folder is here, or goes with the run's folder on a host."""
+
+    @property
+    def started_at(self) -> float | None:
+        """When the first process was started."""
+        starts = (result["started_at"] for result in self.results if result and result.get("started_at"))
+        return min(starts, default=None)
+
+    @property
+    def ended_at(self) -> float:
+        """When the last agent ended; now, for agents that cannot say."""
+        ends = [result["ended_at"] if result else time.time() for result in self.results]
+        return max(ends, default=time.time())
+
+    @property
+    def ended_at_or_now(self) -> float:
+        """When the run ended: now, or later by the clock of the agents, from which its start comes too."""
+        return max(self.ended_at, time.time())
+
+    @property
+    def has_survivors(self) -> bool:
+        """Whether processes are left that could not be ended."""
+        return any(result and result.get("survivors") for result in self.results)
+
+    def outcome(
+        self, ending: Ending | None, *, cancel_requested: bool, disk_full: bool, upload_error: str = ""
+    ) -> Outcome:
+        """How it ended, with what only the engine and the dispatcher know."""
+        names = rank_names(self.spec)
+        found = outcome(
+            self.results,
+            ending=ending,
+            cancel_requested=cancel_requested,
+            time_limit=self.spec.max_run_duration_seconds,
+            disk_full=disk_full,
+            upload_error=upload_error,
+            processes=len(names),
+            surroundings=Surroundings(self.spec, self.folder.code),
+            services={number for number in range(len(self.results)) if only_serves(self.spec, self.folder, number)},
+        )
+        return by_name(found, names)
+
+    @property
+    def left_warnings(self) -> tuple[str, ...]:
+        """A sentence about files outside of outputs/ and logs/, if there are any."""
+        left = left_files(self.results)
+        return () if left is None else (warning(left, self.folder.path.name, self.folder_stays),)
+
+    def write_processes(self) -> None:
+        """The table of all processes, where there may be several."""
+        if self.spec.distribution.kind != "single":
+            write_process_table(self.folder, self.results)
+
+
+async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> Remains:
+    """Looks after the agents are gone. Secrets are hidden first, in letters too, and what a lost agent left running
+    is ended.
+    """
+    if nodes.folder.secrets.exists():
+        await asyncio.to_thread(secrets.scrub, nodes.folder)
+    if nodes.folder.letters.exists() or (nodes.folder.path / ERRANDS).exists():
+        await asyncio.to_thread(clear, str(nodes.folder.path))
+    folders = [nodes.folder.node(number) for number in range(nodes.count)]
+    for folder in folders:
+        # The room that an agent had reserved which was killed.
+        (folder / result.PART).unlink(missing_ok=True)
+    results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
+    if None in results:
+        await engine.sweep(nodes)
+    return Remains(spec, nodes.folder, results, bool(getattr(engine, "shares_files", True)))
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the disk has hardly any room left."""
+    facts = os.statvfs(folder)
+    return facts.f_bavail * facts.f_frsize < _LITTLE_ROOM

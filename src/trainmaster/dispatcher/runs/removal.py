@@ -1,0 +1,248 @@
+"""Removing runs: their rows, their files, and the snapshots that nobody needs after them.
+
+What is to go is written down first. From then on each step may be repeated: folders are set aside by a rename, rows go
+in parts, files last. A dispatcher that begins finishes what another one had begun.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import logging
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.job.helper.names import is_plain
+from trainmaster.shared import beneath
+from trainmaster.shared.records import TERMINAL, RunQuery, RunRecord
+from trainmaster.snapshots.collect import collect
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_NOTE = "runs.removing"
+# So many runs are noted as done together, and so many rows of runs go in one transaction.
+_GROUP = 100
+_BATCH = 200
+_PAGE = 1000
+_ASIDE = ".removed"
+# These pass: what was noted stays noted, and is tried again.
+_SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+
+
+def old_runs(newest_first: Iterable[RunRecord], ended_before: float | None, keep: int) -> Iterator[RunRecord]:
+    """Of runs that have ended: all but the `keep` newest of each experiment, if they ended before that time."""
+    seen: dict[str, int] = {}
+    for record in newest_first:
+        seen[record.experiment] = seen.get(record.experiment, 0) + 1
+        ended_at = record.ended_at or 0.0
+        if seen[record.experiment] > keep and (ended_before is None or ended_at < ended_before):
+            yield record
+
+
+@dataclass(frozen=True)
+class Removed:
+    """What a removal did, or would do."""
+
+    run_ids: tuple[str, ...]
+    """Without their children."""
+    children: int
+    bytes: int
+    """On disk; without what the database had of them, which is used again."""
+    left: tuple[str, ...] = ()
+    """Runs and files that could not be removed, each with the reason."""
+
+
+class Removal:
+    """The operations, and what they do."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._turn = asyncio.Lock()
+        self.operations: Mapping[str, Callable[..., Any]] = {"runs.delete": self.delete, "runs.old": self.old}
+
+    @property
+    def _aside(self) -> Path:
+        return self._yard.folder.runs / _ASIDE
+
+    async def old(
+        self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
+    ) -> dict[str, list[str]]:
+        """`old`: runs without a parent that ended before a time, but for the newest of each experiment. `models`: those
+        that would be, but for models that were registered from them or their children; `used`: but for a sweep that
+        goes on with them.
+        """
+        return await asyncio.to_thread(self._old, ended_before, keep, experiment, statuses)
+
+    def _old(
+        self, ended_before: float | None, keep: int, experiment: str | None, statuses: Sequence[str]
+    ) -> dict[str, list[str]]:
+        wanted = tuple(str(status) for status in TERMINAL if not statuses or status in statuses)
+        found: dict[str, list[str]] = {"old": [], "models": [], "used": []}
+        with_models, used = self._store.runs_with_models(), self._store.continued_runs()
+        for record in old_runs(self._ended(experiment, wanted), ended_before, keep):
+            family = {run_id for run_id, _ in self._store.run_family(record.id)}
+            kind = "models" if family & with_models else "used" if family & used else "old"
+            found[kind].append(record.id)
+        return found
+
+    def _ended(self, experiment: str | None, statuses: tuple[str, ...]) -> Iterator[RunRecord]:
+        before: int | None = None
+        while True:
+            query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before)
+            page = self._store.list_runs(query)
+            yield from page
+            if len(page) < _PAGE:
+                return
+            before = page[-1].seq
+
+    async def delete(self, run_ids: list[str], dry_run: bool = False) -> Removed:
+        """Removes runs that have ended, with their children; all are looked at before the first one goes.
+
+        One that cannot be removed stays whole, and is in `left` with the reason.
+        """
+        wanted = list(dict.fromkeys(run_ids))
+        async with self._turn:
+            with self._yard.working():
+                used = await asyncio.to_thread(self._store.continued_runs)
+                families = {run_id: await self._family(run_id, used) for run_id in wanted}
+                if dry_run:
+                    paths = [path for family in families.values() for each in family if (path := self._path(each))]
+                    return _removed(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
+                # One that is gone already, as when a client asks again, is not noted: there is nothing to remove.
+                self._store.put_fact(_NOTE, [*self._noted(), *(each for each in wanted if families[each])])
+                done = await self._finish()
+        return _removed(families, done.kept, done.freed, done.left)
+
+    async def resume(self) -> None:
+        """Finishes what an earlier dispatcher had begun."""
+        if not self._noted() and not self._aside.exists():
+            return
+        try:
+            async with self._turn:
+                with self._yard.working():
+                    await self._finish()
+        except (WorkspaceException, OSError) as error:
+            # No room, mostly. It stays noted.
+            log.warning("runs that were being removed are not removed yet: %s", error)
+
+    def _noted(self) -> list[str]:
+        return list(self._store.get_fact(_NOTE) or ())
+
+    async def _family(self, run_id: str, continued: Collection[str]) -> list[str]:
+        """The run and all below it, if they may go; none if it is gone already, as when a client asks again."""
+        record = self._store.get_run(run_id)
+        if record is None:
+            return []
+        if record.parent_id is not None:
+            raise UserErrorException(
+                f"run {run_id} is a child of run {record.parent_id}, and goes with it",
+                hint=f"Delete {record.parent_id}, with all its children.",
+            )
+        family = await asyncio.to_thread(self._store.run_family, run_id)
+        going = next((each for each, status in family if status not in TERMINAL), None)
+        if going is not None:
+            raise UserErrorException(f"run {going} has not ended", hint=f"End it first: 'trainmaster cancel {going}'.")
+        used = {each for each, _ in family} & set(continued)
+        if used:
+            raise UserErrorException(
+                f"a sweep that has not ended goes on with the files of {', '.join(sorted(used)[:3])}",
+                hint="Wait for it, or cancel it.",
+            )
+        for each, _ in family:
+            await self._yard.until_left(each)
+        return [each for each, _ in family]
+
+    async def _finish(self) -> _Done:
+        """Whatever is noted goes. What cannot be removed is not noted any more: it must not hold up the others."""
+        noted = self._noted()
+        kept: dict[str, str] = {}
+        while noted:
+            group, noted = noted[:_GROUP], noted[_GROUP:]
+            kept |= await asyncio.to_thread(self._remove, group)
+            log.info("removed runs: %s", ", ".join(each for each in group if each not in kept))
+            self._store.put_fact(_NOTE, noted)
+        for run_id, reason in kept.items():
+            log.warning("run %s cannot be removed: %s", run_id[:300], reason)
+        left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
+        freed = await asyncio.to_thread(beneath.remove_tree, self._yard.folder.runs, _ASIDE, left)
+        freed += await asyncio.to_thread(lambda: collect(self._yard.folder.path, self._store.needed_snapshots()))
+        return _Done(frozenset(kept), freed, tuple(left))
+
+    def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
+        """Runs and their children from the store, their folders set aside. Those that have to stay, and why."""
+        doomed: list[str] = []
+        kept: dict[str, str] = {}
+        for run_id in run_ids:
+            family = [each for each, _ in self._store.run_family(run_id)]
+            try:
+                # One that is gone from the store, before a kill, may have left its folder.
+                self._set_aside(family or [run_id])
+            except OSError as error:
+                if error.errno in _SHORTAGES:
+                    raise
+                kept[run_id] = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+                continue
+            # Children first.
+            doomed += reversed(family)
+        for start in range(0, len(doomed), _BATCH):
+            batch = doomed[start : start + _BATCH]
+            while self._store.remove_points(batch):
+                pass
+            self._store.remove_runs(batch)
+        return kept
+
+    def _set_aside(self, run_ids: Sequence[str]) -> None:
+        """The folders of a family, all or none; under names that are always short enough."""
+        runs = self._yard.folder.runs
+        self._aside.mkdir(parents=True, exist_ok=True)
+        moved: list[tuple[str, str]] = []
+        try:
+            for run_id in filter(self._path, run_ids):
+                place = f"{_ASIDE}/{os.urandom(16).hex()}"
+                with contextlib.suppress(FileNotFoundError):
+                    beneath.rename(runs, run_id, place)
+                    moved.append((run_id, place))
+        except OSError:
+            for run_id, place in moved:
+                beneath.rename(runs, place, run_id)
+            raise
+
+    def _path(self, run_id: str) -> Path | None:
+        """The folder of a run; none for an id that an earlier release took and that cannot be a folder's name."""
+        return self._yard.folder.run(run_id).path if is_plain(run_id) else None
+
+
+@dataclass(frozen=True)
+class _Done:
+    kept: frozenset[str]
+    freed: int
+    left: tuple[str, ...]
+
+
+def _removed(
+    families: Mapping[str, Sequence[str]], kept: Collection[str], freed: int, left: tuple[str, ...]
+) -> Removed:
+    gone = {run_id: family for run_id, family in families.items() if run_id not in kept}
+    return Removed(tuple(gone), sum(len(family) - 1 for family in gone.values() if family), freed, left)
+
+
+def _sizes(paths: Iterable[Path]) -> int:
+    return sum(_size(Path(root) / name) for path in paths for root, _, names in os.walk(path) for name in names)
+
+
+def _size(path: Path) -> int:
+    """What becomes free with this name."""
+    try:
+        found = os.lstat(path)
+    except OSError:
+        return 0
+    return found.st_blocks * 512 if found.st_nlink == 1 else 0

@@ -1,0 +1,202 @@
+"""From a prepared run to the plans of its node agents."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.engines import Place
+from trainmaster.launch import Launch, agent_count, plan_launch
+from trainmaster.sdk.connection import dispatcher_command
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.records import RunRecord
+from trainmaster.shared.serialization import to_plain
+from trainmaster.storage.staging import DataPlan
+
+GRACE_SECONDS = 10.0
+
+
+def lay_down(folder: RunFolder, record: RunRecord) -> None:
+    """The run's folder with what is known before it starts."""
+    # From the top down, one call each: there are many runs.
+    folder.path.mkdir(parents=True, exist_ok=True)
+    for path in (folder.files, folder.logs, folder.journals):
+        with suppress(FileExistsError):
+            os.mkdir(path)
+    folder.spec.write_text(record.spec, encoding="utf-8")
+
+
+def write_spec_again(folder: RunFolder, record: RunRecord) -> None:
+    """Puts spec.json right if a power cut took what it held: engines read it, and the store has it."""
+    if folder.spec.exists() and folder.spec.read_bytes() != record.spec.encode():
+        folder.spec.write_text(record.spec, encoding="utf-8")
+
+
+def agent_plans(
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    place: Place,
+    workspace: WorkspaceFolder,
+    ports: tuple[int, ...],
+    attempt: int = 1,
+    time_used: float = 0,
+    tell_after: float = 0,
+) -> list[dict[str, Any]]:
+    """`plan.json` of every node (docs/on-disk.md); `time_used` is how long earlier attempts ran.
+
+    The agents tell that their processes run when they have run for `tell_after` seconds.
+    """
+    folder = replace(workspace.run(record.id), attempt=attempt)
+    launch = _launch(record, spec, prepared, place, workspace, folder, ports)
+    layout = {"manifest": str(workspace.snapshot(spec.snapshot_id)), "blobs": str(workspace.blobs)}
+    # Another attempt works on in the folder of the one before, if that one came to have it.
+    lays_out = attempt == 1 or not folder.code.exists()
+    limit = spec.max_run_duration_seconds
+    links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
+    notify = _notify(workspace, tell_after) if place.reaches_dispatcher else None
+    plans = []
+    agents = agent_count(spec)
+    for plan in plan_launch(spec, launch):
+        plans.append(
+            {
+                "version": 1,
+                "run_id": record.id,
+                "node": plan.node,
+                "folder": str(folder.path),
+                "layout": layout if plan.node == 0 and lays_out else None,
+                "links": links if plan.node == 0 else [],
+                "processes": [to_plain(process) for process in plan.processes],
+                **({"ranks": [to_plain(rank) for rank in plan.ranks]} if plan.ranks else {}),
+                "ports": list(ports),
+                "alone": agents == 1,
+                "grace_seconds": GRACE_SECONDS,
+                "time_limit_seconds": None if limit is None else max(0, limit - time_used),
+                "hang_seconds": spec.hang_seconds,
+                "notify": notify,
+                **({"tell_after_seconds": tell_after} if tell_after else {}),
+                **({} if place.reaches_dispatcher else {"watched_nodes": agents}),
+                **({"hosts": place.hosts_file} if place.hosts_file else {}),
+            }
+        )
+    return plans
+
+
+def _launch(
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    place: Place,
+    workspace: WorkspaceFolder,
+    folder: RunFolder,
+    ports: tuple[int, ...],
+) -> Launch:
+    """What the planners need to know of this attempt and its place."""
+    return Launch(
+        run_id=record.id,
+        code_folder=str(folder.code),
+        log_folder=str(folder.logs),
+        python=prepared.prefix.python,
+        # Those of a container are of its inside, where others are known.
+        environment_variables={} if prepared.container else prepared.prefix.variables,
+        run_variables=run_variables(record, spec, prepared, workspace, folder.attempt, place.takes_letters),
+        gpus=place.gpus,
+        hosts=place.hosts,
+        cpus=place.cpus,
+        ports=ports,
+        node_folder=str(folder.node(0)),
+        kit=prepared.kit,
+        rank_python=prepared.prefix.python if prepared.container else place.python,
+        fills_in=bool(place.hosts_file),
+        mpi_options=place.mpi_options,
+        mpi_inherits=place.mpi_inherits,
+        container=prepared.container,
+    )
+
+
+def _notify(workspace: WorkspaceFolder, tell_after: float) -> dict[str, Any]:
+    """Whom an agent tells what happens; agents that tell late look at the lock to see whether somebody is there."""
+    notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
+    return {**notify, "lock": str(workspace.lock)} if tell_after else notify
+
+
+def run_variables(
+    record: RunRecord,
+    spec: JobSpec,
+    prepared: Preparation,
+    workspace: WorkspaceFolder,
+    attempt: int,
+    by_letter: bool,
+) -> dict[str, str]:
+    """The variables by which a script knows its run: ours and v1's; `by_letter` is how it asks its workspace."""
+    identity = _identity(str(workspace.identity), os.stat(workspace.identity).st_mtime_ns)
+    folder = workspace.run(record.id)
+    return {
+        **_own_variables(record, identity, folder),
+        "TRAINMASTER_ATTEMPT": str(attempt),
+        **_way_to_ask(workspace, folder, by_letter),
+        **_v1_variables(record, spec, identity),
+        **_mlflow_variables(spec),
+        **(_data_variables(prepared.data, folder) if prepared.data else {}),
+        "PYTHONPATH": prepared.kit,
+    }
+
+
+def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, by_letter: bool) -> dict[str, str]:
+    return {"TRAINMASTER_LETTERS": str(folder.letters)} if by_letter else {"TRAINMASTER_SOCKET": str(workspace.socket)}
+
+
+@lru_cache(maxsize=4)
+def _identity(path: str, _changed_at: int) -> dict[str, Any]:
+    """Read once and not for every run, unless it has changed."""
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def _data_variables(data: DataPlan, folder: RunFolder) -> dict[str, str]:
+    described = {"TRAINMASTER_DATASETS": str(folder.datasets)} if data.inputs or data.outputs else {}
+    return {**data.variables, **described}
+
+
+def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFolder) -> dict[str, str]:
+    return {
+        "TRAINMASTER_RUN_ID": record.id,
+        "TRAINMASTER_EXPERIMENT": record.experiment,
+        "TRAINMASTER_WORKSPACE": str(identity["name"]),
+        "TRAINMASTER_WORKSPACE_FOLDER": str(folder.path.parent.parent),
+        "TRAINMASTER_RUN_FOLDER": str(folder.path),
+        "TRAINMASTER_PARENT_RUN_ID": record.parent_id or "",
+        "TRAINMASTER_RUN_NUMBER": str(record.number),
+        "TRAINMASTER_TAGS": json.dumps(dict(record.tags)),
+        "TRAINMASTER_PROPERTIES": json.dumps(dict(record.properties)),
+    }
+
+
+def _mlflow_variables(spec: JobSpec) -> dict[str, str]:
+    """What the script logs with MLflow is logged to its run, unless the user names another place for it."""
+    return {} if "MLFLOW_TRACKING_URI" in spec.environment_variables else {"MLFLOW_TRACKING_URI": "trainmaster:run"}
+
+
+def _v1_variables(record: RunRecord, spec: JobSpec, identity: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "AZUREML_RUN_ID": record.id,
+        "AZUREML_ARM_SUBSCRIPTION": str(identity.get("subscription_id", "")),
+        "AZUREML_ARM_RESOURCEGROUP": str(identity.get("resource_group", "")),
+        "AZUREML_ARM_WORKSPACE_NAME": str(identity["name"]),
+        "AZUREML_ARM_PROJECT_NAME": record.experiment,
+        "AZUREML_EXPERIMENT_ID": record.experiment,
+        "AZUREML_WORKSPACE_ID": str(identity["id"]),
+        "AZUREML_OUTPUT_DIRECTORY": "./outputs",
+        "AZUREML_LOGDIRECTORY_PATH": "./logs",
+        "AZUREML_TARGET_TYPE": "local",
+        "AZUREML_FRAMEWORK": spec.framework,
+        "AZUREML_COMMUNICATOR": spec.communicator,
+    }

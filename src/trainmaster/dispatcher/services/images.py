@@ -1,0 +1,168 @@
+"""v1's images: a description of code, packages and models, and the packages installed ahead. No container is built."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.services.making import environment, note
+from trainmaster.job.errors import AzureMLException, WebserviceException
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.service_spec import ImageRecord
+from trainmaster.shared.tasks import start_task
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_LONGEST_WAIT = 60.0
+
+
+class Images:
+    """All images of the workspace."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._changed = asyncio.Event()
+        self._building: dict[str, asyncio.Task[None]] = {}
+
+    @property
+    def operations(self) -> dict[str, Any]:
+        """By their names."""
+        return {
+            "images.create": self.create,
+            "images.get": self.get,
+            "images.list": self.list,
+            "images.wait": self.wait,
+            "images.label": self.label,
+            "images.delete": self.delete,
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether packages of one are being installed."""
+        return bool(self._building)
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """What is being done."""
+        return [*self._building.values()]
+
+    def resume(self) -> None:
+        """Goes on with those an earlier dispatcher left."""
+        for record in self._store.find_images():
+            if record.state == "Running":
+                self._take(record, None)
+
+    def create(self, image: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> ImageRecord:
+        """The next version of its name; its packages are installed meanwhile."""
+        record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
+        # Refuses a name that cannot be that of a folder.
+        self._yard.folder.image(record.name, record.version)
+        kept = self._store.add_image(record)
+        if kept.state == "Running":
+            self._take(kept, sources)
+        return kept
+
+    def get(self, name: str, version: int | None = None) -> ImageRecord:
+        found = [each for each in self._store.find_images(name) if version in (None, each.version)]
+        if not found:
+            wanted = f" of version {version}" if version is not None else ""
+            raise WebserviceException(f"ImageNotFound: there is no image '{name[:300]}'{wanted} in this workspace")
+        return found[0]
+
+    def list(self, name: str | None = None) -> list[ImageRecord]:
+        return self._store.find_images(name)
+
+    async def wait(self, name: str, version: int, seconds: float = 30.0) -> ImageRecord:
+        """The image when it is there or failed, or after so long at most."""
+        end = time.monotonic() + min(seconds, _LONGEST_WAIT)
+        while True:
+            changed = self._changed
+            record = self.get(name, version)
+            rest = end - time.monotonic()
+            if record.state != "Running" or rest <= 0:
+                return record
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), rest)
+
+    def label(
+        self,
+        name: str,
+        version: int,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> ImageRecord:
+        """Sets tags (all of them) and adds properties, which cannot be changed later."""
+        known = self.get(name, version)
+        for key, value in (properties or {}).items():
+            if known.properties.get(key, value) != value:
+                raise WebserviceException(
+                    f"property '{key}' of image {known.id} is '{known.properties[key]}' already",
+                    cause="Properties cannot be changed once they are there.",
+                )
+        after = {
+            "tags": dict(known.tags if tags is None else tags),
+            "properties": {**known.properties, **(properties or {})},
+        }
+        self._store.change_image(name, version, **after)
+        return self.get(name, version)
+
+    async def delete(self, name: str, version: int) -> bool:
+        """Forgets one with its folder; whether there was one. What is being installed for it is given up."""
+        record = next((each for each in self._store.find_images(name) if each.version == version), None)
+        if record is None:
+            return False
+        task = self._building.get(record.id)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+        # First the folder: once the record is gone, its version may be given again.
+        place = self._yard.folder.image(name, version).relative_to(self._yard.folder.images)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.images, str(place))
+        gone = self._store.forget_image(name, version)
+        self._tell()
+        return gone
+
+    def _take(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
+        if record.id not in self._building:
+            task = start_task(f"image {record.id}", partial(self._build, record, sources))
+            self._building[record.id] = task
+            task.add_done_callback(lambda _: self._building.pop(record.id, None))
+
+    async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
+        place = self._yard.folder.image(record.name, record.version)
+        changes: dict[str, Any] = {"state": "Succeeded"}
+        try:
+            await self._install(record, place, sources)
+        except Exception as error:
+            # The image says it; one whose task died in silence would be Running for ever.
+            if not isinstance(error, AzureMLException | OSError):
+                log.exception("image %s", record.id)
+            told = error if isinstance(error, AzureMLException) else WebserviceException(str(error) or repr(error))
+            with suppress(OSError):
+                note(place / "deploy.log", f"failed: {told.message}")
+            changes = {"state": "Failed", "error": told.to_wire()}
+        self._store.change_image(record.name, record.version, **changes)
+        self._tell()
+
+    async def _install(self, record: ImageRecord, place: Path, sources: Mapping[str, str] | None) -> None:
+        spec, say = record.spec, partial(note, place / "deploy.log")
+        say(f"image {record.id}: the packages of its environment")
+        await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._yard, sources, say)
+        say("the packages are there")
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()

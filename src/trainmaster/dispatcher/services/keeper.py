@@ -1,0 +1,247 @@
+"""One service's life: what was asked for last is brought up, then watched, and brought back when it was killed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.services.making import make_plan, note
+from trainmaster.engines.pids import pid_ended
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import AzureMLException, ServiceException, WebserviceException
+from trainmaster.scoring import control
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import ServiceFolder
+from trainmaster.shared.service_plan import ServiceFiles, ServicePlan, State
+from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_STARTS = 5
+# Between attempts to bring back what was killed or does not start any more.
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
+_DRAIN_SECONDS = 35.0
+_LOOK_SECONDS = 0.05
+# Of their own: services that take long to start must not hold up those who ask for metrics.
+_THREADS = ThreadPoolExecutor(8, "services")
+
+
+class Keeper:
+    """Keeps one service as its record says, until there is nothing left to keep."""
+
+    def __init__(self, name: str, yard: Yard, tell: Callable[[], None], sources: Mapping[str, str] | None) -> None:
+        self.name = name
+        self.sources = sources
+        self.finished = False
+        self._yard = yard
+        self._store = yard.store
+        self._folder: ServiceFolder = yard.folder.service(name)
+        self._tell = tell
+        self._woken = asyncio.Event()
+        self._pause = _FIRST_PAUSE
+
+    def wake(self) -> None:
+        """The record has changed."""
+        self._woken.set()
+
+    async def keep(self) -> None:
+        """Goes on until the service is deleted, or failed with nothing that serves."""
+        while await self._step():
+            pass
+        self.finished = True
+        self._tell()
+
+    async def _step(self) -> bool:
+        """Does the next thing the record asks for; false when there is none."""
+        self._woken.clear()
+        record = self._store.get_service(self.name)
+        if record is None:
+            return False
+        if record.state is ServiceState.DELETING:
+            await self._take_down()
+            return False
+        if record.state is ServiceState.TRANSITIONING:
+            await self._unless_woken(self._deploy(record))
+            return True
+        if record.serving and record.served is not None:
+            await self._unless_woken(self._watch(record, record.served))
+            return True
+        return False
+
+    async def _unless_woken(self, work: Coroutine[Any, Any, None]) -> None:
+        """Does the work, unless another thing is asked for first: then it is let go."""
+        task = asyncio.ensure_future(work)
+        woken = asyncio.ensure_future(self._woken.wait())
+        try:
+            await asyncio.wait({task, woken}, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                task.result()
+        finally:
+            woken.cancel()
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    # Up
+
+    async def _deploy(self, record: ServiceRecord) -> None:
+        generation = record.generation
+        try:
+            self._say(generation, f"generation {generation} of service {self.name}")
+            plan, warnings = await self._make(record, record.spec, generation)
+            self._say(generation, f"starting {plan.replicas} replica(s)")
+            state = await self._bring_up(plan)
+        except Exception as error:  # noqa: BLE001 (a keeper that died would leave the service on its way for ever)
+            self._fail(record, self._told(error))
+        else:
+            self._say(generation, f"ready on port {state.port}")
+            # A service that was called healthy is there again after a power cut.
+            await asyncio.to_thread(durable.flush_below, self._folder.path)
+            self._change(
+                generation,
+                state=ServiceState.HEALTHY,
+                serving=generation,
+                served=record.spec,
+                port=state.port,
+                warnings=(*warnings, *state.warnings),
+                error={},
+            )
+            await asyncio.to_thread(self._drop_old, {record.serving, generation})
+
+    def _fail(self, record: ServiceRecord, error: AzureMLException) -> None:
+        self._say(record.generation, f"failed: {error.message}")
+        self._change(record.generation, state=ServiceState.FAILED, error=error.to_wire())
+
+    async def _make(
+        self, record: ServiceRecord, spec: ServiceSpec, generation: int
+    ) -> tuple[ServicePlan, tuple[str, ...]]:
+        def say(sentence: str) -> None:
+            self._say(generation, sentence)
+
+        return await make_plan(record, spec, generation, self._yard, self.sources, say)
+
+    async def _bring_up(self, plan: ServicePlan) -> State:
+        """The state of the service when the generation answers; its own error if it never will."""
+        for _ in range(_STARTS):
+            if not control.look(self._folder.path).alive:
+                # What an earlier supervisor said is not what the next one will say.
+                ServiceFiles(self._folder.path).state.unlink(missing_ok=True)
+            await _to_its_end(control.start, plan)
+            alive = True
+            while alive:
+                seen = control.look(self._folder.path)
+                state = control.settled(seen.state, plan.generation)
+                if state is not None:
+                    return state
+                alive = seen.alive
+                await asyncio.sleep(_LOOK_SECONDS)
+            # Its supervisor was killed: another one.
+        raise WebserviceException(
+            f"the supervisor of service {self.name} was killed again and again",
+            hint=f"See {ServiceFiles(self._folder.path).log}.",
+        )
+
+    # Watched
+
+    async def _watch(self, record: ServiceRecord, spec: ServiceSpec) -> None:
+        """Returns when there is something to do again; a supervisor that is gone is replaced."""
+        supervisor = control.supervisor(self._folder.path)
+        if supervisor is not None:
+            began = time.monotonic()
+            await pid_ended(supervisor.pid)
+            log.warning("service %s: its supervisor %d is gone", self.name, supervisor.pid)
+            if time.monotonic() - began > _LONGEST_PAUSE:
+                self._pause = _FIRST_PAUSE
+            return
+        try:
+            plan, _ = await self._make(record, spec, record.serving)
+            state = await self._bring_up(plan)
+        except Exception as error:  # noqa: BLE001 (a keeper that died would never bring it back)
+            await self._still_down(record, self._told(error))
+            return
+        log.info("service %s is back on port %d", self.name, state.port)
+        if record.state is ServiceState.UNHEALTHY:
+            self._change(record.generation, state=ServiceState.HEALTHY, error={})
+        self._tell()
+        await self._wait_a_moment()
+
+    async def _still_down(self, record: ServiceRecord, error: AzureMLException) -> None:
+        log.warning("service %s cannot be brought back yet: %s", self.name, error.message)
+        if record.state is not ServiceState.FAILED:
+            self._change(record.generation, state=ServiceState.UNHEALTHY, error=error.to_wire())
+        await self._wait_a_moment()
+
+    async def _wait_a_moment(self) -> None:
+        """Something that dies as often as it is started does not get all of the machine."""
+        await asyncio.sleep(self._pause)
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+
+    # Down
+
+    async def _take_down(self) -> None:
+        """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
+        await end_processes(self._folder.path)
+        self._store.forget_service(self.name)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, self.name)
+        log.info("service %s is deleted", self.name)
+
+    # Words
+
+    def _change(self, generation: int, **changes: Any) -> None:
+        if self._store.change_service(self.name, generation, **changes, updated_at=time.time()) is not None:
+            log.info("service %s: generation %d is %s", self.name, generation, changes.get("state"))
+        self._tell()
+
+    def _say(self, generation: int, sentence: str) -> None:
+        note(self._folder.deploy_log(generation), sentence)
+
+    def _told(self, error: Exception) -> AzureMLException:
+        """What the service says of it; of a fault of ours the log has all."""
+        if isinstance(error, AzureMLException):
+            return error
+        if isinstance(error, OSError):
+            place = f"{error.filename}: " if error.filename else ""
+            return WebserviceException("the service cannot be put in place", cause=f"{place}{error.strerror or error}")
+        log.error("service %s", self.name, exc_info=error)
+        return ServiceException(f"the deployment failed: {error!r}", hint="See dispatcher.log.")
+
+    def _drop_old(self, kept: set[int]) -> None:
+        """Generations that nobody needs any more; the one before this may still have requests to answer."""
+        for place in self._folder.path.iterdir():
+            if place.name.isdigit() and int(place.name) not in kept and int(place.name) < max(kept):
+                beneath.remove_tree(self._folder.path, place.name)
+
+
+async def end_processes(folder: Path) -> None:
+    """Ends the processes of a service: what they have begun is answered, within a time."""
+    if control.stop(folder) and not await _has_ended(folder):
+        control.kill(folder)
+        await _has_ended(folder)
+
+
+async def _has_ended(folder: Path) -> bool:
+    """Whether its supervisor is gone, after waiting for it so long at most."""
+    end = time.monotonic() + _DRAIN_SECONDS
+    while control.supervisor(folder) is not None:
+        if time.monotonic() > end:
+            return False
+        await asyncio.sleep(_LOOK_SECONDS)
+    return True
+
+
+async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
+    """Calls it in a thread. Who lets go meanwhile waits for it: two starts must not overtake each other."""
+    work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait({work})
+        raise

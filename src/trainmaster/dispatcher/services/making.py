@@ -1,0 +1,192 @@
+"""From a service's record to the plan of its supervisor: environment, code, models. All of it may be repeated."""
+
+from __future__ import annotations
+
+import asyncio
+import glob
+import json
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.api import environments
+from trainmaster.environments import prefix
+from trainmaster.environments.kit import ensure_kit
+from trainmaster.environments.prefix import Prefix
+from trainmaster.job.agent.layout import lay_out
+from trainmaster.job.errors import EnvironmentException, ModelNotFoundException
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import RunFolder, ServiceFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.service_plan import Batching, Limits, Scoring, ServicePlan
+from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
+from trainmaster.snapshots.model_contents import Contents
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+CODE = "code"
+MODELS = "azureml-models"
+_ATTEMPTS = 4
+
+
+async def make_plan(
+    record: ServiceRecord,
+    spec: ServiceSpec,
+    generation: int,
+    yard: Yard,
+    sources: Mapping[str, str] | None,
+    say: Callable[[str], None],
+) -> tuple[ServicePlan, tuple[str, ...]]:
+    """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
+    folder = yard.folder.service(record.name)
+    here = folder.generation(generation)
+    await asyncio.to_thread(_begin, here, spec)
+    found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), yard, sources, say)
+    await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
+    places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
+    await asyncio.to_thread(_link_models, places, here / MODELS)
+    identity = json.loads(yard.folder.identity.read_text())
+    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
+    return plan, found.warnings
+
+
+def plan_of(
+    record: ServiceRecord,
+    spec: ServiceSpec,
+    generation: int,
+    folder: ServiceFolder,
+    found: Prefix,
+    kit: str,
+    identity: Mapping[str, Any],
+) -> ServicePlan:
+    """The plan of a generation whose environment is `found`. Pure."""
+    here = folder.generation(generation)
+    return ServicePlan(
+        name=record.name,
+        folder=str(folder.path),
+        generation=generation,
+        scoring=Scoring(
+            name=record.name,
+            code=str(code_place(here, spec)),
+            working=str(here / CODE),
+            entry_script=spec.code.entry_script,
+            model_dir=model_dir(spec.models, here / MODELS),
+            keys_file=str(folder.keys) if spec.auth_enabled else "",
+            cors_origins=spec.cors_origins,
+            batching=Batching(spec.max_batch_size, spec.max_batch_wait_ms),
+            limits=Limits(body_bytes=int(spec.max_body_mb * 1024 * 1024), seconds=spec.timeout_ms / 1000),
+            description=record.description,
+            version=str(generation),
+        ),
+        python=found.python,
+        variables=variables(spec, found, kit, identity),
+        models_root=str(here / MODELS),
+        host=record.host,
+        port=record.port,
+        replicas=spec.replicas,
+    )
+
+
+def model_dir(models: tuple[str, ...], root: Path) -> str:
+    """v1's rule for AZUREML_MODEL_DIR: the folder of the one model, or that of all.
+
+    >>> model_dir(("mnist:3",), Path("/m")), model_dir(("a:1", "b:1"), Path("/m"))
+    ('/m/mnist/3', '/m')
+    """
+    if len(models) != 1:
+        return str(root)
+    name, _, version = models[0].rpartition(":")
+    return str(root / name / version)
+
+
+def variables(spec: ServiceSpec, found: Prefix, kit: str, identity: Mapping[str, Any]) -> dict[str, str]:
+    """What the scoring script sees: of the machine, of its environment, of its workspace, and what was asked for."""
+    own = dict(spec.environment_variables)
+    path = os.pathsep.join(each for each in (kit, own.pop("PYTHONPATH", "")) if each)
+    return {
+        **spec.inherited_variables,
+        "TRAINMASTER_WORKSPACE": str(identity["name"]),
+        "AZUREML_ARM_WORKSPACE_NAME": str(identity["name"]),
+        "AZUREML_ARM_SUBSCRIPTION": str(identity.get("subscription_id", "")),
+        "AZUREML_ARM_RESOURCEGROUP": str(identity.get("resource_group", "")),
+        **own,
+        **found.variables,
+        "PYTHONPATH": path,
+    }
+
+
+async def environment(
+    spec: EnvironmentSpec,
+    inherited: Mapping[str, str],
+    place: RunFolder,
+    yard: Yard,
+    sources: Mapping[str, str] | None,
+    say: Callable[[str], None],
+) -> Prefix:
+    """The environment that is there, or a new one; its build is told in `place`/deploy.log."""
+    path = inherited.get("PATH", "")
+    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
+    for attempt in range(_ATTEMPTS):
+        found = await environments.find(spec, yard.folder, path, shared, outdated=attempt > 0)
+        if found is None:
+            wanted = environments.variables(sources, inherited)
+            await environments.build_told(spec, yard, place.path / "deploy.log", wanted, say)
+        elif environments.note_use(place, found):
+            return found
+    raise EnvironmentException(
+        f"environment {prefix.digest(spec)} was built, but is not whole",
+        hint="Something removes files of it at the same time: look at who cleans that folder up.",
+    )
+
+
+def note(log: Path, sentence: str) -> None:
+    """A line in the log of a deployment, or of an image."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "a", encoding="utf-8", errors="replace") as file:
+        file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
+
+
+def code_place(here: Path, spec: ServiceSpec) -> Path:
+    """Where the code of a service lies: its source folder under its own name, in the folder that the script works in.
+
+    Single files lie in the working folder itself.
+    """
+    return here / CODE / spec.code.folder_name
+
+
+def _begin(here: Path, spec: ServiceSpec) -> None:
+    """The folder of a generation, without what a dispatcher left half-made that was killed over it."""
+    place = code_place(here, spec)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    for left in place.parent.glob(f"{glob.escape(place.name)}.partial-*"):
+        beneath.remove_tree(place.parent, left.name)
+
+
+def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> None:
+    place = code_place(here, spec)
+    if not place.is_dir():
+        lay_out(workspace.snapshot(spec.code.snapshot_id), workspace.blobs, place)
+
+
+def _model_place(model: str, yard: Yard) -> Path:
+    name, _, version = model.rpartition(":")
+    record = yard.store.get_model(name, int(version))
+    if record is None:
+        raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
+    # A model that was changed on the disk is never served.
+    return Contents(yard.folder.models).sound(name, record.version, record.manifest)
+
+
+def _link_models(places: Mapping[str, Path], root: Path) -> None:
+    """`<root>/<name>/<version>` leads to the files of each model."""
+    root.mkdir(exist_ok=True)
+    for model, place in places.items():
+        name, _, version = model.rpartition(":")
+        link = root / name / version
+        link.parent.mkdir(exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        link.symlink_to(place)

@@ -1,0 +1,409 @@
+"""What clients can ask about services and images. Each may be repeated without harm."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+import logging
+import os
+import secrets
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.api.environments import used_by
+from trainmaster.dispatcher.services.images import Images
+from trainmaster.dispatcher.services.keeper import Keeper, end_processes
+from trainmaster.environments.prefix import check_buildable
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import ModelNotFoundException, WebserviceException
+from trainmaster.scoring import control
+from trainmaster.shared import beneath
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.service_plan import State
+from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState, check_service_name
+from trainmaster.shared.tasks import start_task
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+log = logging.getLogger("trainmaster.dispatch")
+
+_LONGEST_WAIT = 60.0
+_LOOK_SECONDS = 0.1
+_ATTEMPTS = 5
+_KEYS = ("primary", "secondary")
+
+
+class Services:
+    """All services of the workspace."""
+
+    def __init__(self, yard: Yard) -> None:
+        self._yard = yard
+        self._store = yard.store
+        self._keepers: dict[str, Keeper] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._changed = asyncio.Event()
+        self.images = Images(yard)
+
+    @property
+    def operations(self) -> dict[str, Any]:
+        """By their names."""
+        return {
+            "services.deploy": self.deploy,
+            "services.update": self.update,
+            "services.get": self.get,
+            "services.list": self.list,
+            "services.wait": self.wait,
+            "services.label": self.label,
+            "services.delete": self.delete,
+            "services.keys": self.keys,
+            "services.set_key": self.set_key,
+            **self.images.operations,
+        }
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to keep alive: then the dispatcher stays."""
+        return bool(self._keepers) or self.images.busy
+
+    def resume(self) -> None:
+        """Goes on with everything an earlier dispatcher left."""
+        known = self._store.list_services()
+        for record in known:
+            self._take(record.name)
+        self.images.resume()
+        self._sweep({record.name for record in known})
+
+    def _sweep(self, known: set[str]) -> None:
+        """What a killed dispatcher had not yet removed of services that are deleted."""
+        with suppress(FileNotFoundError):
+            for place in self._yard.folder.services.iterdir():
+                if place.name not in known:
+                    self._tasks[f"/{place.name}"] = start_task(
+                        f"removing service {place.name}", partial(self._remove, place)
+                    )
+
+    async def _remove(self, place: Path) -> None:
+        await end_processes(place)
+        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, place.name)
+        self._tasks.pop(f"/{place.name}", None)
+
+    async def close(self) -> None:
+        """Lets go of all; they go on serving."""
+        tasks = [*self._tasks.values(), *self.images.tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Asked for by clients
+
+    async def deploy(
+        self,
+        service: Mapping[str, Any],
+        keys: Mapping[str, str | None] | None = None,
+        sources: Mapping[str, str] | None = None,
+        overwrite: bool = False,
+    ) -> ServiceRecord:
+        """A new service, on its way; the same token again is the same one.
+
+        With `overwrite` one of this name is replaced: where it was, and without a pause.
+        """
+        record = from_plain(ServiceRecord, service)
+        check_service_name(record.name)
+        known = await self._gone_or_there(record.name)
+        if known is not None and known.token == record.token:
+            return self._on_its_way(known, sources)
+        self._check(record.spec)
+        if known is not None and not overwrite:
+            raise WebserviceException(
+                f"there is a service '{record.name}' already",
+                hint="Update it, replace it with overwrite=True (--overwrite), or use another name.",
+            )
+        if known is not None and not _same_address(record, known):
+            await self.delete(record.name)
+            return await self.deploy(service, keys, sources, overwrite)
+        if known is None:
+            _check_address(record.host, record.port)
+            return self._on_its_way(self._add(record, keys or {}), sources)
+        self._write_keys(record.name, {**self._read_keys(record.name), **_given(keys)})
+        changes = {
+            "spec": record.spec,
+            "compute_type": record.compute_type,
+            "settings": record.settings,
+            "tags": record.tags,
+            "properties": record.properties,
+            "description": record.description,
+            "image_id": record.image_id,
+        }
+        return self._on_its_way(self._advance(known, record.token, changes), sources)
+
+    async def update(
+        self, name: str, token: str, changes: Mapping[str, Any], sources: Mapping[str, str] | None = None
+    ) -> ServiceRecord:
+        """Another generation with another `spec`; `changes` may have settings, tags, properties, description, too."""
+        known = self._known(await self._gone_or_there(name), name)
+        if known.token == token:
+            return self._on_its_way(known, sources)
+        spec = from_plain(ServiceSpec, changes.get("spec"))
+        self._check(spec)
+        _check_properties(known, changes)
+        return self._on_its_way(self._advance(known, token, {**changes, "spec": spec}), sources)
+
+    def get(self, name: str) -> ServiceRecord:
+        return self._described(self._known(self._seen(name), name))
+
+    def list(self) -> list[ServiceRecord]:
+        found = self._store.list_services()
+        return [self._described(record) for record in found if record.state is not ServiceState.DELETING]
+
+    async def wait(self, name: str, generation: int, seconds: float = 30.0) -> ServiceRecord:
+        """The service when this generation is settled, or after so long at most."""
+        end = time.monotonic() + min(seconds, _LONGEST_WAIT)
+        while True:
+            changed = self._changed
+            record = self._described(self._known(self._seen(name), name))
+            rest = end - time.monotonic()
+            # Of what was killed, and is being brought back, only its supervisor knows when it is there.
+            comes_back = record.state is ServiceState.UNHEALTHY and not record.error
+            settled = record.state is not ServiceState.TRANSITIONING and not comes_back
+            if settled or record.generation > generation or rest <= 0:
+                return record
+            with suppress(TimeoutError):
+                await asyncio.wait_for(changed.wait(), min(rest, _LOOK_SECONDS) if comes_back else rest)
+
+    def label(
+        self,
+        name: str,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, str] | None = None,
+        description: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> ServiceRecord:
+        """Sets tags and settings (all of them), adds properties, sets the description; nothing is deployed again."""
+        known = self._known(self._seen(name), name)
+        changes: dict[str, Any] = {}
+        if tags is not None:
+            changes["tags"] = dict(tags)
+        if properties is not None:
+            _check_properties(known, {"properties": properties})
+            changes["properties"] = {**known.properties, **properties}
+        if description is not None:
+            changes["description"] = description
+        if settings is not None:
+            changes["settings"] = dict(settings)
+        if changes:
+            self._store.change_service(name, **changes, updated_at=time.time())
+        return self.get(name)
+
+    async def delete(self, name: str) -> bool:
+        """Takes a service down; returns when it is gone. Whether there was one."""
+        if self._store.get_service(name) is None:
+            return False
+        self._store.change_service(name, state=ServiceState.DELETING, updated_at=time.time())
+        self._take(name)
+        await self._gone_or_there(name)
+        return True
+
+    def keys(self, name: str) -> dict[str, str]:
+        """`{"primary", "secondary"}`."""
+        self._known(self._seen(name), name)
+        return self._read_keys(name)
+
+    def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
+        """Puts another key in force at once."""
+        self._known(self._seen(name), name)
+        if which not in _KEYS:
+            raise WebserviceException(f"the key must be Primary or Secondary, not {which!r}")
+        self._write_keys(name, {**self._read_keys(name), which: key})
+        return self._read_keys(name)
+
+    # For other parts of the dispatcher
+
+    def users_of_model(self, name: str, version: int) -> builtins.list[str]:
+        """A sentence for each service that has this model, or is about to."""
+        wanted = f"{name}:{version}"
+        found = []
+        for record in self._store.list_services():
+            specs = [record.spec, *([record.served] if record.served else [])]
+            if record.state is not ServiceState.DELETING and any(wanted in spec.models for spec in specs):
+                found.append(f"Service '{record.name}' has it.")
+        return found
+
+    def environments_in_use(self) -> dict[str, builtins.list[str]]:
+        """Folder of an environment to the services that have it."""
+        found: dict[str, builtins.list[str]] = {}
+        for record in self._store.list_services():
+            folder = self._yard.folder.service(record.name)
+            places = (used_by(RunFolder(folder.generation(each))) for each in {record.serving, record.generation})
+            for place in {each for each in places if each}:
+                found.setdefault(place, []).append(f"service {record.name}")
+        return found
+
+    # How it is done
+
+    def _check(self, spec: ServiceSpec) -> None:
+        """Refuses what can never be served."""
+        check_buildable(spec.environment)
+        for model in spec.models:
+            name, _, version = model.rpartition(":")
+            if not version.isdigit() or self._store.get_model(name, int(version)) is None:
+                raise ModelNotFoundException(
+                    f"ModelNotFound: there is no model {model[:300]} in this workspace",
+                    hint="'trainmaster models list' lists them.",
+                )
+
+    def _add(self, record: ServiceRecord, keys: Mapping[str, str | None]) -> ServiceRecord:
+        folder = self._yard.folder.service(record.name).path
+        durable.make_folder(folder, mode=0o700)
+        self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
+        now = time.time()
+        fresh = replace(record, state=ServiceState.TRANSITIONING, generation=1, served=None, serving=0, error={})
+        return self._store.add_service(replace(fresh, created_at=now, updated_at=now))
+
+    def _advance(self, known: ServiceRecord, token: str, changes: Mapping[str, Any]) -> ServiceRecord:
+        properties = {**known.properties, **changes.get("properties", {})}
+        changed = self._store.change_service(
+            known.name,
+            **{
+                **changes,
+                "properties": properties,
+                "token": token,
+                "generation": known.generation + 1,
+                "state": ServiceState.TRANSITIONING,
+                "error": {},
+                "updated_at": time.time(),
+            },
+        )
+        assert changed is not None
+        return changed
+
+    def _on_its_way(self, record: ServiceRecord, sources: Mapping[str, str] | None) -> ServiceRecord:
+        self._take(record.name, sources)
+        return self._described(record)
+
+    def _take(self, name: str, sources: Mapping[str, str] | None = None) -> None:
+        """Somebody keeps the service, and knows that its record may have changed."""
+        keeper = self._keepers.get(name)
+        if keeper is not None and not keeper.finished:
+            keeper.sources = keeper.sources if sources is None else sources
+            keeper.wake()
+            return
+        keeper = self._keepers[name] = Keeper(name, self._yard, self._tell, sources)
+        self._tasks[name] = start_task(f"service {name}", partial(self._keep, keeper))
+
+    async def _keep(self, keeper: Keeper) -> None:
+        await keeper.keep()
+        if self._keepers.get(keeper.name) is keeper:
+            del self._keepers[keeper.name], self._tasks[keeper.name]
+        self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    async def _gone_or_there(self, name: str) -> ServiceRecord | None:
+        """The record; for one that is being deleted: None, once it is gone with its files."""
+        for _ in range(_ATTEMPTS):
+            record = self._store.get_service(name)
+            if record is not None and record.state is not ServiceState.DELETING:
+                return record
+            if record is not None:
+                self._take(name)
+            task = self._tasks.get(name) or self._tasks.get(f"/{name}")
+            if task is None:
+                return None
+            await asyncio.wait({task}, timeout=_LONGEST_WAIT)
+        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._yard.folder.log}.")
+
+    def _seen(self, name: str) -> ServiceRecord | None:
+        record = self._store.get_service(name) if isinstance(name, str) else None
+        return None if record is None or record.state is ServiceState.DELETING else record
+
+    def _known(self, record: ServiceRecord | None, name: str) -> ServiceRecord:
+        if record is not None:
+            return record
+        known = ", ".join(each.name for each in self.list())
+        raise WebserviceException(
+            f"WebserviceNotFound: there is no service '{str(name)[:300]}' in this workspace",
+            hint=f"Known: {known or 'none'}. Model.deploy(...) makes one.",
+        )
+
+    def _described(self, record: ServiceRecord) -> ServiceRecord:
+        """The record with what its supervisor says now."""
+        if not record.serving:
+            return record
+        state = _state_of(self._yard.folder.service(record.name).path)
+        if state is None:
+            return record
+        warnings = tuple(dict.fromkeys((*record.warnings, *state.warnings)))
+        if record.state is ServiceState.HEALTHY and state.state != "ready":
+            return replace(record, state=ServiceState.UNHEALTHY, error=dict(state.error), warnings=warnings)
+        return replace(record, warnings=warnings)
+
+    def _read_keys(self, name: str) -> dict[str, str]:
+        file = self._yard.folder.service(name).keys
+        try:
+            keys = json.loads(file.read_text())
+            return {which: str(keys[which]) for which in _KEYS}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise WebserviceException(f"the keys of service '{name}' cannot be read", cause=str(error)) from None
+
+    def _write_keys(self, name: str, keys: Mapping[str, str]) -> None:
+        control.write_keys(self._yard.folder.service(name).keys, keys["primary"], keys["secondary"])
+
+
+def new_key() -> str:
+    """A key that nobody guesses."""
+    return secrets.token_urlsafe(24)
+
+
+def _given(keys: Mapping[str, str | None] | None) -> dict[str, str]:
+    return {which: key for which, key in (keys or {}).items() if which in _KEYS and key}
+
+
+def _same_address(wanted: ServiceRecord, known: ServiceRecord) -> bool:
+    """Whether one can take the place of the other where it is."""
+    return wanted.host == known.host and wanted.port in (0, known.port)
+
+
+def _check_address(host: str, port: int) -> None:
+    """Says at once that an address cannot be had; a supervisor would first wait for a port to become free."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            tried.bind(address)
+    except OSError as error:
+        hint = "Leave the port out: then a free one is taken and kept." if port else "Give an address of this machine."
+        raise WebserviceException(
+            f"the service cannot have the address {host}:{port}" if port else f"the service cannot listen on {host}",
+            cause=error.strerror or str(error),
+            hint=hint,
+        ) from None
+
+
+def _check_properties(known: ServiceRecord, changes: Mapping[str, Any]) -> None:
+    for key, value in changes.get("properties", {}).items():
+        if known.properties.get(key, value) != value:
+            raise WebserviceException(
+                f"property '{key}' of service '{known.name}' is '{known.properties[key]}' already",
+                cause="Properties cannot be changed once they are there.",
+                hint="Use a tag for what changes.",
+            )
+
+
+def _state_of(folder: os.PathLike[str]) -> State | None:
+    with suppress(WebserviceException):
+        seen = control.look(Path(folder))
+        if seen.state is not None and not seen.alive:
+            return replace(seen.state, state="unhealthy")
+        return seen.state
+    return None

@@ -1,0 +1,335 @@
+"""Journals into the store: a batch of records, applied whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from trainmaster.dispatcher.store import labels, points, runs
+from trainmaster.dispatcher.store.schema import journals
+from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
+from trainmaster.dispatcher.store.values import clean, encode
+from trainmaster.job.helper.names import LONGEST_RUN_ID, is_plain
+from trainmaster.shared.records import TERMINAL, RunError, RunRecord, Status
+
+_OFFSETS = PreparedSelect(
+    select(journals.c.journal, journals.c.offset).where(journals.c.run_seq == bindparam("run_seq"))
+)
+_JOURNAL = PreparedSelect(
+    select(journals.c.offset, journals.c.ignored, journals.c.ignored_because).where(
+        journals.c.run_seq == bindparam("run_seq"), journals.c.journal == bindparam("journal")
+    )
+)
+_INSERT = PreparedInsert(journals.insert(), ("run_seq", "journal", "offset", "ignored", "ignored_because"))
+_UPDATE = PreparedChange(
+    update(journals)
+    .where(journals.c.run_seq == bindparam("run"), journals.c.journal == bindparam("which"))
+    .values(**{name: bindparam(f"new_{name}") for name in ("offset", "ignored", "ignored_because")})
+)
+_LARGEST_STEP = 2**63 - 1
+# A journal is named by the rank of its writer; what a program outside of the job logs has another name.
+_OF_RANK = re.compile(r"(\d{1,9})-")
+
+
+class Overtaken(Exception):
+    """Somebody else has read on in a journal, or ended the run."""
+
+
+class Unusable(Exception):
+    """A record that cannot be applied; the text says why."""
+
+
+Record = Mapping[str, Any] | Unusable
+"""What a line of a journal says; or that it was found unusable already."""
+
+Batch = tuple[str, int, int, Sequence[Record]]
+"""Of a journal: its name, where the records begin and end, and the records."""
+
+
+def offsets(connection: Connection, run_seq: int) -> dict[str, int]:
+    """How far each journal of the run is read."""
+    return {journal: offset for journal, offset in _OFFSETS.rows(connection, run_seq=run_seq)}  # noqa: C416
+
+
+def ingest(
+    connection: Connection,
+    run: RunRecord,
+    journal: str,
+    start: int,
+    end: int,
+    records: Sequence[Record],
+) -> bool:
+    """Apply `records`, which lie from `start` to `end`; False if the journal is not read up to `start`."""
+    row = _JOURNAL.row(connection, run_seq=run.seq, journal=journal)
+    offset, ignored, because = row or (0, 0, "")
+    if offset != start:
+        return False
+    batch = _Batch(connection, run, rank_of(journal))
+    for record in records:
+        batch.apply(record)
+    batch.finish()
+    if batch.ignored:
+        ignored, because = ignored + batch.ignored, because or batch.because
+        about = f"Journal {journal!r}: "
+        plural = "1 record was" if ignored == 1 else f"{ignored} records were"
+        runs.add_warnings(connection, run.seq, [f"{about}{plural} passed over; the first: {because}"], about)
+    if row is None:
+        _INSERT.run(connection, [(run.seq, journal, end, ignored, because)])
+    else:
+        _UPDATE.run(
+            connection, run=run.seq, which=journal, new_offset=end, new_ignored=ignored, new_ignored_because=because
+        )
+    return True
+
+
+def finish(
+    connection: Connection,
+    run_id: str,
+    to: Status,
+    at: float,
+    batches: Sequence[Batch],
+    warnings: Sequence[str],
+    changes: Mapping[str, Any],
+) -> RunRecord:
+    """The rest of the journals, then the terminal state. Raises Overtaken."""
+    run = runs.get(connection, run_id)
+    if run is None or not all(ingest(connection, run, *batch) for batch in batches):
+        raise Overtaken
+    if warnings:
+        runs.add_warnings(connection, run.seq, warnings)
+    ended = runs.move(connection, run_id, to, None, at, changes)
+    if ended is None:
+        raise Overtaken
+    return ended
+
+
+def rank_of(journal: str) -> int | None:
+    """The rank of the process that writes the journal of this name.
+
+    >>> rank_of("3-4711-0a1b2c3d.jsonl"), rank_of("client-4711-0a1b2c3d.jsonl")
+    (3, None)
+    """
+    found = _OF_RANK.match(journal)
+    return int(found[1]) if found else None
+
+
+class _Batch:
+    """One batch of a journal while it is applied."""
+
+    def __init__(self, connection: Connection, run: RunRecord, rank: int | None) -> None:
+        self.ignored = 0
+        self.because = ""
+        self._connection = connection
+        self._run = run
+        self._rank = rank
+        # Runs that records may be about: the journal's own and its descendants; None if they may not.
+        self._known: dict[str, RunRecord | None] = {run.id: run}
+        self._metrics: dict[int, dict[str, points.Batch]] = {}
+        self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
+            "metric": self._scalar,
+            "list": self._list,
+            "row": self._row,
+            "table": self._table,
+            "image": self._file,
+            "json": self._file,
+            "tags": self._tags,
+            "untag": self._untag,
+            "properties": self._properties,
+            "set": self._texts,
+            "child": self._child,
+            "state": self._state,
+        }
+
+    def apply(self, record: Record) -> None:
+        """Apply one record, or count it as passed over."""
+        try:
+            if isinstance(record, Unusable):
+                raise record
+            if not isinstance(record, Mapping):
+                raise Unusable("it is not an object")
+            kind = record.get("k")
+            handler = self._handlers.get(kind) if isinstance(kind, str) else None
+            if handler is None:
+                raise Unusable(f"its kind {kind!r} is unknown")
+            about = record.get("r")
+            handler(self._run if about is None else self._descendant(about), record)
+        except Unusable as reason:
+            self._pass_over(str(reason))
+        except (ValueError, OverflowError, RecursionError) as error:
+            # A number of thousands of digits, a list nested a thousand deep.
+            self._pass_over(f"its value cannot be kept: {error}")
+
+    def _pass_over(self, reason: str) -> None:
+        self.ignored += 1
+        self.because = self.because or clean(reason)[:300]
+
+    def finish(self) -> None:
+        """Write the collected metrics."""
+        for run_seq, batches in self._metrics.items():
+            mixed = points.append(self._connection, run_seq, batches, self._rank)
+            texts = [
+                f"Metric {name!r} was logged as different kinds of metric; it stays what it was first" for name in mixed
+            ]
+            if texts:
+                runs.add_warnings(self._connection, run_seq, texts)
+
+    def _scalar(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        self._append(run, record, "scalar", [_value_of(record)])
+
+    def _list(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        self._append(run, record, "scalar", _list_of(record, "v"))
+
+    def _row(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        self._append(run, record, "row", [_mapping_of(record)])
+
+    def _table(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        columns = {name: _list_of({"v": cells}, "v") for name, cells in _mapping_of(record).items()}
+        height = max(map(len, columns.values()), default=0)
+        rows = [{name: cells[n] for name, cells in columns.items() if n < len(cells)} for n in range(height)]
+        self._append(run, record, "row", rows)
+
+    def _file(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        self._append(run, record, str(record["k"]), [_text_of(record, "v")])
+
+    def _append(self, run: RunRecord, record: Mapping[str, Any], kind: str, values: Sequence[Any]) -> None:
+        name, step, time = clean(_text_of(record, "n")), _step_of(record), _time_of(record)
+        encoded = [encode(value) for value in values]
+        metrics = self._metrics.setdefault(run.seq, {})
+        batch = metrics.get(name)
+        if batch is None:
+            batch = metrics[name] = points.Batch(kind)
+        batch.kinds.add(kind)
+        batch.points.extend([(value, step, time) for value in encoded])
+
+    def _tags(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        labels.set_tags(self._connection, run.seq, _mapping_of(record))
+
+    def _untag(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        labels.remove_tags(self._connection, run.seq, [str(name) for name in _list_of(record, "v")])
+
+    def _properties(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        for name in labels.add_properties(self._connection, run.seq, _mapping_of(record)):
+            text = f"Property {name!r} has a value already and keeps it: properties are written once"
+            runs.add_warnings(self._connection, run.seq, [text])
+
+    def _texts(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        texts = _mapping_of(record)
+        changes = {name: texts[name] for name in ("display_name", "description") if isinstance(texts.get(name), str)}
+        if len(changes) != len(texts):
+            raise Unusable("only display_name and description can be set, to texts")
+        runs.change(self._connection, run.id, changes)
+
+    def _child(self, parent: RunRecord, record: Mapping[str, Any]) -> None:
+        child_id, at = _text_of(record, "id"), _time_of(record)
+        if not is_plain(child_id, LONGEST_RUN_ID):
+            # It becomes the name of a folder.
+            raise Unusable(f"{child_id[:100]!r} cannot be a run id")
+        if runs.get(self._connection, child_id) is not None:
+            self._descendant(child_id)
+            return
+        name = record.get("name")
+        child = RunRecord(
+            id=child_id,
+            experiment=parent.experiment,
+            status=Status.RUNNING,
+            created_at=at,
+            started_at=at,
+            type=parent.type,
+            parent_id=parent.id,
+            display_name=name if isinstance(name, str) else "",
+            target=parent.target,
+            submitted_by=parent.submitted_by,
+        )
+        self._known[child_id] = runs.add(self._connection, child)
+
+    def _state(self, run: RunRecord, record: Mapping[str, Any]) -> None:
+        status = next((status for status in TERMINAL if status == record.get("v")), None)
+        if status is None:
+            raise Unusable(f"{record.get('v')!r} is not a state that a run ends in")
+        if run.spec:
+            # `run.complete()` in a job says nothing new: the run ends with its processes.
+            if status is not Status.COMPLETED:
+                raise Unusable("the run of a job ends with its processes")
+            return
+        changes = {"error": _error_of(record)} if record.get("error") else {}
+        runs.move(self._connection, run.id, status, None, _time_of(record), changes)
+
+    def _descendant(self, run_id: Any) -> RunRecord:
+        """The run, if it is below the journal's own: a journal must not touch other people's runs."""
+        if not isinstance(run_id, str):
+            raise Unusable("the run that it is about is not named by a text")
+        if run_id not in self._known:
+            self._known[run_id] = self._find_descendant(run_id)
+        found = self._known[run_id]
+        if found is None:
+            raise Unusable(f"it is about {run_id!r}, which is not a child of this run")
+        return found
+
+    def _find_descendant(self, run_id: str) -> RunRecord | None:
+        found = ancestor = runs.get(self._connection, run_id)
+        seen = set()
+        while ancestor is not None and ancestor.parent_id is not None and ancestor.id not in seen:
+            if ancestor.parent_id == self._run.id:
+                return found
+            seen.add(ancestor.id)
+            ancestor = runs.get(self._connection, ancestor.parent_id)
+        return None
+
+
+def _text_of(record: Mapping[str, Any], key: str) -> str:
+    text = record.get(key)
+    if not isinstance(text, str) or not text:
+        raise Unusable(f"its {key!r} is not a text")
+    return text
+
+
+def _value_of(record: Mapping[str, Any]) -> Any:
+    if "v" not in record:
+        raise Unusable("it has no 'v'")
+    return record["v"]
+
+
+def _list_of(record: Mapping[str, Any], key: str) -> Sequence[Any]:
+    found = record.get(key)
+    if not isinstance(found, (list, tuple)):
+        raise Unusable(f"its {key!r} is not a list")
+    return found
+
+
+def _mapping_of(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = record.get("v")
+    if not isinstance(found, Mapping):
+        raise Unusable("its 'v' is not an object")
+    return found
+
+
+def _time_of(record: Mapping[str, Any]) -> float:
+    time = record.get("t")
+    if isinstance(time, bool) or not isinstance(time, (int, float)) or not math.isfinite(time):
+        raise Unusable("its 't' is not a time")
+    return float(time)
+
+
+def _step_of(record: Mapping[str, Any]) -> int | None:
+    step = record.get("s")
+    if isinstance(step, float) and step.is_integer():
+        step = int(step)
+    if isinstance(step, bool) or not isinstance(step, int) or abs(step) > _LARGEST_STEP:
+        return None
+    return step
+
+
+def _error_of(record: Mapping[str, Any]) -> RunError:
+    error = record["error"]
+    if not isinstance(error, Mapping):
+        return RunError("UserError", clean(str(error)))
+    details = error.get("details")
+    return RunError(
+        clean(str(error.get("code") or "UserError")),
+        clean(str(error.get("message") or "")),
+        dict(details) if isinstance(details, Mapping) else {},
+    )

@@ -1,0 +1,151 @@
+"""Appending values to metrics: points, their blocks, and one update of each metric's counters a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
+from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
+from trainmaster.dispatcher.store.values import NULL, Stored
+
+BLOCK = 64
+"""Points in a block."""
+
+Point = tuple[Stored, int | None, float]
+"""Value, step, time."""
+
+_INSERT_POINTS = PreparedInsert(
+    metric_points.insert(), ("metric_id", "idx", "number", "form", "text", "step", "time", "rank")
+)
+_INSERT_BLOCKS = PreparedInsert(metric_blocks.insert(), ("metric_id", "block", "low", "low_idx", "high", "high_idx"))
+_INSERT_METRICS = PreparedInsert(metrics.insert(), ("run_seq", "name", "kind", "count", "last_form"))
+_METRIC = PreparedSelect(
+    select(
+        metrics.c.id,
+        metrics.c.kind,
+        metrics.c.count,
+        metrics.c.minimum,
+        metrics.c.maximum,
+        metrics.c.open_low,
+        metrics.c.open_low_idx,
+        metrics.c.open_high,
+        metrics.c.open_high_idx,
+    ).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
+)
+_COUNTERS = (
+    "count",
+    "minimum",
+    "maximum",
+    "last_number",
+    "last_form",
+    "last_text",
+    "open_low",
+    "open_low_idx",
+    "open_high",
+    "open_high_idx",
+)
+_UPDATE = PreparedChange(
+    update(metrics)
+    .where(metrics.c.id == bindparam("metric"))
+    .values(**{name: bindparam(f"new_{name}") for name in _COUNTERS})
+)
+
+
+@dataclass
+class Batch:
+    """New values of one metric."""
+
+    kind: str
+    points: list[Point] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    """All kinds it was logged as."""
+
+
+@dataclass
+class _Metric:
+    """A metric's row while values are added to it."""
+
+    id: int
+    kind: str
+    count: int
+    minimum: float | None
+    maximum: float | None
+    low: float | None
+    low_idx: int | None
+    high: float | None
+    high_idx: int | None
+
+
+def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank: int | None) -> list[str]:
+    """Add what `rank` logged, by metric name; the names of metrics that were logged as several kinds."""
+    found = _find(connection, run_seq, list(batches))
+    new = [(run_seq, name, batch.kind, 0, NULL) for name, batch in batches.items() if name not in found]
+    if new:
+        _INSERT_METRICS.run(connection, new)
+        found.update(_find(connection, run_seq, [row[1] for row in new]))
+    points: list[tuple[Any, ...]] = []
+    blocks: list[tuple[Any, ...]] = []
+    updates = [_add(found[name], batch.points, rank, points, blocks) for name, batch in batches.items() if batch.points]
+    _INSERT_POINTS.run(connection, points)
+    _INSERT_BLOCKS.run(connection, blocks)
+    for values in updates:
+        _UPDATE.run(connection, **values)
+    return [name for name, batch in batches.items() if batch.kinds - {found[name].kind}]
+
+
+def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _Metric]:
+    found = {}
+    for name in names:
+        row = _METRIC.row(connection, run_seq=run_seq, name=name)
+        if row is not None:
+            found[name] = _Metric(*row)
+    return found
+
+
+def _add(
+    metric: _Metric, new: list[Point], rank: int | None, points: list[tuple[Any, ...]], blocks: list[tuple[Any, ...]]
+) -> dict[str, Any]:
+    """Put the rows for `new` into `points` and `blocks`; what the metric's row becomes."""
+    identity, index = metric.id, metric.count
+    for (number, form, text), step, time in new:
+        points.append((identity, index, number, form, text, step, time, rank))
+        if number is not None:
+            if metric.low is None or number < metric.low:
+                metric.low, metric.low_idx = number, index
+            if metric.high is None or number > metric.high:
+                metric.high, metric.high_idx = number, index
+        index += 1
+        if index % BLOCK == 0:
+            blocks.append((identity, index // BLOCK - 1, metric.low, metric.low_idx, metric.high, metric.high_idx))
+            _close_block(metric)
+    _widen(metric)
+    number, form, text = new[-1][0]
+    return {
+        "metric": identity,
+        "new_count": index,
+        "new_minimum": metric.minimum,
+        "new_maximum": metric.maximum,
+        "new_last_number": number,
+        "new_last_form": form,
+        "new_last_text": text,
+        "new_open_low": metric.low,
+        "new_open_low_idx": metric.low_idx,
+        "new_open_high": metric.high,
+        "new_open_high_idx": metric.high_idx,
+    }
+
+
+def _close_block(metric: _Metric) -> None:
+    _widen(metric)
+    metric.low = metric.low_idx = metric.high = metric.high_idx = None
+
+
+def _widen(metric: _Metric) -> None:
+    """Take the open block's extremes into those of the whole metric."""
+    if metric.low is not None and (metric.minimum is None or metric.low < metric.minimum):
+        metric.minimum = metric.low
+    if metric.high is not None and (metric.maximum is None or metric.high > metric.maximum):
+        metric.maximum = metric.high

@@ -1,0 +1,329 @@
+"""The tables, for SQLite and PostgreSQL. A change here needs a new file in `migrations/versions`."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from trainmaster.shared.records import TERMINAL
+
+REVISION = "0008"
+"""The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
+
+VERSION_TABLE = "alembic_version"
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# SQLite numbers rows by itself only in a column that is exactly INTEGER.
+_Key = BigInteger().with_variant(Integer, "sqlite")
+
+_TERMINAL_LIST = ", ".join(f"'{status}'" for status in sorted(TERMINAL))
+
+
+def _partial_index(name: str, *columns: str, where: str) -> Index:
+    return Index(name, *columns, sqlite_where=text(where), postgresql_where=text(where))
+
+
+experiments = Table(
+    "experiments",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("id", String(64), nullable=False, unique=True),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("created_at", Float(53), nullable=False),
+    Column("archived_at", Float(53)),
+    Column("run_count", Integer, nullable=False),
+    Column("tags", Text, nullable=False),
+)
+
+# Tags and properties lie in the run's row as JSON, so that a page of runs is one query; run_labels is their
+# index. An empty collection is the empty text: most rows have none, and reading it costs nothing.
+runs = Table(
+    "runs",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("id", String(255), nullable=False, unique=True),
+    Column("experiment_seq", _Key, ForeignKey("experiments.seq"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("parent_id", String(255), ForeignKey("runs.id")),
+    Column("type", String(64), nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("started_at", Float(53)),
+    Column("ended_at", Float(53)),
+    Column("display_name", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("target", String(255), nullable=False),
+    Column("snapshot_id", String(128), nullable=False),
+    Column("waiting_for", Text, nullable=False),
+    Column("nodes", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("submitted_by", String(255), nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    # What has ended is terminal and what is terminal has ended: the index of active runs rests on it.
+    CheckConstraint(f"(ended_at IS NOT NULL) = (status IN ({_TERMINAL_LIST}))", name="ended_is_terminal"),
+    # Lists show runs without their children first of all. Partial indexes, because SQLite takes "parent_id IS
+    # NULL" for a poor reason to choose an index that has parent_id in it.
+    _partial_index("ix_runs_top", "seq", where="parent_id IS NULL"),
+    _partial_index("ix_runs_experiment_top", "experiment_seq", "seq", where="parent_id IS NULL"),
+    _partial_index("ix_runs_parent", "parent_id", "seq", where="parent_id IS NOT NULL"),
+    _partial_index("ix_runs_active", "seq", where="ended_at IS NULL"),
+    Index("ix_runs_experiment", "experiment_seq", "seq"),
+    Index("ix_runs_target", "target", "seq"),
+    sqlite_autoincrement=True,
+)
+
+# Apart from the runs, so that listing runs does not read past their specifications.
+run_specs = Table(
+    "run_specs",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("spec", Text, nullable=False),
+)
+
+run_labels = Table(
+    "run_labels",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("kind", SmallInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    Index("ix_run_labels_value", "kind", "name", "value", "run_seq"),
+    sqlite_with_rowid=False,
+)
+
+metrics = Table(
+    "metrics",
+    metadata,
+    Column("id", _Key, primary_key=True),
+    Column("run_seq", _Key, ForeignKey("runs.seq"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("count", BigInteger, nullable=False),
+    Column("minimum", Float(53)),
+    Column("maximum", Float(53)),
+    Column("last_number", Float(53)),
+    Column("last_form", SmallInteger, nullable=False),
+    Column("last_text", Text),
+    # The block of metric_blocks that is not full yet: kept here, blocks are only ever inserted.
+    Column("open_low", Float(53)),
+    Column("open_low_idx", BigInteger),
+    Column("open_high", Float(53)),
+    Column("open_high_idx", BigInteger),
+    UniqueConstraint("run_seq", "name"),
+)
+
+metric_points = Table(
+    "metric_points",
+    metadata,
+    Column("metric_id", _Key, ForeignKey("metrics.id"), primary_key=True, autoincrement=False),
+    Column("idx", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", Float(53)),
+    Column("form", SmallInteger, nullable=False),
+    Column("text", Text),
+    Column("step", BigInteger),
+    Column("time", Float(53), nullable=False),
+    # Of the process that logged it; none for what a program outside of the job logged.
+    Column("rank", Integer),
+    sqlite_with_rowid=False,
+)
+
+# For every 64 points of a metric (points.BLOCK): their smallest and largest, and where those are. A chart of
+# a long series reads these instead of the points.
+metric_blocks = Table(
+    "metric_blocks",
+    metadata,
+    Column("metric_id", _Key, ForeignKey("metrics.id"), primary_key=True, autoincrement=False),
+    Column("block", BigInteger, primary_key=True, autoincrement=False),
+    Column("low", Float(53)),
+    Column("low_idx", BigInteger),
+    Column("high", Float(53)),
+    Column("high_idx", BigInteger),
+    sqlite_with_rowid=False,
+)
+
+journals = Table(
+    "journals",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("journal", String(255), primary_key=True),
+    Column("offset", BigInteger, nullable=False),
+    Column("ignored", Integer, nullable=False),
+    Column("ignored_because", Text, nullable=False),
+)
+
+targets = Table(
+    "targets",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("engine", String(64), nullable=False),
+    Column("nodes", Integer, nullable=False),
+    Column("cpus_per_node", Integer, nullable=False),
+    Column("gpus_per_node", Integer, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+datastores = Table(
+    "datastores",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("is_default", Boolean, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+environments = Table(
+    "environments",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("definition", Text, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("labels", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+datasets = Table(
+    "datasets",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    # None for one that a run used without registering it.
+    Column("name", String(255)),
+    Column("version", Integer),
+    Column("definition", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    UniqueConstraint("name", "version", name="uq_datasets_name_version"),
+)
+
+# A sweep is a run; this is what it has besides. An ending is kept before trials are cancelled for it.
+sweeps = Table(
+    "sweeps",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("spec", Text, nullable=False),
+    Column("ending_status", String(32), nullable=False),
+    Column("ending_reason", Text, nullable=False),
+)
+
+# A trial is a run too. `cut` is what the policy said when it cut it, at the interval `judged`.
+trials = Table(
+    "trials",
+    metadata,
+    Column("sweep_seq", _Key, ForeignKey("sweeps.run_seq"), primary_key=True, autoincrement=False),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("run_seq", _Key, ForeignKey("runs.seq"), nullable=False, unique=True),
+    Column("parameters", Text, nullable=False),
+    Column("continues", String(255), nullable=False),
+    Column("judged", Integer, nullable=False),
+    Column("cut", Text, nullable=False),
+)
+
+models = Table(
+    "models",
+    metadata,
+    Column("seq", _Key, primary_key=True),
+    Column("name", String(255), nullable=False),
+    Column("version", Integer, nullable=False),
+    # Of the registration, so that one that is asked for twice is done once.
+    Column("key", String(64), nullable=False, unique=True),
+    Column("manifest", String(128), nullable=False),
+    Column("entry", Text, nullable=False),
+    Column("file_count", Integer, nullable=False),
+    Column("byte_count", BigInteger, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("framework", String(255), nullable=False),
+    Column("framework_version", String(255), nullable=False),
+    Column("run_id", String(255), nullable=False),
+    Column("experiment", String(255), nullable=False),
+    Column("lineage", Text, nullable=False),
+    Column("datasets", Text, nullable=False),
+    Column("sample_input", String(64), nullable=False),
+    Column("sample_output", String(64), nullable=False),
+    Column("resources", Text, nullable=False),
+    Column("facts", Text, nullable=False),
+    Column("created_by", String(255), nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("modified_at", Float(53), nullable=False),
+    # A deleted model stays as a row: its number is never given again.
+    Column("deleted_at", Float(53)),
+    UniqueConstraint("name", "version"),
+    Index("ix_models_run_id", "run_id"),
+    sqlite_autoincrement=True,
+)
+
+services = Table(
+    "services",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("compute_type", String(16), nullable=False),
+    Column("state", String(32), nullable=False),
+    Column("token", String(64), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("serving", Integer, nullable=False),
+    Column("port", Integer, nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("served", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("image_id", String(300), nullable=False),
+    Column("error", Text, nullable=False),
+    Column("warnings", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+    Column("updated_at", Float(53), nullable=False),
+)
+
+images = Table(
+    "images",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column("token", String(64), nullable=False, unique=True),
+    Column("state", String(32), nullable=False),
+    Column("spec", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("created_at", Float(53), nullable=False),
+)
+
+facts = Table(
+    "facts",
+    metadata,
+    Column("key", String(255), primary_key=True),
+    Column("value", Text, nullable=False),
+)

@@ -1,0 +1,224 @@
+"""Reading metrics: summaries, whole series, and long series thinned for a chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, select
+
+from trainmaster.dispatcher.store.points import BLOCK
+from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
+from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
+from trainmaster.dispatcher.store.values import FLOAT, decode
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
+
+Extremes = tuple[int, float | None, int | None, float | None, int | None]
+"""Of neighbouring points: index of the first, the smallest number and its index, the largest and its."""
+
+_SUMMARIES = PreparedSelect(
+    select(
+        metrics.c.name,
+        metrics.c.kind,
+        metrics.c.count,
+        metrics.c.last_number,
+        metrics.c.last_form,
+        metrics.c.last_text,
+        metrics.c.minimum,
+        metrics.c.maximum,
+    )
+    .where(metrics.c.run_seq == bindparam("run_seq"))
+    .order_by(metrics.c.id)
+)
+_HEAD_COLUMNS = (
+    metrics.c.id,
+    metrics.c.name,
+    metrics.c.kind,
+    metrics.c.count,
+    metrics.c.open_low,
+    metrics.c.open_low_idx,
+    metrics.c.open_high,
+    metrics.c.open_high_idx,
+)
+_HEADS = PreparedSelect(select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq")).order_by(metrics.c.id))
+_HEAD = PreparedSelect(
+    select(*_HEAD_COLUMNS).where(metrics.c.run_seq == bindparam("run_seq"), metrics.c.name == bindparam("name"))
+)
+_POINT_COLUMNS = (
+    metric_points.c.number,
+    metric_points.c.form,
+    metric_points.c.text,
+    metric_points.c.step,
+    metric_points.c.time,
+    metric_points.c.rank,
+)
+_ALL_POINTS = PreparedSelect(
+    select(*_POINT_COLUMNS).where(metric_points.c.metric_id == bindparam("metric_id")).order_by(metric_points.c.idx)
+)
+_NUMBERS = PreparedSelect(
+    select(metric_points.c.number)
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_points.c.idx)
+)
+_RANKS = PreparedSelect(
+    select(metric_points.c.rank, func.min(metric_points.c.number), func.max(metric_points.c.number))
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .group_by(metric_points.c.rank)
+)
+_POINTS_OF_RANK = PreparedSelect(
+    select(metric_points.c.idx, *_POINT_COLUMNS)
+    .where(metric_points.c.metric_id == bindparam("metric_id"))
+    .where(metric_points.c.rank.is_not_distinct_from(bindparam("rank")))
+    .order_by(metric_points.c.idx)
+)
+_BLOCKS = PreparedSelect(
+    select(metric_blocks.c.low, metric_blocks.c.low_idx, metric_blocks.c.high, metric_blocks.c.high_idx)
+    .where(metric_blocks.c.metric_id == bindparam("metric_id"))
+    .order_by(metric_blocks.c.block)
+)
+
+
+def summaries(connection: Connection, run_seq: int) -> list[MetricSummary]:
+    """The run's metrics without their history, in the order they were first logged."""
+    return [
+        MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
+        for name, kind, count, number, form, text, minimum, maximum in _SUMMARIES.rows(connection, run_seq=run_seq)
+    ]
+
+
+def read(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[MetricSeries]:
+    """The run's series, or the one called `name`; each thinned to `max_points` values, if given."""
+    return [_read_one(connection, head, max_points) for head in _heads(connection, run_seq, name, max_points)]
+
+
+def read_by_rank(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[RankMetric]:
+    """The same for each rank on its own, lowest first; what no rank logged comes before."""
+    return [
+        _read_rank(connection, head, rank, minimum, maximum, max_points)
+        for head in _heads(connection, run_seq, name, max_points)
+        # Databases do not agree where those without a rank come.
+        for rank, minimum, maximum in sorted(_RANKS.rows(connection, metric_id=head[0]), key=_by_rank)
+    ]
+
+
+def _by_rank(row: tuple[Any, ...]) -> int:
+    return -1 if row[0] is None else row[0]
+
+
+def _heads(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> Sequence[tuple[Any, ...]]:
+    if max_points is not None and max_points < 1:
+        raise UserErrorException(f"max_points must be at least 1, not {max_points}")
+    if name is None:
+        return _HEADS.rows(connection, run_seq=run_seq)
+    return _HEAD.rows(connection, run_seq=run_seq, name=name)
+
+
+def _read_one(connection: Connection, head: tuple[Any, ...], max_points: int | None) -> MetricSeries:
+    metric_id, name, kind, count = head[:4]
+    if max_points is None or count <= max_points:
+        index: tuple[int, ...] = tuple(range(count))
+        rows = _ALL_POINTS.rows(connection, metric_id=metric_id)
+    else:
+        index = tuple(_choose(count, max_points, lambda buckets: _extremes(connection, head, buckets)))
+        rows = _points_at(connection, metric_id, index)
+    return _series(name, kind, count, rows, index)
+
+
+def _read_rank(
+    connection: Connection,
+    head: tuple[Any, ...],
+    rank: int | None,
+    minimum: float | None,
+    maximum: float | None,
+    max_points: int | None,
+) -> RankMetric:
+    metric_id, name, kind = head[:3]
+    rows = _POINTS_OF_RANK.rows(connection, metric_id=metric_id, rank=rank)
+    count, kept = len(rows), rows
+    if max_points is not None and count > max_points:
+        kept = [rows[n] for n in _choose(count, max_points, lambda _: _each(row[1] for row in rows))]
+    series = _series(name, kind, count, [row[1:] for row in kept], tuple(row[0] for row in kept))
+    # However thinned, a series has its last value.
+    summary = MetricSummary(name, kind, count, series.values[-1], minimum, maximum)
+    return RankMetric(rank, summary, series)
+
+
+def _series(name: str, kind: str, count: int, rows: Sequence[tuple[Any, ...]], index: tuple[int, ...]) -> MetricSeries:
+    if not rows:
+        return MetricSeries(name, kind, count)
+    numbers, forms, texts, steps, times, ranks = zip(*rows, strict=True)
+    return MetricSeries(name, kind, count, _values(numbers, forms, texts), steps, times, index, ranks)
+
+
+def _choose(count: int, max_points: int, extremes: Callable[[int], Iterable[Extremes]]) -> list[int]:
+    """Which of `count` points stand for them all; `extremes` gives those of parts, for so many buckets."""
+    buckets = (max_points - 2) // 2
+    if max_points == 1:
+        return [count - 1]
+    if buckets == 0:
+        return [0, count - 1]
+    return thin(extremes(buckets), count, buckets)
+
+
+def _extremes(connection: Connection, head: tuple[Any, ...], buckets: int) -> Iterator[Extremes]:
+    # Blocks are as good as points when a bucket is made of several; a shorter series is read itself.
+    if head[3] >= 2 * BLOCK * buckets:
+        return _from_blocks(connection, head)
+    return _each(number for (number,) in _NUMBERS.rows(connection, metric_id=head[0]))
+
+
+def thin(extremes: Iterable[Extremes], count: int, buckets: int) -> list[int]:
+    """Indexes of the first and last of `count` points, and of the smallest and largest in each of `buckets`.
+
+    A bucket without any number is represented by its first point.
+    """
+    chosen = {0, count - 1}
+    best: dict[int, Extremes] = {}
+    for part in extremes:
+        bucket = part[0] * buckets // count
+        other = best.get(bucket)
+        best[bucket] = part if other is None else _joined(other, part)
+    for first, _, low_idx, _, high_idx in best.values():
+        chosen.update((first,) if low_idx is None or high_idx is None else (low_idx, high_idx))
+    return sorted(chosen)
+
+
+def _joined(a: Extremes, b: Extremes) -> Extremes:
+    first, low, low_idx, high, high_idx = a
+    if b[1] is not None and (low is None or b[1] < low):
+        low, low_idx = b[1], b[2]
+    if b[3] is not None and (high is None or b[3] > high):
+        high, high_idx = b[3], b[4]
+    return first, low, low_idx, high, high_idx
+
+
+def _from_blocks(connection: Connection, head: tuple[Any, ...]) -> Iterator[Extremes]:
+    metric_id, _, _, count, *open_block = head
+    for block, (low, low_idx, high, high_idx) in enumerate(_BLOCKS.rows(connection, metric_id=metric_id)):
+        yield block * BLOCK, low, low_idx, high, high_idx
+    if count % BLOCK:
+        low, low_idx, high, high_idx = open_block
+        yield count - count % BLOCK, low, low_idx, high, high_idx
+
+
+def _each(numbers: Iterable[float | None]) -> Iterator[Extremes]:
+    for index, number in enumerate(numbers):
+        yield index, number, (None if number is None else index), number, (None if number is None else index)
+
+
+def _points_at(connection: Connection, metric_id: int, index: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for part in chunks(index):
+        mine = (metric_points.c.metric_id == metric_id) & metric_points.c.idx.in_(part)
+        rows += connection.execute(select(*_POINT_COLUMNS).where(mine).order_by(metric_points.c.idx)).all()
+    return rows
+
+
+def _values(numbers: tuple[Any, ...], forms: tuple[int, ...], texts: tuple[Any, ...]) -> tuple[Any, ...]:
+    if any(form != FLOAT for form in forms):
+        return tuple(map(decode, numbers, forms, texts))
+    if None in numbers:
+        return tuple(math.nan if number is None else number for number in numbers)
+    return numbers

@@ -1,0 +1,204 @@
+"""Sweeps and their trials: rows beside those of their runs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from trainmaster.dispatcher.store import runs as run_rows
+from trainmaster.dispatcher.store.schema import metric_points, metrics, runs, sweeps, trials
+from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
+from trainmaster.dispatcher.store.values import BOOL, FLOAT, INT, clean
+from trainmaster.shared.records import RunRecord, Status, SweepRecord, TrialRecord
+
+_SWEEP = PreparedSelect(
+    select(sweeps.c.spec, sweeps.c.ending_status, sweeps.c.ending_reason)
+    .join_from(sweeps, runs, sweeps.c.run_seq == runs.c.seq)
+    .where(runs.c.id == bindparam("id"))
+)
+_TRIALS_OF_SWEEP = (
+    select(
+        trials.c.number,
+        runs.c.id,
+        trials.c.parameters,
+        trials.c.continues,
+        trials.c.judged,
+        trials.c.cut,
+        runs.c.status,
+        runs.c.created_at,
+        runs.c.started_at,
+        runs.c.ended_at,
+        runs.c.error,
+    )
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"))
+)
+_TRIALS = PreparedSelect(_TRIALS_OF_SWEEP.order_by(trials.c.number))
+_COUNTS = PreparedSelect(
+    select(runs.c.status, trials.c.cut != "", func.count())
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"))
+    .group_by(runs.c.status, trials.c.cut != "")
+)
+_WITH_METRIC = _TRIALS_OF_SWEEP.join(metrics, metrics.c.run_seq == trials.c.run_seq).where(
+    metrics.c.name == bindparam("name"), metrics.c.kind == "scalar", metrics.c.maximum.is_not(None)
+)
+_LARGEST = PreparedSelect(_WITH_METRIC.order_by(metrics.c.maximum.desc(), trials.c.number).limit(1))
+_SMALLEST = PreparedSelect(_WITH_METRIC.order_by(metrics.c.minimum, trials.c.number).limit(1))
+_TRIAL_OF_RUN = PreparedSelect(
+    select(trials.c.parameters)
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(runs.c.id == bindparam("id"))
+)
+_RUN_OF_TRIAL = PreparedSelect(
+    select(runs.c.id)
+    .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"), trials.c.number == bindparam("number"))
+)
+_INSERT_TRIAL = PreparedInsert(
+    trials.insert(), ("sweep_seq", "number", "run_seq", "parameters", "continues", "judged", "cut")
+)
+_THIS = (trials.c.sweep_seq == bindparam("sweep")) & (trials.c.number == bindparam("which"))
+_JUDGE = PreparedChange(update(trials).where(_THIS).values(judged=bindparam("new_judged")))
+_CUT = PreparedChange(update(trials).where(_THIS).values(cut=bindparam("new_cut")))
+_POINTS = (metric_points.c.idx, metric_points.c.number, metric_points.c.form)
+_SCALAR_POINTS = (metrics.c.id == metric_points.c.metric_id) & (metrics.c.kind == "scalar")
+_NEW_NUMBERS = PreparedSelect(
+    select(*_POINTS)
+    .join_from(metrics, metric_points, _SCALAR_POINTS)
+    .join(runs, runs.c.seq == metrics.c.run_seq)
+    .where(runs.c.id == bindparam("id"), metrics.c.name == bindparam("name"))
+    .where(metric_points.c.idx >= bindparam("first"))
+    .order_by(metric_points.c.idx)
+)
+_ALL_NUMBERS = PreparedSelect(
+    select(trials.c.number, *_POINTS)
+    .join_from(trials, metrics, metrics.c.run_seq == trials.c.run_seq)
+    .join(metric_points, _SCALAR_POINTS)
+    .where(trials.c.sweep_seq == bindparam("sweep_seq"), metrics.c.name == bindparam("name"))
+    .order_by(trials.c.number, metric_points.c.idx)
+)
+_NUMBERS = frozenset({FLOAT, INT, BOOL})
+
+Numbers = tuple[int, tuple[float, ...]]
+"""How many points a series has in all, and those that are numbers."""
+
+
+def add(connection: Connection, run: RunRecord, spec: str) -> RunRecord:
+    """Insert the run of a sweep and the sweep; one that is there already is left as it is."""
+    kept = run_rows.add(connection, run)
+    if _SWEEP.row(connection, id=kept.id) is None:
+        values = {"run_seq": kept.seq, "spec": spec, "ending_status": "", "ending_reason": ""}
+        connection.execute(insert(sweeps), values)
+    return kept
+
+
+def get(connection: Connection, run_id: str) -> SweepRecord | None:
+    """The sweep that the run of this id is."""
+    row = _SWEEP.row(connection, id=run_id)
+    return None if row is None else SweepRecord(*row)
+
+
+def find_trials(connection: Connection, run_id: str) -> list[TrialRecord]:
+    """All trials of a sweep, by number."""
+    return [_trial(row) for row in _TRIALS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))]
+
+
+def count_trials(connection: Connection, run_id: str) -> dict[tuple[Status, bool], int]:
+    """How many trials of a sweep are in which state, those that its policy cut apart."""
+    rows = _COUNTS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))
+    return {(Status(status), bool(cut)): count for status, cut, count in rows}
+
+
+def best_trial(connection: Connection, run_id: str, name: str, largest: bool) -> TrialRecord | None:
+    """The trial with the largest or smallest number in a metric, of equal ones the first; None if nobody has any."""
+    chosen = _LARGEST if largest else _SMALLEST
+    row = chosen.row(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
+    return None if row is None else _trial(row)
+
+
+def _trial(row: Sequence[Any]) -> TrialRecord:
+    number, trial_id, parameters, continues, judged, cut, status, created_at, started_at, ended_at, error = row
+    return TrialRecord(
+        number=number,
+        run_id=trial_id,
+        parameters=json.loads(parameters),
+        continues=continues,
+        judged=judged,
+        cut=cut,
+        status=Status(status),
+        created_at=created_at,
+        started_at=started_at,
+        ended_at=ended_at,
+        error=json.loads(error)["message"] if error else "",
+    )
+
+
+def parameters_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
+    """What was sampled for a run; None if it is no trial."""
+    row = _TRIAL_OF_RUN.row(connection, id=run_id)
+    return None if row is None else json.loads(row[0])
+
+
+def add_trials(connection: Connection, sweep_id: str, new: Iterable[tuple[TrialRecord, RunRecord]]) -> list[RunRecord]:
+    """Insert trials with their runs."""
+    sweep_seq = run_rows.seq_of(connection, sweep_id)
+    kept, rows = [], []
+    for trial, run in new:
+        record = run_rows.add_new(connection, run)
+        kept.append(record)
+        rows.append((sweep_seq, trial.number, record.seq, json.dumps(dict(trial.parameters)), trial.continues, 0, ""))
+    _INSERT_TRIAL.run(connection, rows)
+    return kept
+
+
+def judge(connection: Connection, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float) -> list[RunRecord]:
+    """Keep what a policy said: (number of the trial, interval, its words if it is cut). The runs that now have to end.
+
+    One that ended meanwhile was not cut.
+    """
+    sweep_seq = run_rows.seq_of(connection, sweep_id)
+    ending: list[RunRecord] = []
+    for number, interval, words in decided:
+        moved = None
+        if words:
+            row = _RUN_OF_TRIAL.row(connection, sweep_seq=sweep_seq, number=number)
+            assert row is not None
+            moved = run_rows.move(connection, row[0], Status.CANCEL_REQUESTED, None, at, {})
+        if moved is not None:
+            ending.append(moved)
+        _JUDGE.run(connection, sweep=sweep_seq, which=number, new_judged=interval)
+        if moved is not None:
+            _CUT.run(connection, sweep=sweep_seq, which=number, new_cut=clean(words))
+    return ending
+
+
+def set_ending(connection: Connection, run_id: str, status: str, reason: str) -> None:
+    """Settle how a sweep ends."""
+    seq = run_rows.seq_of(connection, run_id)
+    values = {"ending_status": status, "ending_reason": clean(reason)}
+    connection.execute(update(sweeps).where(sweeps.c.run_seq == seq).values(**values))
+
+
+def numbers(connection: Connection, run_id: str, name: str, first: int) -> Numbers:
+    """The points of a metric of a run from the `first` on: up to which they go, and those that are numbers."""
+    return _numbers(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name, first=first))
+
+
+def numbers_of_trials(connection: Connection, run_id: str, name: str) -> dict[int, Numbers]:
+    """The same for all trials of a sweep that have any, by the trial's number."""
+    rows = _ALL_NUMBERS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for number, *point in rows:
+        found.setdefault(number, []).append(tuple(point))
+    return {number: _numbers(0, points) for number, points in found.items()}
+
+
+def _numbers(first: int, points: Sequence[tuple[Any, ...]]) -> Numbers:
+    upto = points[-1][0] + 1 if points else first
+    found = (math.nan if number is None else float(number) for _, number, form in points if form in _NUMBERS)
+    return upto, tuple(found)

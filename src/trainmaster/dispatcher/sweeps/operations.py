@@ -1,0 +1,178 @@
+"""What clients may ask of sweeps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.dispatcher.sweeps.life import LOG_NAME, is_sweep
+from trainmaster.dispatcher.sweeps.log import SweepLog
+from trainmaster.dispatcher.sweeps.trials import Trials, view_of
+from trainmaster.job.errors import HyperDriveConfigException, RunNotFoundException, UserErrorException
+from trainmaster.shared.job_spec import dump_spec, load_spec
+from trainmaster.shared.records import MetricSeries, RunRecord, SweepRecord
+from trainmaster.shared.serialization import from_plain
+from trainmaster.tuning.goal import PrimaryMetricGoal
+from trainmaster.tuning.spec import SweepSpec, dump_sweep, load_sweep
+from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, counted, summary_of, sweep_view
+from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_history
+
+if TYPE_CHECKING:
+    from trainmaster.dispatcher.runs.yard import Yard
+
+Accept = Callable[[RunRecord, Mapping[str, str] | None], Awaitable[RunRecord]]
+
+
+class Sweeps:
+    """The operations on sweeps."""
+
+    def __init__(self, yard: Yard, accept: Accept) -> None:
+        """`accept` gives a new run as it will be kept, or refuses it."""
+        self._yard = yard
+        self._store = yard.store
+        self._accept = accept
+
+    async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
+        """Queues a sweep durably; the same again is the same sweep."""
+        record = from_plain(RunRecord, run)
+        known = self._store.get_run(record.id)
+        if known is None:
+            known = await self._keep(record, load_sweep(sweep), sources)
+        elif not is_sweep(known):
+            raise UserErrorException(f"there is a run '{record.id}' already, and it is no sweep")
+        self._yard.take(known, sources)
+        return known
+
+    async def _keep(self, record: RunRecord, spec: SweepSpec, sources: Mapping[str, str] | None) -> RunRecord:
+        spec = self._with_history(spec)
+        accepted = await self._accept(replace(record, spec=dump_spec(spec.job)), sources)
+        if known := self._store.get_run(record.id):
+            return known
+        folder = self._yard.folder.run(record.id)
+        folder.journals.mkdir(parents=True, exist_ok=True)
+        SweepLog(folder.logs / LOG_NAME).close()
+        return self._store.insert_sweep(accepted, dump_sweep(replace(spec, job=load_spec(accepted.spec))))
+
+    def _with_history(self, spec: SweepSpec) -> SweepSpec:
+        if not (spec.resume_from or spec.resume_child_runs):
+            return spec
+        sweeps = [self._earlier(run_id) for run_id in spec.resume_from]
+        return with_history(spec, sweeps, [self._child(run_id) for run_id in spec.resume_child_runs])
+
+    def _earlier(self, run_id: str) -> EarlierSweep:
+        record = self._store.get_run(run_id)
+        kept = None if record is None else self._store.get_sweep(run_id)
+        if record is None or kept is None:
+            raise HyperDriveConfigException(f"resume_from: there is no sweep '{run_id}' in this workspace")
+        spec = load_sweep(kept.spec, f"the description of sweep {run_id}")
+        return EarlierSweep(run_id, record.status, spec, Trials(self._store, run_id, spec.metric).ordered)
+
+    def _child(self, run_id: str) -> EarlierChild:
+        record = self._store.get_run(run_id)
+        if record is None:
+            raise HyperDriveConfigException(f"resume_child_runs: there is no run '{run_id}' in this workspace")
+        parameters = self._store.trial_parameters(run_id)
+        parent = None if parameters is None else record.parent_id
+        return EarlierChild(run_id, record.status, parent, parameters or {})
+
+    def describe(self, run_id: str) -> dict[str, Any]:
+        """The SweepSpec of a sweep, as plain data."""
+        found: dict[str, Any] = json.loads(self._kept(run_id)[1].spec)
+        return found
+
+    async def view(self, run_id: str) -> SweepView:
+        """The sweep as it is shown."""
+        found = await self.changes(run_id)
+        view: SweepView = found["view"]
+        return view
+
+    async def changes(self, run_id: str, since: str = "") -> dict[str, Any]:
+        """The sweep as it is shown, but with those trials only that have changed since an earlier answer.
+
+        `version` is what to say next time; `whole` tells whether all trials are there after all.
+        """
+        life = self._yard.sweep(run_id)
+        for trial in life.going if life else ():
+            await self._yard.bring_in(trial)
+        before = _count(since)
+        found = life.view(before) if life else None
+        if found is not None:
+            view, count = found
+            return {"view": view, "version": f"{os.getpid()}.{count}", "whole": before < 0}
+        view = await asyncio.to_thread(self._view_of_kept, run_id)
+        return {"view": view, "version": "", "whole": True}
+
+    async def summaries(self, run_ids: list[str]) -> list[SweepSummary]:
+        """What a list says of these sweeps. Of one that has ended only that is read."""
+        return [await self._summary(run_id) for run_id in run_ids]
+
+    async def _summary(self, run_id: str) -> SweepSummary:
+        if self._yard.sweep(run_id) is not None:
+            return summary_of(await self.view(run_id), time.time())
+        return await asyncio.to_thread(self._summary_of_kept, run_id)
+
+    def _summary_of_kept(self, run_id: str) -> SweepSummary:
+        record, kept, spec = self._described(run_id)
+        counts = counted(self._store.count_trials(run_id))
+        best = self._store.best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
+        if best is None:
+            return SweepSummary(self._shown(record, kept, spec, ()), counts)
+        _, values = self._store.metric_numbers(best.run_id, spec.metric)
+        return SweepSummary(self._shown(record, kept, spec, ()), counts, view_of(spec.goal, best, values))
+
+    def _view_of_kept(self, run_id: str) -> SweepView:
+        record, kept, spec = self._described(run_id)
+        return self._shown(record, kept, spec, Trials(self._store, run_id, spec.metric).views(spec.goal))
+
+    def _described(self, run_id: str) -> tuple[RunRecord, SweepRecord, SweepSpec]:
+        record, kept = self._kept(run_id)
+        return record, kept, load_sweep(kept.spec, f"the description of sweep {run_id}")
+
+    def _shown(self, record: RunRecord, kept: SweepRecord, spec: SweepSpec, trials: Iterable[TrialView]) -> SweepView:
+        return sweep_view(
+            spec,
+            record.id,
+            record.experiment,
+            record.status,
+            trials,
+            started_at=record.started_at,
+            ended_at=record.ended_at,
+            ending=kept.ending_reason,
+            warnings=record.warnings,
+        )
+
+    def parameters(self, run_id: str) -> dict[str, Any]:
+        """Trial's run id to what was sampled for it."""
+        self._kept(run_id)
+        return {trial.run_id: trial.parameters for trial in self._store.list_trials(run_id)}
+
+    async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
+        """Trial's run id to all that it logged."""
+        self._kept(run_id)
+        life = self._yard.sweep(run_id)
+        for trial in life.going if life else ():
+            await self._yard.bring_in(trial)
+        return await asyncio.to_thread(self._metrics, run_id)
+
+    def _metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
+        return {trial.run_id: self._store.series(trial.run_id) for trial in self._store.list_trials(run_id)}
+
+    def _kept(self, run_id: str) -> tuple[RunRecord, SweepRecord]:
+        record = self._store.get_run(run_id)
+        kept = None if record is None else self._store.get_sweep(run_id)
+        if record is None or kept is None:
+            raise RunNotFoundException(
+                f"there is no sweep '{run_id[:300]}' in this workspace", hint="'trainmaster runs' lists all runs."
+            )
+        return record, kept
+
+
+def _count(since: str) -> int:
+    """Up to which change the asker knows; -1 if that was told by another dispatcher, which counted for itself."""
+    process, _, count = since.partition(".")
+    return int(count) if process == str(os.getpid()) and count.isdigit() else -1

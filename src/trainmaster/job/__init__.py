@@ -1,0 +1,1 @@
+"""The job side: copied into every job as its kit. Standard library only, Python 3.6 and up."""

@@ -1,0 +1,38 @@
+"""`python -m trainmaster.onnx`: converts a model that lies in a file, in the environment of that model.
+
+The order is JSON on standard input, the answer JSON in the file that it names: facts of what was made, or the error.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from trainmaster.job.errors import AzureMLException
+from trainmaster.job.onnx.exporting import export
+from trainmaster.job.onnx.loading import load_model
+from trainmaster.job.onnx.sampling import sample_for
+
+
+def main() -> int:
+    """Carries out the order."""
+    order = json.load(sys.stdin)
+    try:
+        answer = {"facts": _converted(order)}
+    except AzureMLException as error:
+        answer = {"error": error.to_wire()}
+    with open(order["answer"], "w") as file:
+        json.dump(answer, file)
+    return 0 if "facts" in answer else 1
+
+
+def _converted(order: dict[str, Any]) -> dict[str, Any]:
+    sys.path[:0] = order["code"]
+    model = load_model(order["kind"], order["path"])
+    sample = sample_for(model, order["kind"], order["inputs"], order["sample"])
+    return export(model, sample, order["target"], **order["settings"]).facts()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""The way from a job to the full Trainmaster, which may or may not be installed in the job's environment."""
+
+import sys
+
+from trainmaster.job.errors import RunEnvironmentException
+
+
+def full_run_class(wanted):
+    """The Run class of the full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    full_package(wanted)
+    return sys.modules["trainmaster.sdk.run.run"].Run
+
+
+def full_package(wanted):
+    """The full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    import trainmaster
+
+    trainmaster._find_full_package()
+    try:
+        # By its name, because this side of Trainmaster never depends on that one.
+        __import__("trainmaster.sdk.run.run")
+    except (ImportError, SyntaxError) as error:
+        raise RunEnvironmentException(
+            "{} needs the full Trainmaster, which cannot be imported in this job".format(wanted),
+            inner_exception=error,
+            cause="{}: {}".format(type(error).__name__, error),
+            hint="Add 'trainmaster' to the packages of the job (Python 3.11 or newer), or do it outside "
+            "of the job. Run.get_context() works in every job.",
+        ) from error
+    return trainmaster

@@ -1,0 +1,155 @@
+"""Asking the dispatcher from another machine than its own: by a letter, a file in the run's folder (docs/on-disk.md).
+
+`<id>.ask` appears whole in the folder of letters. Whoever brings `<id>.answer` there takes it away again. Both can be
+read by their owner alone, and the answer is gone as soon as it was read: there may be a secret in it.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+
+from trainmaster.job.errors import ModelPathNotFoundException, ServiceException
+from trainmaster.job.script.identity import new_id
+
+# Beside the folder of letters: files that they are about, if those are none of the run's.
+FILES = "kept"
+# In the run's folder: what comes to the dispatcher's machine by itself.
+_KNOWN = ("code/outputs", "code/logs")
+
+# A host that was cut off is reached again, and a dispatcher that was killed is replaced by the next client.
+_PATIENCE_SECONDS = 900.0
+_TELL_SECONDS = 30.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+
+
+class Letter:
+    """One question and its answer; both are gone at the end of the context."""
+
+    def __init__(self, folder, what, hint):
+        """`what` is asked for, and `hint` says what to do where no answer comes."""
+        self._folder = folder
+        self._run = os.path.dirname(folder)
+        self._name = new_id()
+        self._ask = os.path.join(folder, self._name + ".ask")
+        self._answer = os.path.join(folder, self._name + ".answer")
+        self._files = os.path.join(self._run, FILES, self._name)
+        self._what = what
+        self._hint = hint
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        for path in (self._ask, self._answer):
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
+        shutil.rmtree(self._files, ignore_errors=True)
+
+    def exchange(self, request, seconds):
+        """The reply to a request."""
+        try:
+            _write(self._ask, json.dumps(request).encode("ascii"))
+            return self._answered(max(seconds, _PATIENCE_SECONDS))
+        except OSError as error:
+            raise self._failure("{}: {}".format(self._folder, error)) from error
+
+    def _answered(self, seconds):
+        began = time.monotonic()
+        pause = _FIRST_PAUSE
+        told = False
+        # The folder is listed, because a network's file system remembers for long that a file was not there.
+        while os.path.basename(self._answer) not in os.listdir(self._folder):
+            waited = time.monotonic() - began
+            if waited > seconds:
+                raise self._failure("nobody answered for {:.0f} seconds".format(waited))
+            if waited > _TELL_SECONDS and not told:
+                told = True
+                text = "trainmaster: still waiting for the workspace to answer about its {}\n".format(self._what)
+                sys.stderr.write(text)
+            time.sleep(pause)
+            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        with open(self._answer, "rb") as file:
+            return json.loads(file.read().decode("utf-8"))
+
+    def _failure(self, cause):
+        return ServiceException(
+            "{} of the workspace cannot be asked for".format(self._what), cause=cause, hint=self._hint
+        )
+
+    # Files that travel with a letter
+
+    def with_files(self, request):
+        """The request, and on its way the files that it is about, by their paths in the run's folder."""
+        args = request["args"]
+        if request["op"] == "datastores.send":
+            args = dict(args, files=self._sent(os.path.join(self._run, args["files"]), None))
+            return dict(request, args=args, files=True)
+        if request["op"] != "models.keep":
+            return request
+        if not args["of_run"]:
+            args = dict(args, path=self._sent(args["path"], args["child_paths"]), child_paths=None)
+        return dict(request, args=args, files=True)
+
+    def with_files_at_hand(self, request):
+        """The same for a dispatcher that sees the run's folder under the path that it has here, and no other file."""
+        if request["op"] != "models.keep":
+            return request
+        request = self.with_files(request)
+        args = request["args"]
+        if not args["of_run"]:
+            args = dict(args, path=os.path.join(self._run, args["path"]))
+        return {"id": request["id"], "op": request["op"], "args": args}
+
+    def _sent(self, path, children):
+        if not os.path.exists(path):
+            raise ModelPathNotFoundException(
+                "there is no file or folder {!r}".format(str(path)[:300]),
+                hint="For files of a run use run.register_model(model_name, model_path).",
+            )
+        within = os.path.relpath(os.path.realpath(path), os.path.realpath(self._run))
+        if children is None and within.startswith(tuple(known + "/" for known in _KNOWN)):
+            return within
+        entry = os.path.basename(path) or "model"
+        for source in _chosen(path, children):
+            place(source, os.path.normpath(os.path.join(self._files, entry, os.path.relpath(source, path))))
+        return os.path.join(FILES, self._name, entry)
+
+
+def _chosen(path, children):
+    """The files at `path`; of a folder only those in `children`, if there are any."""
+    from trainmaster.job.script.files import walk_files
+
+    for top in [path] if children is None else [_child(path, child) for child in children]:
+        for file in walk_files(top) if os.path.isdir(top) else [top]:
+            yield file
+
+
+def _child(root, child):
+    """v1's were relative to the folder, or began with it."""
+    for place in (os.path.join(root, child), os.path.abspath(child)):
+        place = os.path.abspath(place)
+        if os.path.exists(place) and (place + os.sep).startswith(os.path.join(root, "")):
+            return place
+    raise ModelPathNotFoundException("child path {!r} is not in {}".format(child, root))
+
+
+def place(source, target):
+    """A file under another name, as a link where that can be."""
+    os.makedirs(os.path.dirname(target), exist_ok=True)
+    try:
+        os.link(os.path.realpath(source), target)
+    except OSError:
+        shutil.copyfile(source, target)
+
+
+def _write(path, data):
+    """A file for its owner alone, which appears whole."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    handle = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    os.rename(path + ".part", path)

@@ -1,0 +1,323 @@
+"""What a script logs with MLflow, as part of its run. MLflow finds this by an entry point of the kit, and loads it only
+where `MLFLOW_TRACKING_URI` begins with `trainmaster:`.
+
+MLflow's first run in a process is the run of the job; further ones and nested ones are its children. Metrics go to the
+run's metrics, parameters and tags to its tags, artifacts to its files. Only what this process has logged is told again.
+"""
+
+import os
+from time import time
+
+from mlflow.entities import Experiment, Param, Run, RunData, RunInfo, RunStatus, RunTag
+from mlflow.exceptions import MlflowException
+from mlflow.store.entities.paged_list import PagedList
+from mlflow.store.tracking.abstract_store import AbstractStore
+
+from trainmaster.job.script.mlflow.files import address_of, note_model
+from trainmaster.job.script.mlflow.releases import made, not_here
+from trainmaster.job.script.run import get_context
+
+_EXPERIMENT = "0"
+_PARENT, _NAME = "mlflow.parentRunId", "mlflow.runName"
+
+
+class _Known(object):
+    """A run as MLflow sees it."""
+
+    def __init__(self, run, name, start_time):
+        self.run = run
+        self.name = name
+        self.start_time = start_time
+        self.end_time = None
+        self.status = RunStatus.RUNNING
+        self.metrics = {}
+        self.params = {}
+        self.tags = {}
+        self.datasets = []
+        self.models_read = []
+        self.models_made = []
+
+    @property
+    def files(self):
+        return os.path.join(self.run._folder, "files")
+
+
+class JobStore(AbstractStore):  # type: ignore[misc]
+    """MLflow's store of one process of a job."""
+
+    def __init__(self, store_uri=None, artifact_uri=None):
+        super(JobStore, self).__init__()
+        self._runs = {}
+        self._models = {}
+
+    # Runs
+
+    def create_run(self, experiment_id, user_id, start_time, tags, run_name=None):
+        labels = {tag.key: tag.value for tag in tags or ()}
+        name = run_name or labels.get(_NAME, "")
+        job = get_context(allow_offline=False)
+        parent = self._runs.get(labels.get(_PARENT))
+        if parent is None and job.id not in self._runs:
+            run = job
+        else:
+            run = (parent.run if parent else job).child_run(name or None)
+        self._runs[run.id] = _Known(run, name, start_time)
+        self.log_batch(run.id, (), (), tags or ())
+        return self.get_run(run.id)
+
+    def get_run(self, run_id):
+        known = self._known(run_id)
+        latest = [points[-1] for points in known.metrics.values()]
+        params = [Param(*pair) for pair in known.params.items()]
+        tags = [RunTag(*pair) for pair in known.tags.items()]
+        return made(
+            Run,
+            run_info=self._info(known),
+            run_data=RunData(latest, params, tags),
+            run_inputs=_inputs(known),
+            run_outputs=_outputs(known),
+        )
+
+    def run_of(self, run_id):
+        """The run of Trainmaster that has this id."""
+        return self._known(run_id).run
+
+    def _known(self, run_id):
+        job = get_context(allow_offline=False)
+        if run_id == job.id and run_id not in self._runs:
+            self._runs[run_id] = _Known(job, "", int(time() * 1000))
+        if run_id not in self._runs:
+            raise MlflowException("Run '{}' is none that this process has begun".format(run_id))
+        return self._runs[run_id]
+
+    def _info(self, known):
+        return made(
+            RunInfo,
+            run_uuid=known.run.id,
+            run_id=known.run.id,
+            experiment_id=_EXPERIMENT,
+            user_id="",
+            status=RunStatus.to_string(known.status),
+            start_time=known.start_time,
+            end_time=known.end_time,
+            lifecycle_stage="active",
+            artifact_uri=address_of(known.files),
+            run_name=known.name,
+        )
+
+    def update_run_info(self, run_id, run_status, end_time, run_name=None):
+        known = self._known(run_id)
+        known.status, known.end_time = run_status, end_time
+        known.name = run_name or known.name
+        # How the run of the job ends, its exit code says.
+        if known.run is not get_context(allow_offline=False):
+            if run_status == RunStatus.FINISHED:
+                known.run.complete()
+            elif run_status == RunStatus.FAILED:
+                known.run.fail()
+            elif run_status == RunStatus.KILLED:
+                known.run.cancel()
+        return self._info(known)
+
+    def delete_run(self, run_id):
+        raise not_here("deleting runs")
+
+    def restore_run(self, run_id):
+        raise not_here("restoring runs")
+
+    # What is logged
+
+    def log_batch(self, run_id, metrics, params, tags):
+        known = self._known(run_id)
+        for metric in metrics:
+            points = known.metrics.setdefault(metric.key, [])
+            self._note_of_model(metric)
+            # MLflow 3 logs them once more for each model that is logged after them.
+            if getattr(metric, "model_id", None) and any(_is_same(metric, each) for each in points):
+                continue
+            points.append(metric)
+            # MLflow says 0 where the script gave no step.
+            known.run.log(metric.key, metric.value, step=metric.step or None)
+        labels = {param.key: str(param.value) for param in params}
+        self._check_unchanged(known, labels)
+        known.params.update(labels)
+        own = {tag.key: str(tag.value) for tag in tags}
+        known.tags.update(own)
+        # Its own marks say nothing that a run does not know better.
+        labels.update((key, value) for key, value in own.items() if not key.startswith("mlflow."))
+        if labels:
+            known.run.set_tags(labels)
+
+    def _note_of_model(self, metric):
+        model = self._models.get(getattr(metric, "model_id", None))
+        if model is not None:
+            model.metrics = [*(model.metrics or ()), metric]
+
+    def _check_unchanged(self, known, params):
+        for key, value in params.items():
+            if known.params.get(key, value) != value:
+                raise MlflowException(
+                    "Changing param values is not allowed. Param with key='{}' was already logged with value='{}' "
+                    "for run ID='{}'. Attempted logging new value '{}'.".format(
+                        key, known.params[key], known.run.id, value
+                    )
+                )
+
+    def log_metric(self, run_id, metric):
+        self.log_batch(run_id, [metric], [], [])
+
+    def log_param(self, run_id, param):
+        self.log_batch(run_id, [], [param], [])
+
+    def set_tag(self, run_id, tag):
+        self.log_batch(run_id, [], [], [tag])
+
+    def delete_tag(self, run_id, key):
+        known = self._known(run_id)
+        known.tags.pop(key, None)
+        known.run.remove_tags([key])
+
+    def log_inputs(self, run_id, datasets=None, models=None):
+        """What MLflow found out about data is told again, and not kept."""
+        known = self._known(run_id)
+        known.datasets.extend(datasets or ())
+        known.models_read.extend(models or ())
+
+    def log_outputs(self, run_id, models):
+        """A model's files are in the run."""
+        self._known(run_id).models_made.extend(models)
+
+    def record_logged_model(self, run_id, mlflow_model):
+        """A model's files are in the run."""
+
+    def link_traces_to_run(self, trace_ids, run_id):
+        """Traces are not kept."""
+
+    def get_metric_history(self, run_id, metric_key, max_results=None, page_token=None):
+        return PagedList(self._known(run_id).metrics.get(metric_key, []), None)
+
+    def _search_runs(self, experiment_ids, filter_string, run_view_type, max_results, order_by, page_token):
+        from mlflow.entities import ViewType
+        from mlflow.utils.search_utils import SearchUtils
+
+        runs = [] if run_view_type == ViewType.DELETED_ONLY else [self.get_run(run_id) for run_id in self._runs]
+        found = SearchUtils.sort(SearchUtils.filter(runs, filter_string), order_by)
+        return SearchUtils.paginate(found, page_token, max_results)
+
+    # Experiments: there is the one of the job, whatever a script calls it.
+
+    def get_experiment(self, experiment_id):
+        run = get_context(allow_offline=False)
+        return Experiment(_EXPERIMENT, run.experiment.name, address_of(run._files_folder()), "active")
+
+    def get_experiment_by_name(self, experiment_name):
+        return self.get_experiment(_EXPERIMENT)
+
+    def search_experiments(self, view_type=None, max_results=None, filter_string=None, order_by=None, page_token=None):
+        return PagedList([self.get_experiment(_EXPERIMENT)], None)
+
+    def list_experiments(self, view_type=None, max_results=None, page_token=None):
+        return self.search_experiments()
+
+    def create_experiment(self, name, artifact_location=None, tags=None):
+        return _EXPERIMENT
+
+    def set_experiment_tag(self, experiment_id, tag):
+        """The experiment is the workspace's."""
+
+    def delete_experiment(self, experiment_id):
+        raise not_here("deleting experiments")
+
+    def restore_experiment(self, experiment_id):
+        raise not_here("restoring experiments")
+
+    def rename_experiment(self, experiment_id, new_name):
+        raise not_here("renaming experiments")
+
+    # Models of MLflow 3, which are no longer artifacts of a run there. Here they are.
+
+    def create_logged_model(
+        self, experiment_id=None, name=None, source_run_id=None, tags=None, params=None, model_type=None
+    ):
+        from mlflow.entities import LoggedModel
+
+        job = get_context(allow_offline=False)
+        known = self._known(source_run_id or job.id)
+        model_id = "m-" + os.urandom(16).hex()
+        name = name or "model"
+        place = os.path.join(known.files, name)
+        if os.path.exists(place) or any(each.artifact_location == address_of(place) for each in self._models.values()):
+            place += "-" + model_id[2:10]
+        else:
+            note_model(place)
+        now = int(time() * 1000)
+        self._models[model_id] = LoggedModel(
+            experiment_id=_EXPERIMENT,
+            model_id=model_id,
+            name=name,
+            artifact_location=address_of(place),
+            creation_timestamp=now,
+            last_updated_timestamp=now,
+            model_type=model_type,
+            source_run_id=known.run.id,
+            tags=tags,
+            params=params,
+        )
+        return self._models[model_id]
+
+    def get_logged_model(self, model_id, allow_deleted=False):
+        if model_id not in self._models:
+            raise MlflowException("Model '{}' is none that this process has logged".format(model_id))
+        return self._models[model_id]
+
+    def search_logged_models(
+        self,
+        experiment_ids=None,
+        filter_string=None,
+        datasets=None,
+        max_results=None,
+        order_by=None,
+        page_token=None,
+    ):
+        from mlflow.utils.search_utils import SearchLoggedModelsUtils
+
+        found = SearchLoggedModelsUtils.filter_logged_models(list(self._models.values()), filter_string, datasets)
+        found = SearchLoggedModelsUtils.sort(found, order_by)
+        return PagedList(*SearchLoggedModelsUtils.paginate(found, page_token, max_results or 100))
+
+    def delete_logged_model(self, model_id):
+        raise not_here("deleting models")
+
+    def delete_logged_model_tag(self, model_id, key):
+        self.get_logged_model(model_id).tags.pop(key, None)
+
+    def finalize_logged_model(self, model_id, status):
+        model = self.get_logged_model(model_id)
+        model.status = status
+        return model
+
+    def log_logged_model_params(self, model_id, params):
+        self.get_logged_model(model_id).params.update((each.key, each.value) for each in params)
+
+    def set_logged_model_tags(self, model_id, tags):
+        self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
+
+
+def _inputs(known):
+    try:
+        from mlflow.entities import RunInputs
+    except ImportError:
+        return None
+    return made(RunInputs, dataset_inputs=list(known.datasets), model_inputs=list(known.models_read))
+
+
+def _outputs(known):
+    try:
+        from mlflow.entities import RunOutputs
+    except ImportError:
+        return None
+    return RunOutputs(list(known.models_made))
+
+
+def _is_same(one, other):
+    return (one.value, one.step, one.timestamp) == (other.value, other.step, other.timestamp)

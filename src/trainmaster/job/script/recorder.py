@@ -1,0 +1,230 @@
+"""Recorder: everything of a run that writes metrics and files, in a job and outside."""
+
+import os
+from time import time
+
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.script import values
+from trainmaster.job.script.files import RunFiles, existing_folder, walk_files
+
+try:
+    # The whole json package would cost more than everything else here.
+    from _json import encode_basestring_ascii as as_json
+except ImportError:
+    from json.encoder import encode_basestring_ascii as as_json
+
+_FAST_INT = 2**63
+_HEADS_KEPT = 1000
+_LONGEST_STEM = 200
+# Where v1 keeps the files of runs: a file may be sent there by name, because that is where it goes anyway.
+_OWN_STORE = "workspaceartifactstore"
+
+
+class Recorder:
+    """Logging and uploading, for classes that say where: `_journal()` gives the Journal, `_files_folder()`
+    the folder of the run's files. `_about` is the id of the run, where that is a child of the journal's run.
+    """
+
+    _about: "str | None" = None
+    # The beginnings of scalar records by metric name. Empty here and never changed; each run gets its own.
+    _heads: "dict[str, str]" = {}
+
+    def _journal(self):
+        raise NotImplementedError
+
+    def _files_folder(self):
+        raise NotImplementedError
+
+    def log(self, name, value, description="", step=None):
+        """Appends one value to the metric `name`: a number, text, bool or None.
+
+        >>> run.log("loss", 0.25)  # doctest: +SKIP
+        """
+        kind = type(value)
+        # What nearly all calls are, without detours; the difference weeds out NaN and infinity.
+        if step is None and (
+            (kind is float and value - value == 0.0) or (kind is int and -_FAST_INT < value < _FAST_INT)
+        ):
+            try:
+                head = self._heads[name]
+            except (KeyError, TypeError):
+                head = self._new_head(name)
+            self._journal().write(f'{head}{value!r},"t":{time():.6f}}}\n'.encode())
+            return
+        name = values.metric_name(name)
+        self._keep_metric("metric", name, values.scalar(name, value), values.step_number(name, step))
+
+    def log_list(self, name, value, description=""):
+        """Appends several values to the metric `name`; any iterable of scalars, generators too."""
+        name = values.metric_name(name)
+        self._keep_metric("list", name, values.scalars(name, value))
+
+    def log_row(self, name, description=None, **kwargs):
+        """Appends one row to the table `name`; each keyword is a column."""
+        name = values.metric_name(name)
+        self._keep_metric("row", name, values.row(name, kwargs))
+
+    def log_table(self, name, value, description=""):
+        """Appends several rows to the table `name`: a dict of columns, all of one length."""
+        name = values.metric_name(name)
+        self._keep_metric("table", name, values.table(name, value))
+
+    def log_image(self, name, path=None, plot=None, description=""):
+        """Keeps a picture: the image file at `path`, or a `plot` of matplotlib; exactly one."""
+        from trainmaster.job.script import pictures
+
+        name = values.metric_name(name)
+        if (path is None) == (plot is None):
+            raise AzureMLException(
+                "log_image({!r}) takes exactly one of path and plot".format(name),
+                cause="both were given" if path is not None else "neither was given",
+            )
+        if plot is not None:
+            source, file = pictures.drawn(plot), "{}_{}.png".format(_stem(name), int(time()))
+        else:
+            source = pictures.image_file(path)
+            file = _own_name(source)
+        self._keep_metric("image", name, self._add_file_beside(file, source))
+
+    def log_confusion_matrix(self, name, value, description=""):
+        """Keeps a confusion matrix: a dict or JSON text of the schema `confusion_matrix`."""
+        self._log_json(name, value, "confusion_matrix")
+
+    def log_accuracy_table(self, name, value, description=""):
+        """Keeps an accuracy table: a dict or JSON text of the schema `accuracy_table`."""
+        self._log_json(name, value, "accuracy_table")
+
+    def log_residuals(self, name, value, description=""):
+        """Keeps residuals: a dict or JSON text of the schema `residuals`."""
+        self._log_json(name, value, "residuals")
+
+    def log_predictions(self, name, value, description=""):
+        """Keeps predictions: a dict or JSON text of the schema `predictions`."""
+        self._log_json(name, value, "predictions")
+
+    def upload_file(self, name, path_or_stream, datastore_name=None):
+        """Adds the file at a path, or what a stream gives, to the run as `name`.
+
+        >>> run.upload_file("outputs/model.pkl", "model.pkl")  # doctest: +SKIP
+        """
+        _check_datastore(datastore_name)
+        self._add_files([(name, path_or_stream)])
+
+    def upload_files(self, names, paths, return_artifacts=False, timeout_seconds=None, datastore_name=None):
+        """Adds several files; as many names as paths. With `return_artifacts` returns the names as kept."""
+        _check_datastore(datastore_name)
+        if isinstance(names, str) or isinstance(paths, str):
+            raise UserErrorException(
+                "upload_files takes lists of names and paths", hint="Use run.upload_file() for one."
+            )
+        names, paths = list(names), list(paths)
+        if len(names) != len(paths):
+            raise UserErrorException(
+                "upload_files needs as many names as paths",
+                cause="{} names, {} paths".format(len(names), len(paths)),
+            )
+        kept = self._add_files(list(zip(names, paths)))  # noqa: B905
+        return kept if return_artifacts else None
+
+    def upload_folder(self, name, path, datastore_name=None):
+        """Adds all files below the folder `path`, under the prefix `name`."""
+        _check_datastore(datastore_name)
+        folder = existing_folder(path)
+        files = sorted(walk_files(folder))
+        self._add_files([("{}/{}".format(name, os.path.relpath(file, folder)), file) for file in files])
+
+    def flush(self, timeout_seconds=300):
+        """Returns at once: what was logged or uploaded is safe when the call returns."""
+
+    def _new_head(self, name):
+        checked = values.metric_name(name)
+        about = "" if self._about is None else '"r":{},'.format(as_json(self._about))
+        head = '{{{}"k":"metric","n":{},"v":'.format(about, as_json(checked))
+        if not self._heads or len(self._heads) >= _HEADS_KEPT:
+            self._heads = {}
+        self._heads[checked] = head
+        return head
+
+    def _keep_metric(self, kind, name, value, step=None):
+        record = {"k": kind, "n": name, "v": value, "t": time()}
+        if step is not None:
+            record["s"] = step
+        self._append(record)
+
+    def _append(self, record):
+        if self._about is not None:
+            record["r"] = self._about
+        self._journal().append(record)
+
+    def _add_files(self, pairs):
+        """Adds files, pairs of a name and a path or stream; returns the names as kept."""
+        files = RunFiles(self._files_folder())
+        kept = [files.add(name, source) for name, source in pairs]
+        files.flush(kept)
+        return kept
+
+    def _add_file_beside(self, name, source):
+        files = RunFiles(self._files_folder())
+        kept = files.add_beside(name, source)
+        files.flush([kept])
+        return kept
+
+    def _log_json(self, name, value, schema):
+        import io
+
+        name = values.metric_name(name)
+        text = _json_metric(name, value, schema)
+        file = "{}_{}.json".format(_stem(name), int(time()))
+        self._keep_metric("json", name, self._add_file_beside(file, io.StringIO(text)))
+
+
+def _json_metric(name, value, schema):
+    """`value` as JSON text, if it is a structured metric of the kind `schema`."""
+    import json
+
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except ValueError as error:
+            raise UserErrorException("the value of {!r} is not JSON".format(name), cause=str(error)) from None
+    if not isinstance(value, dict):
+        raise UserErrorException("the value of {!r} has to be a dict, or its JSON text".format(name))
+    if value.get("schema_type") != schema or not isinstance(value.get("data"), dict):
+        raise UserErrorException(
+            "the value of {!r} is not a {}".format(name, schema),
+            cause="schema_type is {!r}, data is a {}".format(
+                value.get("schema_type"), type(value.get("data")).__name__
+            ),
+            hint='It looks like {{"schema_type": "{}", "schema_version": "v1", "data": {{...}}}}.'.format(schema),
+        )
+    try:
+        return json.dumps(value, default=_as_plain)
+    except (TypeError, ValueError) as error:
+        raise UserErrorException("the value of {!r} cannot be put in JSON".format(name), cause=str(error)) from None
+
+
+def _as_plain(value):
+    # Numpy's arrays and scalars both have it.
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError("it contains a {}".format(type(value).__name__))
+
+
+def _stem(name):
+    """`name` as the beginning of a file name, with room left for an ending."""
+    stem = "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
+    return stem.encode("utf-8")[:_LONGEST_STEM].decode("utf-8", "ignore") or "metric"
+
+
+def _own_name(path):
+    """The path as seen from the working folder, or only its last part where it lies elsewhere."""
+    relative = os.path.relpath(path)
+    return os.path.basename(path) if relative.split(os.sep)[0] == ".." else relative
+
+
+def _check_datastore(name):
+    if name not in (None, _OWN_STORE):
+        raise UserErrorException(
+            "files of a run cannot be sent to the datastore {!r}".format(name),
+            hint="Leave datastore_name out: the file is kept with the run.",
+        )

@@ -1,0 +1,119 @@
+"""What a run in a job knows of its experiment and workspace: their names, from the job's variables.
+
+Everything else of them is there where the full Trainmaster is installed in the job's environment.
+"""
+
+import os
+
+from trainmaster.job.errors import AzureMLException, RunEnvironmentException
+from trainmaster.job.script.absent import Partly
+
+
+class JobWorkspace:
+    """The workspace of the run: its name and what v1 scripts ask it for."""
+
+    def __init__(self):
+        self.name = os.environ.get("TRAINMASTER_WORKSPACE") or os.environ.get("AZUREML_ARM_WORKSPACE_NAME", "")
+        self.subscription_id = os.environ.get("AZUREML_ARM_SUBSCRIPTION", "")
+        self.resource_group = os.environ.get("AZUREML_ARM_RESOURCEGROUP", "")
+        self.location = os.environ.get("AZUREML_ARM_LOCATION", "local")
+
+    def get_default_keyvault(self):
+        """The secrets of the workspace."""
+        from trainmaster.job.script.secrets import JobKeyvault
+
+        return JobKeyvault(self)
+
+    def get_default_datastore(self):
+        """The datastore that is used when none is named."""
+        from trainmaster.job.script.datastores import default_of
+
+        return default_of(self)
+
+    @property
+    def datastores(self):
+        """Name to datastore."""
+        from trainmaster.job.script.datastores import all_of
+
+        return all_of(self)
+
+    def get_mlflow_tracking_uri(self):
+        """Where MLflow logs to this run."""
+        return "trainmaster:run"
+
+    def __getattr__(self, name):
+        return _of_full("workspace", name, full_workspace)
+
+    def __repr__(self):
+        return "Workspace(name={!r})".format(self.name)
+
+
+class RunWorkspace(JobWorkspace, metaclass=Partly):
+    """`Workspace` in a job without the full Trainmaster: who opens one gets that of the run."""
+
+    __module__ = "azureml.core.workspace"
+
+    def __init__(self, subscription_id="", resource_group="", workspace_name="", *args, **kwargs):
+        super(RunWorkspace, self).__init__()
+        if workspace_name not in ("", self.name):
+            raise RunEnvironmentException(
+                "workspace {!r} cannot be opened in this job".format(workspace_name),
+                cause="The run is in workspace {!r}, and a job gets no other one by itself.".format(self.name),
+                hint="Do it outside of the job, or add 'trainmaster' (Python 3.11 or newer) to its packages.",
+            )
+
+    @classmethod
+    def from_config(cls, path=None, auth=None, _file_name=None):
+        """The workspace of the run."""
+        return cls()
+
+    @classmethod
+    def get(cls, name="", *args, **kwargs):
+        """The workspace of the run, if it is named so."""
+        return cls(workspace_name=name)
+
+
+RunWorkspace.__name__ = "Workspace"
+
+
+class JobExperiment:
+    """The experiment of the run: its name and workspace."""
+
+    def __init__(self):
+        self.name = os.environ.get("TRAINMASTER_EXPERIMENT") or os.environ.get("AZUREML_ARM_PROJECT_NAME", "")
+        self.id = os.environ.get("AZUREML_EXPERIMENT_ID", "")
+        self.workspace = JobWorkspace()
+
+    def __getattr__(self, name):
+        return _of_full("experiment", name, lambda: _full_experiment(self.name))
+
+    def __repr__(self):
+        return "Experiment(name={!r})".format(self.name)
+
+
+def _of_full(kind, name, open_it):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        whole = open_it()
+    except AzureMLException:
+        # Alone: what could not be imported is no news to the reader of this.
+        raise AttributeError(
+            "inside a job the {0} has only its names, not {1!r}: open it outside of the job, or with Trainmaster "
+            "itself installed in the job's environment".format(kind, name)
+        ) from None
+    return getattr(whole, name)
+
+
+def full_workspace():
+    """The workspace as the full Trainmaster opens it: the folder that has the run's folder."""
+    from trainmaster.job.script.full import full_package
+
+    runs = os.path.dirname(os.path.abspath(os.environ.get("TRAINMASTER_RUN_FOLDER", "")))
+    return full_package("the workspace").Workspace(path=os.path.dirname(runs))
+
+
+def _full_experiment(name):
+    from trainmaster.job.script.full import full_package
+
+    return full_package("the experiment").Experiment(full_workspace(), name)

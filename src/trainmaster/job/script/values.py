@@ -1,0 +1,204 @@
+"""What may be logged: v1's rules for names, scalars, lists, rows and tables, from value to value."""
+
+from trainmaster.job.errors import UserErrorException
+
+LONGEST_NAME = 255
+# Python reads at most 4,300 digits back; a number of more could be written but never read again.
+_LARGEST_INT_BITS = 14000
+_LONGEST_REPR = 10000
+
+
+def metric_name(name):
+    """`name`, if a metric may have it."""
+    if not isinstance(name, str):
+        raise UserErrorException("a metric's name has to be a str, not {}".format(type(name).__name__))
+    name = str.__str__(name)
+    if not name.strip():
+        raise UserErrorException("a metric's name cannot be empty")
+    if len(name) > LONGEST_NAME:
+        raise UserErrorException(
+            "the metric's name {!r}... has {} characters; {} are allowed".format(name[:40], len(name), LONGEST_NAME)
+        )
+    if not is_text(name):
+        raise UserErrorException("the metric's name {!r} has characters that cannot be stored".format(name))
+    return name
+
+
+def is_text(text):
+    """Whether every store and file system can keep `text`: no control characters, no halves of characters."""
+    return not any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text)
+
+
+def scalar(name, value):
+    """`value` as None, bool, int, float or str: for `log`. As in v1 a list, range or generator is an error, and of
+    any other type, such as an array, the text is kept.
+    """
+    plain, is_plain = _plain(value)
+    if is_plain:
+        return plain
+    if isinstance(value, (list, range)) or (hasattr(value, "__next__") and not isinstance(value, type)):
+        raise UserErrorException(
+            "log({!r}, ...) takes one value, not a {}".format(name, type(value).__name__),
+            hint="Use run.log_list({!r}, values) for several values at once.".format(name),
+        )
+    return _as_repr(name, value)
+
+
+def cell(name, value):
+    """`value` as a scalar: for the items of lists, rows and tables, which cannot be lists themselves."""
+    plain, is_plain = _plain(value)
+    if is_plain:
+        return plain
+    if _holds_several(value):
+        raise UserErrorException(
+            "a value within {!r} has to be a scalar, not a {}".format(name, type(value).__name__),
+            hint="Use run.log_table() for several rows at once, and a flat list for log_list().",
+        )
+    return _as_repr(name, value)
+
+
+def scalars(name, values):
+    """`values` as a list of scalars: for `log_list`; any iterable but text and mappings."""
+    if isinstance(values, (str, bytes, dict)) or not _is_iterable(values):
+        raise UserErrorException(
+            "log_list({!r}, ...) takes a list of values, not a {}".format(name, type(values).__name__),
+            hint="Use run.log({!r}, value) for one value.".format(name),
+        )
+    return [cell(name, value) for value in values]
+
+
+def row(name, columns):
+    """The columns of one row: for `log_row`."""
+    if not columns:
+        raise UserErrorException(
+            "log_row({!r}) has no columns".format(name),
+            hint="Give them by name: log_row({!r}, x=1, y=2).".format(name),
+        )
+    return {_column_name(name, key): cell(name, value) for key, value in columns.items()}
+
+
+def table(name, columns):
+    """Column name to list of scalars, all of one length: for `log_table`. A scalar is a column of one row."""
+    if not (hasattr(columns, "keys") and hasattr(columns, "__getitem__")):
+        raise UserErrorException(
+            "log_table({!r}, ...) takes a dict of columns, not a {}".format(name, type(columns).__name__)
+        )
+    plain = {_column_name(name, key): _column(name, columns[key]) for key in columns.keys()}
+    if not plain:
+        raise UserErrorException("log_table({!r}) has no columns".format(name))
+    lengths = {key: len(values) for key, values in plain.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserErrorException(
+            "the columns of log_table({!r}) differ in length".format(name),
+            cause=", ".join("{}: {}".format(key, lengths[key]) for key in lengths),
+        )
+    return plain
+
+
+def step_number(name, step):
+    """`step` as an int (or None)."""
+    if step is None or type(step) is int:
+        return step
+    plain, is_plain = _plain(step)
+    if is_plain and isinstance(plain, (int, float)) and plain == plain and abs(plain) < 2**63 and plain == int(plain):
+        return int(plain)
+    raise UserErrorException("the step of {!r} has to be an integer, not {!r}".format(name, step))
+
+
+def _column(name, values):
+    if isinstance(values, (str, bytes, dict)) or not _is_iterable(values):
+        return [cell(name, values)]
+    return scalars(name, values)
+
+
+def _column_name(name, key):
+    if not isinstance(key, str):
+        raise UserErrorException("a column of {!r} has to be named by a str, not {!r}".format(name, key))
+    return metric_name(key)
+
+
+def _plain(value):
+    """(value as a plain scalar, True), or (None, False) where it is none."""
+    if value is None or isinstance(value, bool):
+        return value, True
+    # Subclasses are brought to the plain type: the repr of a numpy.float64, say, is no number.
+    if isinstance(value, int):
+        return _bounded(int(value)), True
+    if isinstance(value, float):
+        return float(value), True
+    if isinstance(value, str):
+        return _storable(str.__str__(value)), True
+    return _unwrapped(value)
+
+
+def _unwrapped(value):
+    """The scalar within a numpy or torch scalar, or within an array of one element: what its item() gives."""
+    if isinstance(value, type):
+        return None, False
+    try:
+        # TensorFlow's eager tensors have only numpy().
+        inner = value.item() if hasattr(value, "item") else value.numpy().item()
+    except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
+        return None, False
+    if inner is None or isinstance(inner, (bool, int, float, str)):
+        return _plain(inner)
+    # numpy.longdouble gives itself; as a float it is at least a number.
+    if type(inner) is type(value) and hasattr(inner, "__float__") and not isinstance(inner, complex):
+        try:
+            return float(inner), True
+        except (TypeError, ValueError):
+            return None, False
+    return None, False
+
+
+def _holds_several(value):
+    if isinstance(value, (str, bytes, bytearray, dict)) or isinstance(value, type):
+        return False
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and not shape:
+        # An array without dimensions is one value, though its type can be iterated over.
+        return False
+    return _is_iterable(value)
+
+
+def _is_iterable(value):
+    return hasattr(value, "__iter__") or hasattr(value, "__next__")
+
+
+def _bounded(number):
+    if number.bit_length() > _LARGEST_INT_BITS:
+        raise UserErrorException(
+            "the integer has {} bits; {} can be kept".format(number.bit_length(), _LARGEST_INT_BITS),
+            hint="Log its logarithm, or its text in a file.",
+        )
+    return number
+
+
+def _storable(text):
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        # Halves of characters (from undecodable file names) cannot be stored anywhere.
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text
+
+
+def _as_repr(name, value):
+    import sys
+    import warnings
+
+    try:
+        text = repr(value)
+    except Exception as error:
+        raise UserErrorException(
+            "the value of {!r} is a {} that cannot be shown as text".format(name, type(value).__name__), error
+        ) from error
+    # The warning points at the script's own line, however deep in here the value was met.
+    depth, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trainmaster."):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(
+        "{!r} is of type {}, which is no type of metric: its text is kept".format(name, type(value).__name__),
+        stacklevel=depth,
+    )
+    return _storable(text[:_LONGEST_REPR])

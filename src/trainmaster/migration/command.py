@@ -1,0 +1,112 @@
+"""`trainmaster migrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmaster.cli import exits
+from trainmaster.cli.parsing import Options, Parser
+from trainmaster.migration.report import (
+    FileReport,
+    Place,
+    Summary,
+    as_json,
+    check_packages,
+    grouped,
+    read,
+    summary,
+)
+from trainmaster.migration.table import Verdict
+from trainmaster.sdk.display.screen import note, paint, say, say_json
+from trainmaster.sdk.display.text import counted
+
+_WORDS = {
+    Verdict.WORKS: ("works", "green"),
+    Verdict.DIFFERS: ("works differently", "yellow"),
+    Verdict.ABSENT: ("not here", "bold red"),
+}
+_WIDTH = max(len(word) for word, _ in _WORDS.values())
+
+
+def migrate_arguments(parser: Parser) -> None:
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a script, a notebook, or a folder with such")
+    parser.add_argument("--problems", action="store_true", help="leave out what simply works")
+
+
+def migrate(options: Options) -> int:
+    """What of the azureml SDK v1 your scripts and notebooks use, and whether it works here. Nothing is changed.
+
+    Below folders, files that .amlignore or .gitignore leave out are not read, nor are virtual environments and
+    checkpoints. Exits with 0 if everything works (or works differently), with 1 if something is not here, and with 2 if
+    a file cannot be read. JSON: {"files": [{"path", "uses": [{"line", "cell", "column", "name", "kind", "verdict",
+    "sentence", "times"}], "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses",
+    "works", "differs", "absent", "unreadable"}}; `cell` only in notebooks, `verdict` is works, differs or absent. A
+    name that is not here is told once for each file, with all below it; `times` says how often, if more than once.
+    """
+    from trainmaster.migration.files import readable
+
+    check_packages()
+    reports = [read(path) for path in readable(options.paths)]
+    total = summary(reports)
+    if options.json:
+        say_json(as_json(reports))
+    else:
+        for report in reports:
+            _show(report, options.problems)
+        _show_summary(reports, total)
+    return _exit_code(total)
+
+
+def _exit_code(total: Summary) -> int:
+    if total.unreadable:
+        return exits.USAGE
+    return exits.RUN_FAILED if total.counts[Verdict.ABSENT] else exits.OK
+
+
+def _show(report: FileReport, problems: bool) -> None:
+    uses = [use for use in report.uses if not problems or use.judgement.verdict is not Verdict.WORKS]
+    if not uses and not report.unreadable:
+        return
+    say(paint(str(report.path), "bold"))
+    for each in report.unreadable:
+        place = _place(each.cell, each.line)
+        say(f"  {place:<12} {paint('cannot be read', 'bold red')}: {each.reason}")
+    for use in uses:
+        _show_use(use)
+    say()
+
+
+def _show_use(use: Place) -> None:
+    word, style = _WORDS[use.judgement.verdict]
+    told = f": {use.judgement.sentence}" if use.judgement.sentence else ""
+    often = f" ({use.times} times)" if use.times > 1 else ""
+    say(f"  {_place(use.cell, use.line):<12} {paint(word.ljust(_WIDTH), style)}  {use.name}{often}{paint(told, 'dim')}")
+
+
+def _place(cell: int | None, line: int | None) -> str:
+    """
+    >>> _place(None, 12), _place(3, 1), _place(3, None)
+    ('12', 'cell 3:1', 'cell 3')
+    """
+    if cell is None:
+        return "" if line is None else str(line)
+    return f"cell {cell}" if line is None else f"cell {cell}:{line}"
+
+
+def _show_summary(reports: Sequence[FileReport], total: Summary) -> None:
+    if not total.with_uses and not total.unreadable:
+        note(f"No azureml in {counted(total.files, 'file')}.")
+        return
+    missing = grouped(reports, Verdict.ABSENT)
+    if missing:
+        say(paint("Not here:", "bold"))
+        for name, count, sentence in missing:
+            say(f"  {count:>4} x {name}: {sentence}")
+        say()
+    works, differs, absent = (total.counts[verdict] for verdict in (Verdict.WORKS, Verdict.DIFFERS, Verdict.ABSENT))
+    say(
+        f"{counted(total.files, 'file')}, {total.with_uses} with azureml: "
+        f"{works} uses work, {differs} work differently, {absent} are not here."
+    )
+    if total.unreadable:
+        say(paint(f"{counted(total.unreadable, 'file')} could not be read, or not all of it.", "bold red"))

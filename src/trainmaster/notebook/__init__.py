@@ -1,0 +1,1 @@
+"""Views of runs in notebooks, and TensorBoard."""

@@ -1,0 +1,163 @@
+"""Tensorboard: a real TensorBoard on the logs of runs, which grow while it shows them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import UserErrorException
+from trainmaster.notebook.tensorboard.export import as_runs
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.run.run import Run
+
+_END_SECONDS = 5.0
+
+
+class Tensorboard:
+    """TensorBoard on the `logs` folders of runs, live: what a script writes to ./logs is shown seconds later.
+
+    >>> board = Tensorboard([run])                  # doctest: +SKIP
+    >>> board.start()                               # doctest: +SKIP
+    'http://localhost:6006/'
+    >>> board.stop()                                # doctest: +SKIP
+
+    `local_root` receives one link per run (default: a temporary folder). If `port` is taken, the next free one is
+    used; the address that `start` returns tells which. It ends with `stop`, or with the program that started it.
+    """
+
+    def __init__(
+        self,
+        runs: Any,
+        local_root: str | os.PathLike[str] | None = None,
+        port: int = 6006,
+        use_display_name: bool = False,
+    ) -> None:
+        self._runs = as_runs(runs, "runs")
+        if not isinstance(port, int) or not 1 <= port <= 65535:
+            raise UserErrorException(f"port must be a number from 1 to 65535, not {port!r}")
+        self._local_root = local_root
+        self._port = port
+        self._use_display_name = use_display_name
+        self._links: list[Path] = []
+        self._temporary: Path | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._url = ""
+
+    def start(self, start_browser: bool = False) -> str:
+        """Starts it and returns its address; if it runs already, that address."""
+        if self._process is None or self._process.poll() is not None:
+            self.stop()
+            _check_package()
+            try:
+                self._start(self._link_runs())
+            except BaseException:
+                self.stop()
+                raise
+        if start_browser:
+            import webbrowser
+
+            webbrowser.open(self._url)
+        return self._url
+
+    def stop(self) -> None:
+        """Ends it, and removes the links it needed; the logs themselves stay with their runs."""
+        atexit.unregister(self.stop)
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+        for link in self._links:
+            with contextlib.suppress(FileNotFoundError):
+                link.unlink()
+        self._links = []
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            self._temporary = None
+
+    def _link_runs(self) -> Path:
+        if self._local_root is None:
+            root = self._temporary = Path(tempfile.mkdtemp(prefix="trainmaster-tensorboard-"))
+        else:
+            root = Path(self._local_root).absolute()
+        for run, name in zip(self._runs, link_names(self._runs, self._use_display_name), strict=True):
+            self._link(root / name, run)
+        return root
+
+    def _link(self, place: Path, run: Run) -> None:
+        # Not resolved: the place stays the same when the logs of an ended run move out of its working folder.
+        target = run._folder.files / "logs"
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if place.is_symlink() and Path(os.readlink(place)) == target:
+                place.unlink()
+            place.symlink_to(target)
+        except OSError as error:
+            raise UserErrorException(
+                f"{place} cannot be made, which would lead TensorBoard to the logs of run {run.id}",
+                cause=error.strerror or str(error),
+                hint="Give another folder as local_root, or none for a temporary one.",
+            ) from None
+        self._links.append(place)
+
+    def _start(self, root: Path) -> None:
+        command = [sys.executable, "-P", "-m", "trainmaster.notebook.tensorboard.process", str(root), str(self._port)]
+        with tempfile.TemporaryFile("w+", errors="replace") as words:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True
+            )
+            atexit.register(self.stop)
+            assert self._process.stdout is not None
+            answer = _answer(self._process.stdout.readline())
+            if "url" not in answer:
+                words.seek(0)
+                said = answer.get("error") or "\n".join(words.read().splitlines()[-5:])
+                raise UserErrorException("TensorBoard did not start", cause=said)
+        self._url = str(answer["url"])
+
+
+def link_names(runs: list[Run], use_display_name: bool) -> list[str]:
+    """The name TensorBoard shows for each run: its id, or its display name, made different where two are the same."""
+    if not use_display_name:
+        return [run.id for run in runs]
+    shown = [re.sub(r"[^\w .+-]", "_", run.display_name).strip(" .") or run.id for run in runs]
+    return [name if shown.count(name) == 1 else f"{name} ({run.id})" for run, name in zip(runs, shown, strict=True)]
+
+
+def _check_package() -> None:
+    if find_spec("tensorboard") is None:
+        raise UserErrorException(
+            "TensorBoard is not installed in this Python",
+            cause=sys.executable,
+            hint="pip install tensorboard",
+        )
+
+
+def _answer(line: str) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = json.loads(line)
+    except ValueError:
+        return {}
+    return answer
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """The end of its standard input is its sign to go."""
+    assert process.stdin is not None and process.stdout is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()

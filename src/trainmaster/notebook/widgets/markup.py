@@ -1,0 +1,12 @@
+"""Text as HTML. Pure."""
+
+from __future__ import annotations
+
+from html import escape as as_html
+
+from trainmaster.sdk.display.text import plain_text
+
+
+def escape(text: str) -> str:
+    """What scripts wrote, as text that is nothing but text."""
+    return as_html(plain_text(text))

@@ -1,0 +1,95 @@
+"""A sweep as HTML for a notebook: how far it is, the best, a picture, the table of trials. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from trainmaster.notebook.widgets.markup import escape
+from trainmaster.sdk.display.sparkline import sparkline
+from trainmaster.sdk.display.sweep_frame import (
+    best_line,
+    chosen_trials,
+    last_failure,
+    number,
+    parameter_names,
+    progress,
+    state,
+    states,
+    took,
+)
+from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.sweeps.pictures import picture
+from trainmaster.shared.records import Status
+from trainmaster.tuning.space import flat
+from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, value_in_words
+
+_MOST_ROWS = 20
+# The picture is sent again at every change.
+_MOST_LINES = 200
+_SPARK = 16
+_LONGEST_VALUE = 60
+
+
+def sweep_parts(view: SweepView | None, now: float) -> Iterator[str]:
+    """What stands between the head and the log; nothing for a run that is no sweep."""
+    if view is None:
+        return
+    if last_failure(view):
+        yield f'<div class="tm-error" style="margin-top:8px">{escape(last_failure(view))}</div>'
+    share = 100 * counts(view).ended / max(1, view.total)
+    yield f'<div class="tm-bar"><div style="width:{share:.1f}%"></div></div>'
+    yield f"<div>{_spaced(progress(view, now).lstrip('█░ '))}</div>"
+    for text in (states(view), view.ending):
+        if text:
+            yield f'<div class="tm-dim">{_spaced(text)}</div>'
+    if view.best is not None:
+        yield f'<div style="margin-top:6px"><strong>{_spaced(best_line(view))}</strong></div>'
+    if any(trial.best is not None for trial in view.trials):
+        yield f'<div class="tm-picture">{_picture(view)}</div>'
+    if view.trials:
+        yield f'<div class="tm-wide">{_table(view, now)}</div>'
+
+
+def _picture(view: SweepView) -> str:
+    shown = tuple(sorted(ranked(view)[:_MOST_LINES], key=lambda trial: trial.number))
+    left = len(view.trials) - len(shown)
+    note = f'<div class="tm-dim">without the last {counted(left, "trial")}</div>' if left else ""
+    return picture(replace(view, trials=shown)).svg() + note
+
+
+def _table(view: SweepView, now: float) -> str:
+    trials = chosen_trials(view, _MOST_ROWS)
+    names = parameter_names(view.trials)
+    heads = ["trial", "state", view.metric, "", *(name.lstrip("-") for name in names), "took", ""]
+    rows = "".join(_row(view, trial, names, now) for trial in trials)
+    left = len(view.trials) - len(trials)
+    more = f'<div class="tm-dim">and {counted(left, "more trial")}</div>' if left else ""
+    heading = "".join(f"<th>{escape(head)}</th>" for head in heads)
+    return f'<table class="tm-table"><tr>{heading}</tr>{rows}</table>{more}'
+
+
+def _row(view: SweepView, trial: TrialView, names: list[str], now: float) -> str:
+    values = flat(trial.parameters)
+    cells = [f"run_{trial.number}", state(trial), number(trial.best)]
+    after = [value_in_words(values[name])[:_LONGEST_VALUE] if name in values else "" for name in names]
+    after += [took(trial, now), trial.error]
+    line = sparkline(trial.series, _SPARK) if trial.reports > 1 else ""
+    return (
+        f"<tr{_kind(view, trial)}>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}"
+        f'<td class="tm-line">{line}</td>{"".join(f"<td>{escape(cell)}</td>" for cell in after)}</tr>'
+    )
+
+
+def _kind(view: SweepView, trial: TrialView) -> str:
+    best = view.best
+    if best is not None and trial.number == best.number:
+        return ' class="tm-best"'
+    if trial.status == Status.FAILED:
+        return ' class="tm-bad"'
+    return ' class="tm-cut"' if trial.status == Status.CANCELED else ""
+
+
+def _spaced(text: str) -> str:
+    """Two spaces part the facts of a line; HTML would make one of them."""
+    return escape(text).replace("  ", " · ")

@@ -1,0 +1,228 @@
+"""What is shown of a run: read once from its records, logs and metrics, then plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.agent.tail import tail
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.describing import SWEEP
+from trainmaster.sdk.display.text import plain_text
+from trainmaster.sdk.run import files as run_files
+from trainmaster.sdk.run.masks import mask_of
+from trainmaster.sdk.run.waiting import driver_logs
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
+from trainmaster.shared.serialization import from_plain, to_plain
+from trainmaster.tuning.space import flat
+from trainmaster.tuning.view import SweepView, ranked
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.run.run import Run
+
+_POINTS = 200
+_MOST_RANKS = 64
+_MOST_CHILDREN = 50
+_LARGEST_PICTURE = 1 << 20
+_TYPES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".bmp": "image/bmp"}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: a summary, and at most 200 of its values."""
+
+    summary: MetricSummary
+    series: MetricSeries
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a distributed run."""
+
+    number: int
+    name: str
+    last_line: str
+    failed: bool
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The newest image of a metric."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it is at one moment."""
+
+    record: RunRecord
+    metrics: tuple[Metric, ...]
+    ranks: tuple[Rank, ...]
+    """Of runs with several processes."""
+    log_name: str
+    log: tuple[str, ...]
+    """The last lines of rank 0, or of what prepares the run; none where the error has them already."""
+    pictures: tuple[Picture, ...]
+    children: tuple[RunRecord, ...]
+    sweep: SweepView | None = None
+    """Of a sweep: itself with its trials, instead of metrics and children."""
+
+    @property
+    def ended(self) -> bool:
+        return self.record.status in TERMINAL
+
+
+def look_at(run: Run) -> RunView:
+    """The run as it is now."""
+    record = from_plain(RunRecord, run._call("runs.get"))
+    log_name, log = _log(run._folder, record)
+    if record.type == SWEEP:
+        sweep = from_plain(SweepView, run._call("sweeps.view"))
+        return RunView(record, (), (), log_name, log, (), (), sweep)
+    metrics = _metrics(run)
+    return RunView(
+        record=record,
+        metrics=metrics,
+        ranks=_ranks(run._folder, record),
+        log_name=log_name,
+        log=log,
+        pictures=tuple(picture for metric in metrics for picture in _picture(run._folder, metric)),
+        children=_children(run),
+    )
+
+
+def _metrics(run: Run) -> tuple[Metric, ...]:
+    found = (from_plain(MetricSeries, each) for each in run._call("runs.series", name=None, max_points=_POINTS))
+    series = {each.name: each for each in found}
+    summaries = [from_plain(MetricSummary, each) for each in run._call("runs.metrics")]
+    return tuple(Metric(summary, series[summary.name]) for summary in summaries if summary.name in series)
+
+
+def _children(run: Run) -> tuple[RunRecord, ...]:
+    query = RunQuery(parent_id=run.id, include_children=True, limit=_MOST_CHILDREN)
+    return tuple(from_plain(RunRecord, each) for each in run._workspace_call("runs.list", query=to_plain(query)))
+
+
+def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
+    logs = driver_logs(folder)
+    if len(logs) < 2:
+        return ()
+    names = dict(enumerate(_rank_names(record)))
+    return tuple(
+        Rank(number, names.get(number, f"rank {number}"), _last_line(folder, path), number == failed_rank(record))
+        for number, path in list(logs.items())[:_MOST_RANKS]
+    )
+
+
+def _rank_names(record: RunRecord) -> tuple[str, ...]:
+    from trainmaster.launch.names import rank_names
+    from trainmaster.shared.job_spec import load_spec
+
+    return rank_names(load_spec(record.spec)) if record.spec else ()
+
+
+def failed_rank(record: RunRecord) -> int | None:
+    """The rank that made the run fail."""
+    return None if record.error is None else record.error.details.get("rank")
+
+
+def _log(folder: RunFolder, record: RunRecord) -> tuple[str, tuple[str, ...]]:
+    if record.error is not None and record.error.details.get("tail"):
+        return "", ()
+    logs = driver_logs(folder)
+    if logs:
+        path = next(iter(logs.values()))
+        return path.name, _lines(folder, path)
+    try:
+        system = sorted(path for path in folder.logs.iterdir() if path.suffix == ".txt")
+    except FileNotFoundError:
+        return "", ()
+    return (system[-1].name, _lines(folder, system[-1])) if system else ("", ())
+
+
+def _lines(folder: RunFolder, path: Path) -> tuple[str, ...]:
+    text = tail(path).encode()
+    return tuple(plain_text(line) for line in mask_of(folder).hide(text).decode("utf-8", "replace").splitlines())
+
+
+def _last_line(folder: RunFolder, path: Path) -> str:
+    return next((line for line in reversed(_lines(folder, path)) if line.strip()), "")
+
+
+def _picture(folder: RunFolder, metric: Metric) -> tuple[Picture, ...]:
+    if metric.summary.kind != "image" or not metric.series.values:
+        return ()
+    try:
+        path = run_files.find(folder, str(metric.series.values[-1]))
+        media_type = _TYPES.get(path.suffix.lower())
+        if media_type is None or path.stat().st_size > _LARGEST_PICTURE:
+            return ()
+        return (Picture(metric.summary.name, media_type, path.read_bytes()),)
+    except (UserErrorException, OSError):
+        # Not there (any more): everything else is still worth showing.
+        return ()
+
+
+def widget_data(view: RunView) -> dict[str, Any]:
+    """The same as plain data, with the keys of v1's widget."""
+    from trainmaster.sdk.run.details import iso_time, run_definition
+
+    record = view.record
+    definition = run_definition(record)
+    return {
+        "status": str(record.status),
+        "run_id": record.id,
+        "run_properties": {
+            "run_id": record.id,
+            "run_number": record.number,
+            "created_utc": iso_time(record.created_at),
+            "start_time_utc": iso_time(record.started_at),
+            "end_time_utc": iso_time(record.ended_at),
+            "script_name": definition.get("script"),
+            "arguments": definition.get("arguments", []),
+            "properties": dict(record.properties),
+            "tags": dict(record.tags),
+            "status": str(record.status),
+        },
+        "error": None if record.error is None else {"code": record.error.code, "message": record.error.message},
+        "waiting_for": record.waiting_for,
+        "warnings": list(record.warnings),
+        "run_metrics": [_metric_data(record.id, metric) for metric in view.metrics],
+        "run_logs": "\n".join(view.log),
+        "ranks": [vars(rank) for rank in view.ranks],
+        "child_runs": _child_data(view),
+    }
+
+
+def _child_data(view: RunView) -> list[dict[str, Any]]:
+    if view.sweep is None:
+        return [{"run_id": child.id, "status": str(child.status)} for child in view.children]
+    from trainmaster.sdk.run.details import iso_time
+
+    return [
+        {
+            "run_id": trial.run_id,
+            "status": str(trial.status),
+            "metric": trial.last,
+            "best_metric": trial.best,
+            "hyperdrive_id": str(trial.number),
+            "start_time": iso_time(trial.started_at),
+            "end_time": iso_time(trial.ended_at),
+            **{f"param_{name}": value for name, value in flat(trial.parameters).items()},
+        }
+        for trial in ranked(view.sweep)
+    ]
+
+
+def _metric_data(run_id: str, metric: Metric) -> dict[str, Any]:
+    return {
+        "name": metric.summary.name,
+        "run_id": run_id,
+        "categories": list(metric.series.index),
+        "series": [{"data": list(metric.series.values)}],
+    }

@@ -1,0 +1,1 @@
+"""What runs once per scoring service."""

@@ -1,0 +1,73 @@
+"""Takes the service's folder and its address, detaches itself, and supervises. What goes wrong before that is said."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from pathlib import Path
+
+from trainmaster.job.agent import jsonfile, process
+from trainmaster.job.errors import AzureMLException, WebserviceException
+from trainmaster.scoring.control import TAKEN, sweep
+from trainmaster.scoring.server import numbers
+from trainmaster.scoring.supervisor.address import listen
+from trainmaster.scoring.supervisor.signals import Signals
+from trainmaster.scoring.supervisor.supervisor import Supervisor
+from trainmaster.shared.service_plan import ServiceFiles, read_plan
+
+
+def main(folder: Path) -> int:
+    """In the program that was called: 0 once a supervisor lives, TAKEN if one did already, else 1 and an error."""
+    files = ServiceFiles(folder)
+    lock = os.open(files.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return TAKEN
+    # Of a supervisor that was killed.
+    sweep(folder)
+    try:
+        plan = read_plan(folder)
+        numbers.make(str(files.numbers))
+        listening = listen(files.address, plan.host, plan.port)
+    except AzureMLException as error:
+        print(json.dumps(error.to_wire()))
+        return 1
+    except OSError as error:
+        told = WebserviceException(
+            "the folder of the service cannot be used", cause=f"{error.filename}: {error.strerror}"
+        )
+        print(json.dumps(told.to_wire()))
+        return 1
+    reading, writing = os.pipe()
+    if os.fork():
+        os.close(writing)
+        # Nothing comes: it is the end that says that the supervisor can be signalled, or is gone.
+        os.read(reading, 1)
+        return 0
+    os.close(reading)
+    _detach(files)
+    signals = Signals()
+    _claim(files)
+    os.close(writing)
+    os._exit(Supervisor(plan, listening, signals).run())
+
+
+def _detach(files: ServiceFiles) -> None:
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(files.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+
+
+def _claim(files: ServiceFiles) -> None:
+    own = os.getpid()
+    claim = {"version": 1, "pid": own, "start_time": process.start_time(own), "boot_id": process.boot_id()}
+    jsonfile.write(str(files.claim), claim)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,85 @@
+"""One replica as its supervisor holds it: a process, its slot, and the channel to it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trainmaster.job.agent import spawn
+from trainmaster.shared.service_plan import VARIABLE, ServiceFiles, ServicePlan
+
+
+@dataclass(frozen=True)
+class _Program:
+    """What `node.spawn` starts."""
+
+    argv: list[str]
+    cwd: str
+    log: str
+    rank: int = 0
+
+
+class ReplicaProcess:
+    """A process of one generation, on its way to serve, serving, or on its way out."""
+
+    def __init__(self, plan: ServicePlan, files: ServiceFiles, slot: int, listening: int) -> None:
+        """Starts it. Raises `spawn.StartError`."""
+        self.generation = plan.generation
+        self.slot = slot
+        self.state: Literal["starting", "ready", "draining"] = "starting"
+        self.ready_at = 0.0
+        self.deadline = 0.0
+        self.error: dict[str, str] | None = None
+        self.channel, theirs = socket.socketpair()
+        self._heard = b""
+        theirs.set_inheritable(True)
+        numbers = (str(listening), str(theirs.fileno()), str(files.numbers), str(slot), str(plan.drain_seconds))
+        server, settings = files.server(plan.generation), files.settings(plan.generation)
+        argv = [plan.python, str(server), "serve", str(settings), *numbers]
+        program = _Program(argv, plan.scoring.working_folder, str(files.log))
+        variables = {**plan.variables, "AZUREML_MODEL_DIR": plan.scoring.model_dir, VARIABLE: plan.folder}
+        try:
+            started = spawn.start(program, variables)
+            started.confirm()
+        except BaseException:
+            self.channel.close()
+            raise
+        finally:
+            theirs.close()
+        self.pid: int = started.pid
+        self.channel.setblocking(False)
+
+    def hear(self) -> Literal["ready", "error", "gone"] | None:
+        """What it says for the first time now, or None."""
+        try:
+            said = self.channel.recv(65536)
+        except BlockingIOError:
+            return None
+        except OSError:
+            said = b""
+        if not said:
+            return "gone"
+        self._heard += said
+        if not self._heard.endswith(b"\n"):
+            return None
+        word: dict[str, Any] = json.loads(self._heard)
+        self._heard = b""
+        if "error" in word:
+            self.error = word["error"]
+            return "error"
+        return "ready"
+
+    def say(self, word: bytes) -> None:
+        """`o` open, `d` drain, `s` drain and close what is idle."""
+        try:
+            self.channel.send(word)
+        except OSError:
+            return  # it has ended; that is seen elsewhere
+
+    def kill(self) -> None:
+        """Ends it at once. It is our child and not yet waited for, so the process id is its own."""
+        os.kill(self.pid, signal.SIGKILL)

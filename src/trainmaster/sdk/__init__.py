@@ -1,0 +1,1 @@
+"""What a person's program holds. It asks the dispatcher over its socket."""

@@ -1,0 +1,381 @@
+"""Machines that exist already: RemoteCompute over SSH, and v1's targets that live in Azure.
+
+Those in Azure are recorded, so that programs which name them work; a submit is refused with the reason
+(`dispatcher/runs/capacity.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute.configurations import (
+    ComputeTargetAttachConfiguration,
+    ComputeTargetProvisioningConfiguration,
+    MachineConfiguration,
+    recorded,
+)
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.hardware import cpus, gpus
+from trainmaster.shared.notices import warn
+from trainmaster.shared.records import TargetRecord
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+_HERE = ("localhost", "127.0.0.1", "::1")
+_NEEDS = "Write attach_configuration(username=..., address=..., private_key_file=...)."
+
+
+@dataclass
+class RemoteConfiguration(ComputeTargetAttachConfiguration):
+    """A machine that is reached over SSH."""
+
+    kind = "RemoteCompute"
+    username: str = ""
+    address: str = ""
+    ssh_port: int = 22
+    private_key_file: str = ""
+    config_file: str = ""
+    """Instead of ~/.ssh/config."""
+    secret: str = field(default="", repr=False)
+    """The password, or the passphrase of the key."""
+    azure: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.validate_configuration()
+
+    def validate_configuration(self) -> None:
+        if not isinstance(self.username, str) or not self.username.strip():
+            raise ComputeTargetException("username is missing", hint=_NEEDS)
+        if not isinstance(self.address, str) or not self.address.strip():
+            raise ComputeTargetException("the address of the machine is missing", hint=_NEEDS)
+        port = int(self.ssh_port) if str(self.ssh_port).isdecimal() else 0
+        if not 0 < port < 65536:
+            raise ComputeTargetException(f"ssh_port must be a number from 1 to 65535, not {self.ssh_port!r}")
+        self.ssh_port = port
+        key = self.private_key_file
+        if key and not os.path.isfile(os.path.expanduser(key)):
+            raise ComputeTargetException(f"there is no private key file {key}", hint="Check private_key_file.")
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is this machine."""
+        return self.address.strip().lower() in _HERE
+
+    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+        self.validate_configuration()
+        key = self.private_key_file
+        record = TargetRecord(
+            name=name,
+            engine="local" if self.is_here else "ssh",
+            nodes=1,
+            cpus_per_node=cpus() if self.is_here else 1,
+            gpus_per_node=len(gpus()) if self.is_here else 0,
+            options={
+                "class": self.kind,
+                "username": self.username,
+                "address": self.address.strip(),
+                "ssh_port": self.ssh_port,
+                "private_key_file": os.path.abspath(os.path.expanduser(key)) if key else "",
+                "config_file": self.config_file,
+                "authentication": "key" if key else "password" if self.secret else "agent",
+                "secret": secret_name(name) if self.secret and not self.is_here else "",
+                "azure": recorded(self.azure),
+            },
+        )
+        return record if self.is_here else self._looked_at(record)
+
+    def _looked_at(self, record: TargetRecord) -> TargetRecord:
+        """With what the machine says it has; one that cannot be reached now may be there when it is needed."""
+        from trainmaster.sdk.compute.ssh import look
+
+        try:
+            (found,) = look(record, self.secret)
+        except ComputeTargetException as error:
+            warn(f"target '{record.name}': {error.message}")
+            return record
+        return replace(record, cpus_per_node=found.cpus, gpus_per_node=found.gpus)
+
+    def keep_secrets(self, workspace: Workspace, name: str) -> None:
+        if self.secret and not self.is_here:
+            workspace.get_default_keyvault().set_secret(secret_name(name), self.secret)
+
+
+def secret_name(target: str) -> str:
+    """By which the keyvault has the password of a target."""
+    return f"ssh-{target}"
+
+
+class RemoteCompute(ComputeTarget):
+    """A machine of yours, by its SSH address. `SshCompute` is the same for several; docs/ssh.md.
+
+    A password or a passphrase is kept in the workspace's keyvault as `ssh-<name of the target>`.
+    """
+
+    _type = "VirtualMachine"
+
+    @staticmethod
+    def attach(  # type: ignore[override]  # v1's old way beside the new one
+        workspace: Workspace,
+        name: str,
+        username: Any = None,
+        address: str = "",
+        ssh_port: int = 22,
+        password: str = "",
+        private_key_file: str = "",
+        private_key_passphrase: str = "",
+        attach_configuration: ComputeTargetAttachConfiguration | None = None,
+    ) -> ComputeTarget:
+        """Attaches a machine, described in words or by `attach_configuration`."""
+        if isinstance(username, ComputeTargetAttachConfiguration):
+            attach_configuration = username
+        configuration = attach_configuration or RemoteCompute.attach_configuration(
+            username,
+            address=address,
+            ssh_port=ssh_port,
+            password=password,
+            private_key_file=private_key_file,
+            private_key_passphrase=private_key_passphrase,
+        )
+        return ComputeTarget.attach(workspace, name, configuration)
+
+    @staticmethod
+    def attach_configuration(
+        username: str,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        vm_name: str | None = None,
+        resource_id: str | None = None,
+        address: str | None = None,
+        ssh_port: int = 22,
+        password: str = "",
+        private_key_file: str = "",
+        private_key_passphrase: str = "",
+    ) -> RemoteConfiguration:
+        """A machine by its SSH address; one named only by its place in Azure has no address to reach."""
+        return RemoteConfiguration(
+            username=username,
+            address=address or vm_name or "",
+            ssh_port=ssh_port,
+            private_key_file=private_key_file,
+            secret=password or private_key_passphrase or "",
+            azure={
+                "subscription_id": subscription_id,
+                "resource_group": resource_group,
+                "vm_name": vm_name,
+                "resource_id": resource_id,
+            },
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return str(self._option("address") or "")
+
+    @property
+    def ssh_port(self) -> int:
+        """Its SSH port."""
+        return int(self._option("ssh_port") or 22)
+
+    @property
+    def username(self) -> str:
+        """Who logs in."""
+        return str(self._option("username") or "")
+
+    def get_credentials(self) -> dict[str, Any]:
+        """What is known of the login; the password stays in the keyvault."""
+        return {
+            "username": self.username,
+            "password": None,
+            "privateKeyData": None,
+            "privateKeyFile": self._option("private_key_file") or None,
+        }
+
+    def _properties(self) -> dict[str, Any]:
+        return {
+            "address": self.address,
+            "sshPort": self.ssh_port,
+            "username": self.username,
+            "authentication": self._option("authentication"),
+            **(self._option("azure") or {}),
+        }
+
+
+@dataclass
+class DsvmConfiguration(MachineConfiguration):
+    """One machine, as programs of 2018 made them."""
+
+    kind = "DsvmCompute"
+
+
+class DsvmCompute(ComputeTarget):
+    """One machine with the tools of data science; here one node of this machine."""
+
+    _type = "VirtualMachine"
+
+    @staticmethod
+    def provisioning_configuration(
+        vm_size: str = "Standard_DS3_v2",
+        ssh_port: int | str | None = None,
+        location: str | None = None,
+        admin_username: str | None = None,
+        admin_user_password: str | None = None,
+        admin_user_ssh_key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+    ) -> DsvmConfiguration:
+        """One machine of the kind `vm_size`. What only means something in Azure is recorded."""
+        return DsvmConfiguration(
+            vm_size=vm_size,
+            tags=tags,
+            description=description,
+            location=location,
+            azure={
+                "ssh_port": ssh_port,
+                "admin_username": admin_username,
+                "admin_user_password": admin_user_password,
+                "admin_user_ssh_key": admin_user_ssh_key,
+            },
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return "127.0.0.1"
+
+    @property
+    def ssh_port(self) -> int:
+        """Its SSH port."""
+        return int((self._option("azure") or {}).get("ssh_port") or 22)
+
+
+@dataclass
+class RecordedMixin:
+    """A target that is only written down."""
+
+    kind: ClassVar[str] = ""
+    engine: ClassVar[str] = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+        """The target of this name: no jobs run on it."""
+        options = {"class": self.kind, "azure": recorded(self.settings)}
+        return TargetRecord(name, self.engine, nodes=0, cpus_per_node=0, gpus_per_node=0, options=options)
+
+
+@dataclass
+class AksProvisioningConfiguration(RecordedMixin, ComputeTargetProvisioningConfiguration):
+    """A cluster for services."""
+
+    kind = "AksCompute"
+    engine = "services"
+
+
+@dataclass
+class AksAttachConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A cluster for services that exists already."""
+
+    kind = "AksCompute"
+    engine = "services"
+
+
+class AksCompute(ComputeTarget):
+    """v1's cluster for services: recorded. It takes no training jobs, here as there."""
+
+    _type = "AKS"
+
+    @staticmethod
+    def provisioning_configuration(
+        agent_count: int | None = None, vm_size: str | None = None, **azure_only: Any
+    ) -> AksProvisioningConfiguration:
+        """Recorded."""
+        return AksProvisioningConfiguration(settings={"agent_count": agent_count, "vm_size": vm_size, **azure_only})
+
+    @staticmethod
+    def attach_configuration(
+        resource_group: str | None = None,
+        cluster_name: str | None = None,
+        resource_id: str | None = None,
+        cluster_purpose: str | None = None,
+        **azure_only: Any,
+    ) -> AksAttachConfiguration:
+        """Recorded."""
+        given = {"resource_group": resource_group, "cluster_name": cluster_name, "resource_id": resource_id}
+        return AksAttachConfiguration(settings={**given, "cluster_purpose": cluster_purpose, **azure_only})
+
+
+@dataclass
+class HDInsightConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A Spark cluster of Azure."""
+
+    kind = "HDInsightCompute"
+    engine = "hdinsight"
+
+
+class HDInsightCompute(ComputeTarget):
+    """v1's Spark cluster: recorded. Estimators refuse it, here as there."""
+
+    _type = "HDInsight"
+
+    @staticmethod
+    def attach_configuration(
+        username: str,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        cluster_name: str | None = None,
+        resource_id: str | None = None,
+        address: str | None = None,
+        ssh_port: int = 22,
+        password: str = "",
+        private_key_file: str = "",
+        private_key_passphrase: str = "",
+    ) -> HDInsightConfiguration:
+        """Recorded, but for the password."""
+        return HDInsightConfiguration(
+            settings={
+                "username": username,
+                "subscription_id": subscription_id,
+                "resource_group": resource_group,
+                "cluster_name": cluster_name,
+                "resource_id": resource_id,
+                "address": address,
+                "ssh_port": ssh_port,
+                "private_key_file": private_key_file or None,
+            }
+        )
+
+
+@dataclass
+class KubernetesConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A Kubernetes cluster."""
+
+    kind = "KubernetesCompute"
+    engine = "kubernetes"
+
+
+class KubernetesCompute(ComputeTarget):
+    """v1's Kubernetes cluster: recorded; jobs do not run on it in this release."""
+
+    _type = "Kubernetes"
+
+    @staticmethod
+    def attach_configuration(
+        resource_id: str | None = None,
+        namespace: str | None = None,
+        identity_type: str | None = None,
+        identity_ids: Any = None,
+    ) -> KubernetesConfiguration:
+        """Recorded."""
+        return KubernetesConfiguration(
+            settings={
+                "resource_id": resource_id,
+                "namespace": namespace,
+                "identity_type": identity_type,
+                "identity_ids": identity_ids,
+            }
+        )

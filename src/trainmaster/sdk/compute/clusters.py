@@ -1,0 +1,265 @@
+"""AmlCompute, and BatchAiCompute, its name in October 2018: clusters of up to `max_nodes` nodes of this machine."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from trainmaster.sdk.compute.configurations import ClusterConfiguration, check_scale, idle_seconds, recorded
+from trainmaster.sdk.compute.status import AmlComputeStatus, NodeStateCounts, ScaleSettings
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.hardware import cpus, gpus
+from trainmaster.shared.notices import warn
+from trainmaster.shared.vm_sizes import grant, read_sizes
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+class Cluster(ComputeTarget):
+    """What both kinds of clusters can do."""
+
+    @property
+    def vm_priority(self) -> str:
+        """v1's priority; every run here has the same."""
+        return str(self._option("vm_priority") or "dedicated")
+
+    @property
+    def scale_settings(self) -> ScaleSettings:
+        """Between which numbers of nodes it moves."""
+        return ScaleSettings(int(self._option("min_nodes") or 0), self.nodes, int(self._option("idle_seconds") or 0))
+
+    @property
+    def status(self) -> AmlComputeStatus:
+        """What `get_status()` tells; its name in 2018."""
+        return self.get_status()
+
+    def get_status(self) -> AmlComputeStatus:
+        """How many nodes are in use, and between which numbers they move."""
+        busy = int(self.occupancy()["busy"])
+        current = max(busy, self.scale_settings.minimum_node_count)
+        return AmlComputeStatus(
+            current_node_count=current,
+            target_node_count=current,
+            node_state_counts=NodeStateCounts(running_node_count=busy, idle_node_count=current - busy),
+            scale_settings=self.scale_settings,
+            vm_size=self.vm_size,
+            vm_priority=self.vm_priority,
+            creation_time=self.created_on,
+            modified_time=self.modified_on,
+            provisioning_state_transition_time=self.modified_on,
+            allocation_state_transition_time=self.modified_on,
+        )
+
+    def wait_for_completion(  # type: ignore[override]  # v1's order of parameters
+        self,
+        show_output: bool = False,
+        min_node_count: int | None = None,
+        timeout_in_minutes: float | None = 25,
+        is_delete_operation: bool = False,
+    ) -> None:
+        """Returns at once: nodes of this machine are there when they are needed."""
+        if not show_output:
+            return
+        wanted = self.scale_settings.minimum_node_count if min_node_count is None else min_node_count
+        print(f"{self.provisioning_state}\n{self._type} wait for completion finished\n")
+        if wanted <= self.nodes:
+            print("Minimum number of nodes requested have been provisioned")
+        else:
+            print(f"There will never be {wanted} nodes: '{self.name}' has at most {self.nodes}")
+
+    def update(
+        self,
+        min_nodes: int | None = None,
+        max_nodes: int | None = None,
+        idle_seconds_before_scaledown: int | str | None = None,
+    ) -> None:
+        """Gives the cluster other bounds; what is left out stays. Runs that have nodes keep them."""
+        self.refresh_state()
+        scale = self.scale_settings
+        least = scale.minimum_node_count if min_nodes is None else min_nodes
+        most = scale.maximum_node_count if max_nodes is None else max_nodes
+        given = idle_seconds_before_scaledown
+        check_scale(least, most)
+        seconds = scale.idle_seconds_before_scaledown if given is None else idle_seconds(given)
+        sizes = read_sizes(WorkspaceFolder(self._workspace.path))
+        granted = grant(sizes, self.vm_size, most, cpus=cpus(), gpus=len(gpus()))
+        for doubt in set(granted.doubts) - set(self._option("doubts") or ()):
+            warn(f"target '{self.name}': {doubt}")
+        self._replace(
+            {"min_nodes": least, "idle_seconds": seconds, "doubts": builtins.list(granted.doubts)},
+            nodes=most,
+            cpus_per_node=granted.cpus_per_node,
+            gpus_per_node=granted.gpus_per_node,
+        )
+
+    def list_nodes(self) -> builtins.list[dict[str, Any]]:
+        """The nodes that there are now, with the run that each is busy with."""
+        busy = {node: run.id for run in self._active() for node in run.nodes}
+        idle = [node for node in range(self.nodes) if node not in busy]
+        shown = sorted([*busy, *idle[: max(0, self.scale_settings.minimum_node_count - len(busy))]])
+        return [
+            {
+                "nodeId": f"{self.name}-{node}",
+                "ipAddress": "127.0.0.1",
+                "port": None,
+                "publicIpAddress": None,
+                "privateIpAddress": "127.0.0.1",
+                "nodeState": "running" if node in busy else "idle",
+                "runId": busy.get(node),
+            }
+            for node in shown
+        ]
+
+    def add_identity(self, identity_type: str, identity_id: Any = None) -> None:
+        """Recorded; runs here have your own rights."""
+        self._change_azure(identity_type=identity_type, identity_id=identity_id)
+
+    def remove_identity(self, identity_id: Any = None) -> None:
+        """Forgets what `add_identity` recorded."""
+        self._change_azure(identity_type=None, identity_id=None)
+
+    def _change_azure(self, **values: Any) -> None:
+        self.refresh_state()
+        self._change(azure=recorded({**(self._option("azure") or {}), **values}))
+
+    def _properties(self) -> dict[str, Any]:
+        return {
+            "vmSize": self.vm_size,
+            "vmPriority": self.vm_priority,
+            "scaleSettings": self.scale_settings.serialize(),
+            **(self._option("azure") or {}),
+        }
+
+
+class AmlCompute(Cluster):
+    """A cluster. Its nodes are nodes of this machine, as near to `vm_size` as the machine can give.
+
+    >>> config = AmlCompute.provisioning_configuration(vm_size="STANDARD_D2_V2", max_nodes=4)   # doctest: +SKIP
+    >>> cluster = ComputeTarget.create(ws, "cpu-cluster", config)                               # doctest: +SKIP
+    """
+
+    _type = "AmlCompute"
+
+    @staticmethod
+    def provisioning_configuration(
+        vm_size: str = "",
+        vm_priority: str = "dedicated",
+        min_nodes: int = 0,
+        max_nodes: int | None = None,
+        idle_seconds_before_scaledown: int | str | None = 1800,
+        admin_username: str | None = None,
+        admin_user_password: str | None = None,
+        admin_user_ssh_key: str | None = None,
+        vnet_resourcegroup_name: str | None = None,
+        vnet_name: str | None = None,
+        subnet_name: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+        remote_login_port_public_access: str = "NotSpecified",
+        identity_type: str | None = None,
+        identity_id: Any = None,
+        location: str | None = None,
+        enable_node_public_ip: bool = True,
+    ) -> ClusterConfiguration:
+        """A cluster of up to `max_nodes` nodes. What only means something in Azure is recorded."""
+        return ClusterConfiguration(
+            vm_size=vm_size,
+            tags=tags,
+            description=description,
+            location=location,
+            azure={
+                "admin_username": admin_username,
+                "admin_user_password": admin_user_password,
+                "admin_user_ssh_key": admin_user_ssh_key,
+                "vnet_resourcegroup_name": vnet_resourcegroup_name,
+                "vnet_name": vnet_name,
+                "subnet_name": subnet_name,
+                "remote_login_port_public_access": remote_login_port_public_access,
+                "identity_type": identity_type,
+                "identity_id": identity_id,
+                "enable_node_public_ip": enable_node_public_ip,
+            },
+            vm_priority=vm_priority,
+            min_nodes=min_nodes,
+            max_nodes=max_nodes,
+            idle_seconds_before_scaledown=idle_seconds_before_scaledown,
+        )
+
+    @staticmethod
+    def supported_vmsizes(workspace: Workspace, location: str | None = None) -> builtins.list[dict[str, Any]]:
+        """The machine kinds that have a meaning here: those of the table of sizes."""
+        return vm_size_list(workspace)
+
+    @staticmethod
+    def list_usages(
+        workspace: Workspace, show_all: bool = False, location: str | None = None
+    ) -> builtins.list[dict[str, Any]]:
+        """Nothing: there are no quotas here."""
+        return []
+
+    @staticmethod
+    def list_quotas(workspace: Workspace, location: str | None = None) -> builtins.list[dict[str, Any]]:
+        """Nothing: there are no quotas here."""
+        return []
+
+    @staticmethod
+    def update_quotas(
+        workspace: Workspace, vm_family: Any, limit: int | None = None, location: str | None = None
+    ) -> NoReturn:
+        """Not here."""
+        raise NotImplementedError(
+            "AmlCompute.update_quotas: there are no quotas here. A cluster is limited by update(max_nodes=...)."
+        )
+
+
+@dataclass
+class BatchAiConfiguration(ClusterConfiguration):
+    """A cluster as programs of 2018 describe it."""
+
+    kind = "BatchAiCompute"
+
+
+class BatchAiCompute(Cluster):
+    """A cluster, by the name and with the parameters of October 2018."""
+
+    _type = "BatchAI"
+
+    @staticmethod
+    def provisioning_configuration(
+        vm_size: str = "STANDARD_D2_V2",
+        vm_priority: str = "dedicated",
+        autoscale_enabled: bool = True,
+        cluster_min_nodes: int | None = 0,
+        cluster_max_nodes: int | None = None,
+        location: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+    ) -> BatchAiConfiguration:
+        """A cluster of up to `cluster_max_nodes` nodes; without autoscaling, of `cluster_min_nodes` by default."""
+        least = 0 if cluster_min_nodes is None else cluster_min_nodes
+        most = cluster_max_nodes
+        if most is None and not autoscale_enabled:
+            most = max(1, least) if isinstance(least, int) else least
+        return BatchAiConfiguration(
+            vm_size=vm_size,
+            tags=tags,
+            description=description,
+            location=location,
+            azure={"autoscale_enabled": autoscale_enabled},
+            vm_priority=vm_priority,
+            min_nodes=least,
+            max_nodes=most,
+        )
+
+
+def vm_size_list(workspace: Workspace) -> builtins.list[dict[str, Any]]:
+    """The table of sizes with v1's keys."""
+    sizes = read_sizes(WorkspaceFolder(workspace.path)).sizes
+    return [
+        {"name": size.name, "vCPUs": size.vcpus, "gpus": size.gpus, "memoryGB": size.memory_gb}
+        for size in sizes.values()
+    ]

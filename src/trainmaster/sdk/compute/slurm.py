@@ -1,0 +1,340 @@
+"""SlurmCompute: the machines of a Slurm cluster."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
+from trainmaster.sdk.compute.slurm_machines import QUESTION, SlurmMachine, parse
+from trainmaster.sdk.compute.ssh import absolute, check_way, check_words
+from trainmaster.sdk.compute.status import Occupancy
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import TargetRecord
+
+_TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
+
+
+@dataclass
+class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
+    """What runs on this target ask Slurm for."""
+
+    kind = "SlurmCompute"
+    engine = "slurm"
+    partition: str | None = None
+    account: str | None = None
+    qos: str | None = None
+    max_nodes: int = 1
+    cpus_per_node: int | None = None
+    gpus_per_node: int = 0
+    time_limit: int | str | None = None
+    constraint: str | None = None
+    extra_sbatch: Sequence[str] = ()
+    shared_folder: str | None = None
+    python: str | None = None
+    setup: Sequence[str] = ()
+    max_jobs: int | None = None
+    login: str | None = None
+    username: str = ""
+    port: int | None = None
+    private_key_file: str = ""
+    config_file: str = ""
+    lost_after_seconds: float = 60.0
+    machine_cpus: int = 0
+    """How many CPUs a whole machine has, where that is known: nothing is asked for by it."""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+
+    _is_seen: bool = field(default=False, init=False, repr=False)
+    """Whether the login node was found to be one."""
+
+    def __post_init__(self) -> None:
+        self.validate_configuration()
+
+    def validate_configuration(self) -> None:
+        _check_numbers(self)
+        seconds_of(self.time_limit)
+        for name in ("partition", "account", "qos", "constraint", "shared_folder", "python"):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, str | os.PathLike) or not str(value) or "\n" in str(value)):
+                raise ComputeTargetException(f"{name} must be a text, not {value!r}")
+        for name in ("extra_sbatch", "setup"):
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(each, str) for each in value or ()):
+                raise ComputeTargetException(f"{name} must be a list of texts, not {value!r}")
+        _check_extra(self)
+        _check_login(self)
+
+    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+        self.validate_configuration()
+        if self.login is None:
+            _check_is_shared(workspace.path, self.shared_folder)
+        elif not self._is_seen:
+            self.look()
+        return self._record(name)
+
+    def look(self, *command: str) -> str:
+        """What a command of Slurm says here or at the login node; an error says why the cluster cannot be used."""
+        said = _asked(self._record(""), command or ("sinfo", "--noheader", "--format=%P"))
+        self._is_seen = True
+        return said
+
+    def _record(self, name: str) -> TargetRecord:
+        given = {
+            "partition": self.partition,
+            "account": self.account,
+            "qos": self.qos,
+            "constraint": self.constraint,
+            "cpus": self.cpus_per_node,
+            "time_limit_seconds": seconds_of(self.time_limit),
+            "extra_sbatch": list(self.extra_sbatch or ()),
+            "shared_folder": None if self.shared_folder is None else str(self.shared_folder),
+            "python": self.python,
+            "setup": list(self.setup or ()),
+            "max_jobs": self.max_jobs,
+            **self._way(),
+        }
+        kept = {key: value for key, value in given.items() if value not in (None, [])}
+        words = {"tags": dict(self.tags or {}), "description": self.description or ""}
+        return TargetRecord(
+            name=name,
+            engine=self.engine if self.login is None else "slurm-ssh",
+            nodes=self.max_nodes,
+            cpus_per_node=self.cpus_per_node or self.machine_cpus,
+            gpus_per_node=self.gpus_per_node,
+            options={"class": self.kind, **kept, **words},
+        )
+
+    def _way(self) -> dict[str, Any]:
+        """To the login node."""
+        if self.login is None:
+            return {}
+        return {
+            "login": self.login,
+            "username": self.username or None,
+            "port": self.port,
+            "private_key_file": absolute(self.private_key_file) or None,
+            "config_file": absolute(self.config_file) or None,
+            "lost_after_seconds": self.lost_after_seconds,
+        }
+
+
+class SlurmCompute(ComputeTarget):
+    """Machines of a Slurm cluster. Each run is a job there: Slurm decides when and where it runs (docs/slurm.md)."""
+
+    _type = "slurm"
+
+    @staticmethod
+    def configuration(
+        partition: str | None = None,
+        account: str | None = None,
+        qos: str | None = None,
+        max_nodes: int = 1,
+        gpus_per_node: int = 0,
+        time_limit: int | str | None = None,
+        constraint: str | None = None,
+        extra_sbatch: Sequence[str] = (),
+        shared_folder: str | None = None,
+        *,
+        cpus_per_node: int | None = None,
+        python: str | None = None,
+        setup: Sequence[str] = (),
+        max_jobs: int | None = None,
+        login: str | None = None,
+        username: str = "",
+        port: int | None = None,
+        private_key_file: str = "",
+        config_file: str = "",
+        lost_after_seconds: float = 60.0,
+    ) -> SlurmConfiguration:
+        """What runs ask Slurm for; what is left out is the cluster's own default.
+
+        `max_nodes` is the most that one run may have. Without `cpus_per_node` a node is a whole machine.
+        `time_limit` is in minutes, or a text as sbatch has it ("1-12:00:00"). `extra_sbatch` are options for sbatch,
+        `setup` lines of shell that come before anything else in a job ("module load cuda"). `python` is the Python for
+        Trainmaster's own agent on the nodes (3.6 or newer). `shared_folder` is one that all nodes see under the same
+        path: the workspace has to be in it. At most `max_jobs` runs are handed to Slurm at a time, if that is given.
+
+        With `login` (`[user@]name[:port]`, or an alias of ~/.ssh/config) the cluster is used from here through that
+        login node, over SSH. Then `shared_folder` is a folder there, to which everything is brought; the other
+        parameters are those of `SshCompute`.
+        """
+        return SlurmConfiguration(
+            partition=partition,
+            account=account,
+            qos=qos,
+            max_nodes=max_nodes,
+            cpus_per_node=cpus_per_node,
+            gpus_per_node=gpus_per_node,
+            time_limit=time_limit,
+            constraint=constraint,
+            extra_sbatch=extra_sbatch,
+            shared_folder=shared_folder,
+            python=python,
+            setup=setup,
+            max_jobs=max_jobs,
+            login=login,
+            username=username,
+            port=port,
+            private_key_file=private_key_file,
+            config_file=config_file,
+            lost_after_seconds=lost_after_seconds,
+        )
+
+    def get_status(self) -> Occupancy:
+        """How many nodes its runs have or wait for."""
+        return self.occupancy()
+
+    def machines(self) -> list[SlurmMachine]:
+        """The machines of its partition (or of all) and their states, as sinfo has them now."""
+        partition = self._option("partition")
+        return parse(_asked(self._record, (*QUESTION, *([f"--partition={partition}"] if partition else []))))
+
+
+def _asked(target: TargetRecord, command: Sequence[str]) -> str:
+    from trainmaster.engines.slurm.asking import ask
+    from trainmaster.engines.ssh.asking import in_a_thread
+
+    return in_a_thread(ask(target, command))
+
+
+def seconds_of(limit: Any) -> int | None:
+    """A time limit, in any form that sbatch knows, in seconds.
+
+    >>> seconds_of(90), seconds_of("1-12"), seconds_of("02:30"), seconds_of("1:00:00")
+    (5400, 129600, 150, 3600)
+    """
+    if limit is None:
+        return None
+    found = _TIME.fullmatch(str(limit)) if not isinstance(limit, bool) else None
+    if found is None:
+        raise ComputeTargetException(
+            f"time_limit must be a number of minutes or a text such as '1-12:00:00', not {limit!r}"
+        )
+    parts = [int(part) for part in found["clock"].split(":")]
+    if found["days"] is not None:
+        parts = [int(found["days"]) * 24 + parts[0], *parts[1:], *([0] * (3 - len(parts)))]
+    elif len(parts) == 1:
+        parts = [0, parts[0], 0]
+    elif len(parts) == 2:
+        parts = [0, *parts]
+    total = parts[0] * 3600 + parts[1] * 60 + parts[2]
+    if total <= 0:
+        raise ComputeTargetException(f"time_limit must be more than nothing, not {limit!r}")
+    return total
+
+
+def _check_numbers(given: SlurmConfiguration) -> None:
+    least = {"max_nodes": 1, "cpus_per_node": 1, "gpus_per_node": 0, "max_jobs": 1}
+    for name, bound in least.items():
+        value = getattr(given, name)
+        if value is None and name in ("cpus_per_node", "max_jobs"):
+            continue
+        if not isinstance(value, int) or isinstance(value, bool) or value < bound:
+            raise ComputeTargetException(f"{name} must be a whole number of at least {bound}, not {value!r}")
+
+
+# What the engine sets itself: said otherwise, runs would not be found, or would be started beside themselves.
+_OURS = frozenset(
+    {"--job-name", "-J", "--requeue", "--no-requeue", "--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--array"}
+    | {
+        "-a",
+        "--wrap",
+        "--output",
+        "-o",
+        "--open-mode",
+        "--chdir",
+        "-D",
+        "--parsable",
+        "--wait",
+        "-W",
+        "--clusters",
+        "-M",
+    }
+    | {"--test-only", "--help", "-h", "--usage", "--version", "-V"}
+)
+# What has a parameter of its own.
+_SAID = {
+    "partition": ("--partition", "-p"),
+    "account": ("--account", "-A"),
+    "qos": ("--qos", "-q"),
+    "constraint": ("--constraint", "-C"),
+    "time_limit": ("--time", "-t"),
+    "cpus_per_node": ("--cpus-per-task", "-c"),
+}
+
+
+def _check_extra(given: SlurmConfiguration) -> None:
+    for option in given.extra_sbatch or ():
+        if not option.startswith("-") or "\n" in option:
+            raise ComputeTargetException(
+                f"extra_sbatch has {option!r}, which is no option",
+                hint='Write an option and its value as one text: extra_sbatch=["--mem=16G"].',
+            )
+        if _is_one_of(option, _OURS):
+            raise ComputeTargetException(
+                f"extra_sbatch must not have {option}: Trainmaster sets this for every run",
+                hint="Use node_count, max_nodes and the other parameters instead.",
+            )
+        twice = next((name for name, names in _SAID.items() if _is_one_of(option, names)), None)
+        if twice is not None and getattr(given, twice) is not None:
+            raise ComputeTargetException(
+                f"extra_sbatch has {option}, and {twice} says {getattr(given, twice)!r}",
+                hint="Leave one of them out.",
+            )
+
+
+def _is_one_of(option: str, names: Collection[str]) -> bool:
+    """Whether sbatch takes `option` for one of `names`: it may be shortened, or have its value right behind it.
+
+    >>> _is_one_of("--nodes=2", _OURS), _is_one_of("-N2", _OURS), _is_one_of("--outp=x", _OURS)
+    (True, True, True)
+    >>> _is_one_of("--nodelist=a", _OURS), _is_one_of("--wait-all-nodes=1", _OURS), _is_one_of("--nice", _OURS)
+    (False, False, False)
+    """
+    if not option.startswith("--"):
+        return option[:2] in names
+    name = option.partition("=")[0]
+    return any(each.startswith(name) for each in names if each.startswith("--"))
+
+
+def _check_login(given: SlurmConfiguration) -> None:
+    if given.login is None:
+        for name in ("username", "port", "private_key_file", "config_file"):
+            if getattr(given, name):
+                raise ComputeTargetException(f"{name} means nothing without login", hint="login='me@login.example.org'")
+        return
+    if not isinstance(given.login, str) or not given.login.strip():
+        raise ComputeTargetException(
+            f"login must name a host, not {given.login!r}", hint="Such as login='me@login.example.org'."
+        )
+    check_words((given.login,), given.username, given.python or "")
+    check_way(given.port, given.private_key_file, given.config_file, given.lost_after_seconds)
+    if not given.shared_folder or not str(given.shared_folder).startswith(("/", "~")):
+        raise ComputeTargetException(
+            "shared_folder must be the absolute path of a folder at the cluster, which all its nodes see",
+            hint="Such as shared_folder='~/trainmaster', where the home folder is seen by all nodes.",
+        )
+
+
+def _check_is_shared(workspace: Path, shared: str | None) -> None:
+    if shared is None:
+        return
+    folder = Path(shared)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ComputeTargetException(
+            f"shared_folder {shared!r} is not the absolute path of a folder here",
+            hint="Name a folder that this machine and all nodes see under the same path.",
+        )
+    if not workspace.resolve().is_relative_to(folder.resolve()):
+        raise ComputeTargetException(
+            f"the workspace {workspace} is not in the shared folder {folder}",
+            cause="Every node has to see the workspace's files under the same path.",
+            hint=f"Make the workspace there: Workspace.create(name, path='{folder}/workspace').",
+        )

@@ -1,0 +1,345 @@
+"""The connection of a program to its workspace's dispatcher. It starts one when none lives.
+
+Requests and answers are lines of JSON over a unix socket: `{"id", "op", "args"}` and `{"id", "result"}` or
+`{"id", "error"}`. Every operation may be repeated without harm, so a dispatcher that dies between request and answer is
+simply asked again.
+"""
+
+from __future__ import annotations
+
+import _socket
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from trainmaster import __version__
+from trainmaster.job.agent.peer import is_trusted
+from trainmaster.job.errors import ServiceException, UserErrorException, from_wire
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.private import why_not_private
+
+# Generous: a busy machine may take seconds to start a Python that imports SQLAlchemy.
+_START_LIMIT_SECONDS = 60.0
+_STOP_LIMIT_SECONDS = 30.0
+_ATTEMPTS = 8
+LONGEST_REQUEST = 64 * 1024 * 1024
+"""In bytes."""
+_MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
+# Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
+_COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
+
+
+class Client:
+    """Calls the dispatcher of one workspace; safe to share between threads and across a fork."""
+
+    def __init__(self, folder: WorkspaceFolder) -> None:
+        self.folder = folder
+        self._guard = threading.Lock()
+        self._line: _Line | None = None
+        self._owner = 0
+
+    def call(self, op: str, **args: Any) -> Any:
+        """The result of operation `op`; its error is raised as itself."""
+        with self._guard:
+            return self._answer(op, args)
+
+    def _answer(self, op: str, args: dict[str, Any]) -> Any:
+        for attempt in range(_ATTEMPTS):
+            try:
+                line = self._connected()
+                line.send({"id": 1, "op": op, "args": args})
+                reply = line.receive()
+            except (ConnectionError, EOFError) as lost:
+                self._drop()
+                if attempt == _ATTEMPTS - 1:
+                    raise ServiceException(
+                        f"the dispatcher of {self.folder.path} keeps ending before it answers",
+                        cause=str(lost),
+                        hint=f"See {self.folder.log}.",
+                    ) from None
+                continue
+            except BaseException:
+                # Interrupted: the answer is still on its way, and must not be taken for that of the next request.
+                self._drop()
+                raise
+            if "error" in reply:
+                raise from_wire(reply["error"])
+            return reply["result"]
+        raise AssertionError("unreachable")
+
+    def watch(self, run_id: str) -> Watch:
+        """News of one run, from its state now to its end."""
+        return Watch(self.folder, run_id)
+
+    def _connected(self) -> _Line:
+        # A forked child must not speak on its parent's connection.
+        if self._line is None or self._owner != os.getpid():
+            self._line = open_line(self.folder)
+            self._owner = os.getpid()
+        return self._line
+
+    def _drop(self) -> None:
+        if self._line is not None and self._owner == os.getpid():
+            self._line.close()
+        self._line = None
+
+    def close(self) -> None:
+        """Ends the connection; the next call opens another."""
+        with self._guard:
+            self._drop()
+
+
+class Watch:
+    """News of one run: `{"run_id", "status", "ended"}` now and at each change. Can be waited for with select."""
+
+    def __init__(self, folder: WorkspaceFolder, run_id: str) -> None:
+        self._folder = folder
+        self._run_id = run_id
+        self._line: _Line | None = None
+
+    def fileno(self) -> int:
+        """What becomes readable when there is news."""
+        return self._connected().fileno()
+
+    def next(self) -> dict[str, Any]:
+        """The next news; a dispatcher that died meanwhile is replaced, and tells the present state again."""
+        while True:
+            try:
+                reply = self._connected().receive()
+            except (ConnectionError, EOFError):
+                self.close()
+                continue
+            if "error" in reply:
+                raise from_wire(reply["error"])
+            news: dict[str, Any] = reply["result"]
+            return news
+
+    def _connected(self) -> _Line:
+        while self._line is None:
+            line = open_line(self._folder)
+            try:
+                line.send({"id": 1, "op": "runs.watch", "args": {"run_id": self._run_id}})
+            except ConnectionError:
+                line.close()
+                continue
+            self._line = line
+        return self._line
+
+    def close(self) -> None:
+        """Ends the watch."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Connection(socket.socket):
+    """Nobody closes a Workspace: its connection goes with it, silently.
+
+    Where they go together with a circle of objects, the socket may be the first of them, and would complain.
+    """
+
+    def __del__(self) -> None:
+        # Whoever still reads from it goes too.
+        _socket.socket.close(self)
+
+
+class _Line:
+    """One connection that speaks JSON lines."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self._reader = connection.makefile("rb")
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def send(self, message: dict[str, Any]) -> None:
+        text = json.dumps(message).encode() + b"\n"
+        if len(text) > LONGEST_REQUEST:
+            raise UserErrorException(
+                f"{message['op']}: the request has {len(text) >> 20} MB",
+                cause=f"The dispatcher takes {LONGEST_REQUEST >> 20} MB at most.",
+            )
+        self._socket.sendall(text)
+
+    def receive(self) -> dict[str, Any]:
+        text = self._reader.readline()
+        if not text.endswith(b"\n"):
+            raise EOFError("the dispatcher closed the connection")
+        reply: dict[str, Any] = json.loads(text)
+        return reply
+
+    def close(self) -> None:
+        self._reader.close()
+        self._socket.close()
+
+    __del__ = close
+
+
+def open_line(folder: WorkspaceFolder) -> _Line:
+    """A connection to a living dispatcher of this version, started if need be."""
+    deadline = time.monotonic() + _START_LIMIT_SECONDS
+    killed = 0
+    while True:
+        line = try_line(folder)
+        if line is None:
+            killed += not start_dispatcher(folder, deadline)
+            line = try_line(folder)
+        if line is not None:
+            if _greeted(line, folder):
+                return line
+            line.close()
+        if killed == _ATTEMPTS or time.monotonic() > deadline:
+            raise ServiceException(f"the dispatcher of {folder.path} could not be reached", hint=f"See {folder.log}.")
+
+
+def try_line(folder: WorkspaceFolder) -> _Line | None:
+    """A connection to the dispatcher if one listens."""
+    place = folder.socket
+    if not _is_private(place, folder):
+        return None
+    connection = _Connection(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(str(place))
+    except OSError:
+        connection.close()
+        return None
+    if not is_trusted(connection, str(folder.path)):
+        # Nothing was said to it yet.
+        connection.close()
+        raise ServiceException(
+            f"another user listens in the place of the dispatcher of {folder.path}",
+            cause=str(place),
+            hint=f"Find out who has put it there, and remove {place}.",
+        )
+    return _Line(connection)
+
+
+def _is_private(place: Path, folder: WorkspaceFolder) -> bool:
+    """Whether no other user can have put a socket there. If one can, the next dispatcher finds a better place."""
+    if place.parent == folder.path:
+        return True
+    try:
+        return not why_not_private(place.parent, (os.geteuid(), os.stat(folder.path).st_uid))
+    except OSError:
+        return False
+
+
+def _greeted(line: _Line, folder: WorkspaceFolder) -> bool:
+    """Whether this dispatcher is of our version and its code is still what is installed; else it is sent away, if it is
+    not newer (its runs go on).
+    """
+    try:
+        line.send({"id": 0, "op": "hello", "args": {"version": __version__}})
+        reply = line.receive()
+        theirs = reply["result"]["version"]
+        if theirs == __version__ and not reply["result"].get("outdated"):
+            return True
+        if _as_numbers(theirs) > _as_numbers(__version__):
+            raise ServiceException(
+                f"{folder.path} is served by Trainmaster {theirs}, which is newer than this one ({__version__})",
+                hint="Use that Trainmaster, or stop it with its own 'trainmaster down'.",
+            )
+        line.send({"id": 1, "op": "shutdown", "args": {}})
+        line.receive()
+        # Its end, not its answer, is what frees the workspace.
+        line.receive()
+    except (ConnectionError, EOFError):
+        pass
+    return False
+
+
+def _as_numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
+
+
+def dispatcher_command(folder: WorkspaceFolder) -> list[str]:
+    """The command line of this workspace's dispatcher."""
+    return [sys.executable, "-P", "-m", "trainmaster.dispatcher", str(folder.path)]
+
+
+def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
+    """Starts a dispatcher, detached; true when it listens (or another one does), false if it was killed before."""
+    ready, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    null = os.open(os.devnull, os.O_RDWR)
+    words = _open_log(folder, null)
+    try:
+        os.posix_spawn(
+            sys.executable,
+            [*dispatcher_command(folder), "--ready-fd", str(theirs)],
+            # A job that uses the SDK must not have its marks on the dispatcher: those are ended with the job.
+            {name: value for name, value in os.environ.items() if name not in (*_MARKS, *_COLOURS)},
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, null, 0),
+                (os.POSIX_SPAWN_DUP2, words, 1),
+                (os.POSIX_SPAWN_DUP2, words, 2),
+            ],
+            setsid=True,
+        )
+    finally:
+        for handle in {theirs, null, words}:
+            os.close(handle)
+    with open(ready, "rb") as pipe:
+        _await_word(pipe.fileno(), deadline, folder)
+        word = pipe.read()
+    if not word:
+        return False
+    answer = json.loads(word)
+    if "error" in answer:
+        raise from_wire(answer["error"])
+    return True
+
+
+def stop_dispatcher(folder: WorkspaceFolder, pid: int) -> None:
+    """Asks a dispatcher to end and returns when its process has: until then it may write to the workspace."""
+    import select
+
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        line = try_line(folder)
+        if line is not None:
+            with contextlib.suppress(ConnectionError):
+                line.send({"id": 1, "op": "shutdown", "args": {}})
+            line.close()
+        if not select.select([process], [], [], _STOP_LIMIT_SECONDS)[0]:
+            raise ServiceException(
+                f"dispatcher {pid} has not ended within {_STOP_LIMIT_SECONDS:.0f} s", hint=f"See {folder.log}."
+            )
+    finally:
+        os.close(process)
+
+
+def _open_log(folder: WorkspaceFolder, null: int) -> int:
+    """Where a dispatcher that cannot even start says why."""
+    try:
+        return os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    except OSError:
+        return null
+
+
+def _await_word(pipe: int, deadline: float, folder: WorkspaceFolder) -> None:
+    import select
+
+    poll = select.poll()
+    poll.register(pipe, select.POLLIN)
+    if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        raise ServiceException(
+            f"the dispatcher of {folder.path} did not start within {_START_LIMIT_SECONDS:.0f} s",
+            hint=f"See {folder.log}.",
+        )

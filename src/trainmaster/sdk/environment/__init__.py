@@ -1,0 +1,1 @@
+"""Environments as a person describes them."""

@@ -1,0 +1,109 @@
+"""What all estimators have in common: check, build a run configuration, compile it to a job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from trainmaster.job.errors import ExperimentExecutionException, TrainingException
+from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
+from trainmaster.sdk.estimators import data, old_names, rules, values
+from trainmaster.sdk.estimators.arguments import Arguments, from_list, from_params
+from trainmaster.sdk.estimators.build import run_configuration
+from trainmaster.sdk.estimators.compile import Program, job_spec
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.settings import Settings, read
+from trainmaster.sdk.estimators.source import entry_script, file_inside, source_folder
+from trainmaster.shared.job_spec import Binding, JobSpec
+from trainmaster.shared.notices import warn
+
+OVERRIDES = ("script_params", "inputs", "source_directory_data_store")
+
+
+class BaseEstimator:
+    """A folder, a script, its arguments and packages, and the nodes and processes to run it with.
+
+    Differs from v1 on purpose: a local target may have several nodes, and whether a request fits is checked
+    against the target at submit; a container is started only for an image of one's own (`custom_docker_image`), with
+    the packages that are asked for beside it; `vm_size` without a target makes a cluster for the run.
+    """
+
+    KIND: ClassVar[rules.Kind]
+    PARAMETERS: ClassVar[frozenset[str]]
+
+    def __init__(self, source_directory: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
+        self._source_directory = values.path("source_directory", source_directory)
+        self._settings = old_names.with_new_names(read(type(self), given))
+        self._check(self._settings)
+        old_names.warn_about(self._settings)
+        if self._settings.conda_dependencies_file and self.KIND.name != "Estimator":
+            warn(f"conda_dependencies_file: the run has the packages of the file alone, none of {self.KIND.name}'s")
+        self._run_config = run_configuration(self._source_directory, self._settings)
+        # Asking for a container in so many words is told at submit; the default of v1 is not.
+        self._run_config.docker.use_docker = bool(given.get("use_docker"))
+
+    @property
+    def source_directory(self) -> str:
+        """The folder with the code."""
+        return self._source_directory
+
+    @property
+    def run_config(self) -> RunConfiguration:
+        """The settings of the run; edits count until it is submitted."""
+        return self._run_config
+
+    @property
+    def conda_dependencies(self) -> CondaDependencies:
+        """The packages of the run; edits count until it is submitted."""
+        return self._run_config.environment.python.conda_dependencies
+
+    def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
+        """The job as it stands now.
+
+        `overrides` last for this submit only: `script_params` and `inputs` replace those of the same name and
+        join the others; `source_directory_data_store` has no effect, because all nodes of a run see one
+        working folder anyway.
+        """
+        unknown = sorted(set(overrides) - set(OVERRIDES))
+        if unknown:
+            raise TrainingException(
+                f"{', '.join(unknown)} cannot be overridden at submit",
+                hint=f"Only {', '.join(OVERRIDES)} can.",
+            )
+        if overrides.get("source_directory_data_store") is not None:
+            rules.check_data_store(overrides["source_directory_data_store"])
+        try:
+            program = self._program(overrides.get("script_params"))
+        except ExperimentExecutionException as error:
+            raise TrainingException(
+                error.headline, inner_exception=error, cause=error.cause, hint=error.hint
+            ) from error
+        return job_spec(self._run_config, program, self._inputs(overrides), self._settings.resume_from)
+
+    def _check(self, settings: Settings) -> None:
+        rules.check(self.KIND, settings)
+        if settings.conda_dependencies_file:
+            file_inside(self._source_directory, "conda_dependencies_file", settings.conda_dependencies_file)
+
+    def _program(self, params: Any) -> Program:
+        folder = source_folder(self._source_directory)
+        if self._run_config.script is None:
+            raise ExperimentExecutionException(
+                "entry_script is missing",
+                hint="Write entry_script='train.py', a path inside source_directory.",
+            )
+        script = entry_script(folder, "entry_script", self._run_config.script)
+        return Program(str(folder), script, arguments=self._arguments(params))
+
+    def _arguments(self, params: Any) -> Arguments:
+        if params is None:
+            return from_list("arguments", values.items("arguments", self._run_config.arguments))
+        own = values.mapping("script_params", self._settings.script_params)
+        return from_params({**own, **values.mapping("script_params", params)})
+
+    def _inputs(self, overrides: Mapping[str, Any]) -> list[Binding]:
+        first = data.inputs_of("inputs", overrides.get("inputs"))
+        named = {binding.name for binding in first}
+        own = data.inputs_of("inputs", self._settings.inputs)
+        return [*first, *(binding for binding in own if binding.name not in named)]

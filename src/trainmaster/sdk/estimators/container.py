@@ -1,0 +1,55 @@
+"""The image a run asks for, from the several places in which v1 lets a program say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainmaster.environments.base_images import is_base_image
+from trainmaster.job.errors import TrainingException, UserErrorException
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators import values
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
+from trainmaster.shared.notices import warn
+
+
+def with_container(spec: EnvironmentSpec, environment: Environment, config: RunConfiguration) -> EnvironmentSpec:
+    """`spec` in the image that was asked for; without an image, containers change nothing.
+
+    `use_docker` alone is v1's default everywhere and no wish for anything: there an image was always at hand.
+    """
+    docker = environment.docker
+    if not (docker.enabled or getattr(config.docker, "use_docker", False)):
+        if docker.base_image and not is_base_image(docker.base_image):
+            warn(f"docker.base_image {docker.base_image!r} is not used, because docker.enabled is not set")
+        return spec
+    if docker.base_dockerfile or docker.build_context:
+        raise TrainingException(
+            "images are not built here: docker.base_dockerfile and docker.build_context cannot be used",
+            hint="Build the image yourself and name it in docker.base_image, or give the packages instead.",
+        )
+    if not docker.base_image or is_base_image(docker.base_image):
+        return spec
+    interpreter = environment.python.interpreter_path
+    return replace(
+        spec,
+        # In the image, not on this machine: no path from here counts.
+        interpreter=interpreter if spec.user_managed and isinstance(interpreter, str) else "",
+        container=_container(environment, config),
+    )
+
+
+def _container(environment: Environment, config: RunConfiguration) -> ContainerSpec:
+    docker = environment.docker
+    image = values.text("docker.base_image", docker.base_image)
+    address = getattr(docker.base_image_registry, "address", None)
+    if address and not image.startswith(f"{address}/"):
+        image = f"{address}/{image}"
+    if image.startswith("-") or any(letter.isspace() for letter in image):
+        raise UserErrorException(f"docker.base_image must be the name of an image, not {image!r}")
+    arguments = [*docker.arguments, *getattr(config.docker, "arguments", ())]
+    return ContainerSpec(
+        image=image,
+        shm_size=str(docker.shm_size or getattr(config.docker, "shm_size", "") or ""),
+        arguments=tuple(values.text("docker.arguments", each) for each in arguments),
+    )

@@ -1,0 +1,53 @@
+"""The distribution of a job in the terms of a run configuration: MPI, TensorFlow and PyTorch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.estimators import not_yet
+from trainmaster.sdk.estimators.values import count, server_count
+
+_BACKENDS = {"nccl": "Nccl", "gloo": "Gloo"}
+
+
+class MpiConfiguration:
+    """Open MPI: so many processes on each node. An estimator's own node_count goes before the one here."""
+
+    def __init__(self, process_count_per_node: int = 1, node_count: int = 1) -> None:
+        self.process_count_per_node = count("process_count_per_node", process_count_per_node)
+        self.node_count = count("node_count", node_count)
+
+
+class TensorflowConfiguration:
+    """Workers and parameter servers, none if it is 0; in a ScriptRunConfig there are as many nodes as workers."""
+
+    def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
+        self.worker_count = count("worker_count", worker_count)
+        self.parameter_server_count = server_count("parameter_server_count", parameter_server_count)
+
+
+class PyTorchConfiguration:
+    """Native PyTorch: `process_count` processes in all, one per node unless it is given."""
+
+    def __init__(
+        self, communication_backend: str = "Nccl", process_count: int | None = None, node_count: int = 1
+    ) -> None:
+        self.communication_backend = torch_backend(communication_backend)
+        self.process_count = None if process_count is None else count("process_count", process_count)
+        self.node_count = count("node_count", node_count)
+
+
+class ParallelTaskConfiguration:
+    """v1's parallel tasks, which are refused: there is no launch plan for them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        not_yet.parallel_task()
+
+
+def torch_backend(given: Any) -> str:
+    """The name of a PyTorch backend, in v1's spelling."""
+    found = _BACKENDS.get(given.lower()) if isinstance(given, str) else None
+    if found is None:
+        raise UserErrorException(f"communication_backend must be 'Nccl' or 'Gloo', not {given!r}")
+    return found

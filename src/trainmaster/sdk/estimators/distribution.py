@@ -1,0 +1,115 @@
+"""From what a person says about distribution to what is recorded, and on to the job's Distribution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainmaster.job.errors import RunConfigurationException
+from trainmaster.sdk.estimators import not_yet, values
+from trainmaster.sdk.estimators.distributed_job import (
+    MpiConfiguration,
+    PyTorchConfiguration,
+    TensorflowConfiguration,
+    torch_backend,
+)
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.shared.job_spec import Distribution
+
+_MPI = ("mpi", "openmpi", "intelmpi")
+
+
+def record(config: RunConfiguration, training: Any) -> None:
+    """Writes `training` into `config`: its section, and v1's names for framework and communicator."""
+    match training:
+        case Mpi():
+            config.mpi = MpiConfiguration(training.process_count_per_node)
+            config.framework, config.communicator = "python", "Mpi"
+        case MpiConfiguration():
+            config.mpi = training
+            config.framework, config.communicator = "python", "Mpi"
+        case ParameterServer():
+            config.tensorflow = TensorflowConfiguration(training.worker_count, training.parameter_server_count)
+            config.framework, config.communicator = "TensorFlow", "ParameterServer"
+        case TensorflowConfiguration():
+            config.tensorflow = training
+            config.framework, config.communicator = "TensorFlow", "ParameterServer"
+        case Gloo() | Nccl():
+            config.pytorch = PyTorchConfiguration(str(training))
+            config.framework, config.communicator = "pytorch", config.pytorch.communication_backend
+        case PyTorchConfiguration():
+            config.pytorch = training
+            config.framework = "PyTorch"
+            config.communicator = torch_backend(training.communication_backend)
+
+
+def node_count_of(config: RunConfiguration) -> int:
+    """How many nodes `config` asks for."""
+    older = getattr(config.batchai, "node_count", None)
+    if older is not None:
+        return values.count("batchai.node_count", older)
+    return values.count("node_count", config.node_count)
+
+
+def distribution_of(config: RunConfiguration) -> Distribution:
+    """The Distribution that `config` describes when it is submitted."""
+    if values.text("framework", config.framework).lower() == "pyspark":
+        not_yet.spark(config.framework)
+    communicator = values.text("communicator", config.communicator).lower()
+    per_node = values.count("mpi.process_count_per_node", _of("mpi", config.mpi, "process_count_per_node"))
+    if communicator == "none":
+        return _single(node_count_of(config), per_node)
+    if communicator in _MPI:
+        return Distribution(kind="mpi", process_count_per_node=per_node)
+    if communicator == "parameterserver":
+        return _parameter_server(config.tensorflow)
+    if communicator in ("gloo", "nccl"):
+        return _torch(communicator, config, per_node)
+    raise RunConfigurationException(
+        f"communicator {config.communicator!r} is not supported",
+        hint="Use None, Mpi, OpenMpi, IntelMpi, ParameterServer, Gloo or Nccl.",
+    )
+
+
+def _of(section: str, value: Any, field: str) -> Any:
+    # Programs assign whole sections, so that their type is only sure here.
+    if not hasattr(value, field):
+        raise RunConfigurationException(
+            f"{section} of the run configuration has no {field}: it is a {type(value).__name__}",
+            hint="Set the fields of the section, or assign an object of its own class.",
+        )
+    return getattr(value, field)
+
+
+def _single(nodes: int, per_node: int) -> Distribution:
+    if nodes > 1 or per_node > 1:
+        raise RunConfigurationException(
+            f"node_count={nodes} and process_count_per_node={per_node} need a communicator",
+            hint="Give distributed_job_config=MpiConfiguration(...), or set communicator='OpenMpi'.",
+        )
+    return Distribution()
+
+
+def _parameter_server(config: TensorflowConfiguration) -> Distribution:
+    servers = _of("tensorflow", config, "parameter_server_count")
+    return Distribution(
+        kind="parameter_server",
+        worker_count=values.count("worker_count", _of("tensorflow", config, "worker_count")),
+        parameter_server_count=values.server_count("parameter_server_count", servers),
+    )
+
+
+def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distribution:
+    total = _of("pytorch", config.pytorch, "process_count")
+    nodes = node_count_of(config)
+    if total is not None:
+        total = values.count("process_count", total)
+        if total % nodes:
+            raise RunConfigurationException(
+                f"process_count={total} cannot be shared equally by node_count={nodes} nodes",
+                hint=f"Use a multiple of {nodes}.",
+            )
+    elif per_node > 1:
+        # v1 knew process_count_per_node for MPI only; an estimator that asks for it here means it.
+        total = per_node * nodes
+    return Distribution(kind="torch", backend=backend, process_count=total)

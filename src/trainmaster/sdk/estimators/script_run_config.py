@@ -1,0 +1,186 @@
+"""ScriptRunConfig: a script or a command, and the settings to run it with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainmaster.job.errors import ExperimentExecutionException, TrainingException, UserErrorException
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators import data, values
+from trainmaster.sdk.estimators.arguments import Arguments, from_list
+from trainmaster.sdk.estimators.compile import Program, job_spec
+from trainmaster.sdk.estimators.compute_target import target_name
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from trainmaster.sdk.estimators.distribution import record
+from trainmaster.sdk.estimators.docker import DockerConfiguration
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.source import entry_script, source_folder
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.notices import warn
+from trainmaster.shared.spelling import suggests_keywords
+
+MAX_DURATION_SECONDS_DEFAULT = 2592000
+
+
+# What the estimators and the command line call them.
+_SYNONYMS = {
+    "entry_script": "script",
+    "script_params": "arguments",
+    "args": "arguments",
+    "target": "compute_target",
+    "environment_definition": "environment",
+    "env": "environment",
+    "distributed_training": "distributed_job_config",
+    "distributed_backend": "distributed_job_config",
+    "pip_packages": "environment",
+    "conda_packages": "environment",
+}
+
+
+@suggests_keywords(_SYNONYMS)
+class ScriptRunConfig:
+    """A script of a folder with its arguments, or a command line instead, on a target (`local` by default).
+
+    With `run_config` the settings of that object count, as in v1: compute_target, environment,
+    distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries and hang_seconds are
+    ignored. Unlike v1, a local target may have several nodes; whether the request fits is checked against the target
+    at submit.
+    """
+
+    def __init__(
+        self,
+        source_directory: str | os.PathLike[str],
+        script: str | None = None,
+        arguments: Sequence[Any] | None = None,
+        run_config: RunConfiguration | None = None,
+        compute_target: Any = None,
+        environment: Environment | None = None,
+        distributed_job_config: Any = None,
+        resume_from: Any = None,
+        max_run_duration_seconds: int | None = MAX_DURATION_SECONDS_DEFAULT,
+        command: str | Sequence[Any] | None = None,
+        docker_runtime_config: DockerConfiguration | None = None,
+        *,
+        max_retries: int = 0,
+        hang_seconds: float | None = None,
+    ) -> None:
+        self.source_directory = values.path("source_directory", source_directory)
+        self.script = None if script is None else values.relative_path("script", script)
+        self.arguments = None if arguments is None else values.items("arguments", arguments)
+        self.command = command
+        _check_exclusive(self.script, self.arguments, command)
+        from_list("arguments", self.arguments or ())
+        if command:
+            _command(command)
+        if resume_from is not None:
+            data.check_resume_from(resume_from)
+        self._resume_from = resume_from
+        settings = {
+            "compute_target": compute_target,
+            "environment": environment,
+            "distributed_job_config": distributed_job_config,
+            "docker_runtime_config": docker_runtime_config,
+        }
+        if run_config is None:
+            self.run_config = _new_run_config(settings)
+            self.run_config.max_run_duration_seconds = values.seconds(
+                "max_run_duration_seconds", max_run_duration_seconds
+            )
+            self.run_config.max_retries = values.retries("max_retries", max_retries)
+            self.run_config.hang_seconds = values.silence("hang_seconds", hang_seconds)
+        else:
+            limited = max_run_duration_seconds != MAX_DURATION_SECONDS_DEFAULT
+            settings["max_run_duration_seconds"] = max_run_duration_seconds if limited else None
+            settings["max_retries"] = max_retries or None
+            settings["hang_seconds"] = hang_seconds
+            self.run_config = _given_run_config(run_config, settings)
+
+    def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
+        """The job as it stands now. There is nothing to override: set attributes instead.
+
+        `show_output`, which v1's notebooks give, has no effect, as in v1: a submit does not wait.
+        """
+        unknown = sorted(set(overrides) - {"show_output"})
+        if unknown:
+            raise TrainingException(
+                f"a ScriptRunConfig takes no overrides at submit: {', '.join(unknown)}",
+                hint="Set them in the ScriptRunConfig.",
+            )
+        return job_spec(self.run_config, self._program(), (), self._resume_from)
+
+    def _program(self) -> Program:
+        config = self.run_config
+        script = self.script if self.script is not None else config.script
+        arguments = self.arguments if self.arguments is not None else config.arguments
+        command = self.command if self.command is not None else config.command
+        _check_exclusive(script, arguments, command)
+        folder = source_folder(self.source_directory)
+        if command:
+            words = _command(command)
+            return Program(str(folder), command=words.words, arguments=Arguments((), words.data))
+        if not script:
+            raise ExperimentExecutionException(
+                "neither script nor command is given",
+                hint="Write script='train.py' or command=['make', 'model'].",
+            )
+        words = from_list("arguments", values.items("arguments", arguments))
+        return Program(str(folder), entry_script(folder, "script", script), arguments=words)
+
+
+def _check_exclusive(script: Any, arguments: Any, command: Any) -> None:
+    if command and (script or arguments):
+        raise UserErrorException(
+            f"command cannot be given together with {'script' if script else 'arguments'}",
+            hint="Write the whole command line in command, or use script and arguments.",
+        )
+
+
+def _command(command: Any) -> Arguments:
+    if isinstance(command, str):
+        return from_list("command", [values.text("command", command)])
+    return from_list("command", values.items("command", command))
+
+
+def _given_run_config(config: Any, settings: Mapping[str, Any]) -> RunConfiguration:
+    if not isinstance(config, RunConfiguration):
+        raise UserErrorException(f"run_config must be a RunConfiguration, not {type(config).__name__}")
+    ignored = [name for name, value in settings.items() if value is not None]
+    if ignored:
+        warn(f"{', '.join(ignored)} of the ScriptRunConfig: ignored, because run_config is given")
+    return config
+
+
+def _new_run_config(settings: Mapping[str, Any]) -> RunConfiguration:
+    config = RunConfiguration()
+    if settings["compute_target"] is not None:
+        config.target = target_name("compute_target", settings["compute_target"])
+    environment, docker = settings["environment"], settings["docker_runtime_config"]
+    if environment is not None:
+        if not isinstance(environment, Environment):
+            raise UserErrorException(
+                f"environment must be an Environment, not {type(environment).__name__}",
+                hint="Write environment=Environment('name') and set its .python section.",
+            )
+        config.environment = environment
+    if docker is not None:
+        if not isinstance(docker, DockerConfiguration):
+            raise UserErrorException(
+                f"docker_runtime_config must be a DockerConfiguration, not {type(docker).__name__}"
+            )
+        config.docker = docker
+    if settings["distributed_job_config"] is not None:
+        _distribute(config, settings["distributed_job_config"])
+    return config
+
+
+def _distribute(config: RunConfiguration, job: Any) -> None:
+    if not isinstance(job, MpiConfiguration | TensorflowConfiguration | PyTorchConfiguration):
+        raise UserErrorException(
+            f"distributed_job_config cannot be a {type(job).__name__}",
+            hint="Use an MpiConfiguration, TensorflowConfiguration or PyTorchConfiguration.",
+        )
+    record(config, job)
+    # As in v1: with TensorFlow there is one worker on each node.
+    config.node_count = job.worker_count if isinstance(job, TensorflowConfiguration) else job.node_count

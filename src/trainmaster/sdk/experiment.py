@@ -1,0 +1,310 @@
+"""Experiment: a named group of runs, and the one call that starts them."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import RunNotFoundException, UserErrorException
+from trainmaster.sdk.html_table import html_table
+from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
+from trainmaster.shared.records import ExperimentRecord, RunRecord, Status
+from trainmaster.shared.serialization import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.run.run import Run
+    from trainmaster.sdk.workspace.workspace import Workspace
+    from trainmaster.tuning.spec import SweepSpec
+
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,254}", re.ASCII)
+
+
+class ViewType:
+    """Which experiments `Experiment.list` gives."""
+
+    ActiveOnly = "ActiveOnly"
+    ArchivedOnly = "ArchivedOnly"
+    All = "All"
+
+
+class Experiment:
+    """A named group of runs in a workspace, made when it does not exist yet.
+
+    >>> run = Experiment(ws, "mnist").submit(estimator)     # doctest: +SKIP
+    >>> run.wait_for_completion(show_output=True)           # doctest: +SKIP
+    """
+
+    def __init__(self, workspace: Workspace | None = None, name: str = "", **kwargs: Any) -> None:
+        # The name of the parameter in 2018.
+        workspace = kwargs.get("workspace_object") if workspace is None else workspace
+        if not hasattr(workspace, "_call"):
+            raise UserErrorException(
+                f"workspace must be a Workspace, not {workspace!r:.60}",
+                hint="Write Experiment(workspace=ws, name='mine').",
+            )
+        assert workspace is not None
+        check_experiment_name(name)
+        self._workspace = workspace
+        self._record: ExperimentRecord = kwargs.get("_record") or from_plain(
+            ExperimentRecord, workspace._call("experiments.ensure", name=name)
+        )
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace it belongs to."""
+        return self._workspace
+
+    workspace_object = workspace
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self._record.name
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._record.id
+
+    @property
+    def archived_time(self) -> float | None:
+        """When it was archived, if it is."""
+        return self._record.archived_at
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """Its labels."""
+        return dict(self._record.tags)
+
+    def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+        """Takes a snapshot of the folder and queues the run; returns as soon as it is safely queued.
+
+        `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run goes on when this program ends.
+        """
+        from trainmaster.sdk.run.run import ScriptRun
+
+        spec = compiled(config, kwargs)
+        if isinstance(spec, JobSpec):
+            return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
+        from trainmaster.sdk.sweeps.run import HyperDriveRun
+
+        return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}))
+
+    def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
+        """Snapshot and queue a compiled job."""
+        record = self._new_run(spec, tags, run_type, parent_id)
+        return self._queue("runs.submit", record)
+
+    def _send_sweep(self, spec: SweepSpec, tags: Mapping[str, Any]) -> RunRecord:
+        """Snapshot and queue a compiled sweep; its trials share the snapshot."""
+        from trainmaster.tuning.spec import dump_sweep
+        from trainmaster.tuning.tags import sweep_tags
+
+        record = self._new_run(spec.job, {**sweep_tags(spec), **tags}, "hyperdrive", run_id=spec.custom_run_id)
+        if spec.custom_run_id:
+            self._check_unused(spec.custom_run_id)
+        job = load_spec(record.spec)
+        return self._queue("sweeps.submit", replace(record, spec=""), sweep=dump_sweep(replace(spec, job=job)))
+
+    def _check_unused(self, run_id: str) -> None:
+        with suppress(RunNotFoundException):
+            self._workspace._call("runs.get", run_id=run_id)
+            raise UserErrorException(f"there is a run '{run_id}' already", hint="Choose another custom_run_id.")
+
+    def _queue(self, op: str, record: RunRecord, **more: Any) -> RunRecord:
+        from trainmaster.environments.sources import source_variables
+
+        answer = self._workspace._call(op, run=to_plain(record), sources=source_variables(os.environ), **more)
+        return from_plain(RunRecord, answer)
+
+    def _new_run(
+        self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None, run_id: str = ""
+    ) -> RunRecord:
+        from trainmaster.snapshots import start_git_properties, take_snapshot
+
+        source = Path(spec.source_directory)
+        git = start_git_properties(source)
+        snapshot = take_snapshot(source, self._workspace.path)
+        spec = replace(spec, snapshot_id=snapshot.id)
+        return RunRecord(
+            id=run_id or f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
+            experiment=self.name,
+            status=Status.NOT_STARTED,
+            created_at=time.time(),
+            type=run_type,
+            parent_id=parent_id,
+            target=spec.target,
+            spec=dump_spec(spec),
+            snapshot_id=snapshot.id,
+            warnings=snapshot.warnings,
+            submitted_by=user(),
+            tags=checked_tags(tags),
+            properties={"ContentSnapshotId": snapshot.id, **git.result()},
+        )
+
+    def start_logging(self, *args: Any, **kwargs: Any) -> Run:
+        """A run without a job, for notebooks: log to it, then `complete()` it; or use it in a `with` block.
+
+        `outputs` names a folder to collect at the end; `snapshot_directory` a folder to take a snapshot of ('.' by
+        default, None for none); `display_name` and `tags` as they say.
+        """
+        from trainmaster.sdk.run.interactive import start_logging
+
+        return start_logging(self, *args, **kwargs)
+
+    def get_runs(
+        self,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        include_children: bool = False,
+    ) -> Iterator[Run]:
+        """The runs, newest first; `tags` and `properties` are a name or a dict of names and values."""
+        from trainmaster.sdk.run.run import Run
+
+        return Run.list(self, type=type, tags=tags, properties=properties, include_children=include_children)
+
+    @staticmethod
+    def list(
+        workspace: Workspace,
+        experiment_name: str | None = None,
+        view_type: str = "ActiveOnly",
+        tags: str | Mapping[str, Any] | None = None,
+    ) -> builtins.list[Experiment]:
+        """The experiments of a workspace; `view_type` is ActiveOnly, ArchivedOnly or All."""
+        views = {"ActiveOnly": "active", "ArchivedOnly": "archived", "All": "all"}
+        if view_type not in views:
+            raise UserErrorException(f"view_type must be one of {', '.join(views)}, not {view_type!r}")
+        found = workspace._call(
+            "experiments.list", name=experiment_name, view=views[view_type], tags=as_filter(tags) or None
+        )
+        records = [from_plain(ExperimentRecord, each) for each in found]
+        return [Experiment(workspace, record.name, _record=record) for record in records]
+
+    def tag(self, key: str, value: Any = None) -> None:
+        """Sets one label."""
+        self.set_tags({key: value})
+
+    def set_tags(self, tags: Mapping[str, Any]) -> None:
+        """Sets labels."""
+        self._update(tags={**self._fresh().tags, **checked_tags(tags)})
+
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
+        """Drops labels."""
+        dropped = tag_names(tags)
+        self._update(tags={key: value for key, value in self._fresh().tags.items() if key not in dropped})
+
+    def archive(self) -> None:
+        """Hides it from lists; its runs stay."""
+        self._update(archived_at=time.time())
+
+    def reactivate(self, new_name: str | None = None) -> None:
+        """Undoes `archive`."""
+        if new_name is not None:
+            raise UserErrorException("an experiment cannot be renamed", hint="Leave new_name out.")
+        self._update(archived_at=None)
+
+    @staticmethod
+    def from_directory(path: str | os.PathLike[str], auth: object = None) -> Experiment:
+        """The experiment that the run configuration folder of v1 below `path` named; deprecated, and not here."""
+        raise NotImplementedError(
+            "Experiment.from_directory: folders are not tied to experiments here. "
+            "Use Experiment(Workspace.from_config(path), name)."
+        )
+
+    @staticmethod
+    def delete(workspace: Workspace, experiment_id: str) -> None:
+        """Deletes an experiment that has no runs, by its id or name."""
+        every = Experiment.list(workspace, view_type="All")
+        name = next((each.name for each in every if experiment_id in (each.id, each.name)), experiment_id)
+        workspace._call("experiments.delete", name=name)
+
+    def refresh(self) -> None:
+        """Reads it anew."""
+        self._fresh()
+
+    def get_portal_url(self) -> str:
+        """Where its runs can be seen."""
+        return (self._workspace.path / "runs").as_uri()
+
+    def _fresh(self) -> ExperimentRecord:
+        answer = self._workspace._call("experiments.ensure", name=self.name)
+        self._record = from_plain(ExperimentRecord, answer)
+        return self._record
+
+    def _update(self, **changes: Any) -> None:
+        self._workspace._call("experiments.update", name=self.name, **changes)
+        self._fresh()
+
+    def __repr__(self) -> str:
+        return f"Experiment(Name: {self.name}, Workspace: {self._workspace.name})"
+
+    def _repr_html_(self) -> str:
+        columns = {"Name": self.name, "Workspace": self._workspace.name, "Report Page": self.get_portal_url()}
+        return html_table(columns)
+
+
+def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
+    """The job, or the sweep, that a configuration describes."""
+    if not hasattr(config, "compile"):
+        raise UserErrorException(
+            f"a {type(config).__name__} cannot be submitted",
+            hint="Submit an Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig.",
+        )
+    spec: JobSpec | SweepSpec = config.compile(overrides)
+    return spec
+
+
+def check_experiment_name(name: Any) -> None:
+    """Refuses what cannot be an experiment's name: it becomes part of folder names."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UserErrorException(
+            f"{str(name)[:60]!r} cannot be the name of an experiment",
+            hint="Use 1 to 255 letters, digits, dashes or underscores, a letter or digit first.",
+        )
+
+
+def checked_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
+    """Labels as they are stored: names and values are texts, a value may be None."""
+    if not isinstance(tags, Mapping):
+        raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
+    for key in tags:
+        if not isinstance(key, str) or not key or len(key) > 255:
+            raise UserErrorException(f"{str(key)[:60]!r} cannot be the name of a tag", hint="Use 1 to 255 characters.")
+    return {key: None if value is None else str(value) for key, value in tags.items()}
+
+
+def tag_names(tags: str | Sequence[str]) -> list[str]:
+    """Names of labels: one, or several."""
+    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
+
+
+def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """A name, or names and values, as a filter; the value None asks only that the name is there."""
+    if wanted is None:
+        return {}
+    if isinstance(wanted, str):
+        return {wanted: None}
+    if not isinstance(wanted, Mapping):
+        raise UserErrorException(
+            f"a filter must be a name, or a dict of names and values, not {type(wanted).__name__}",
+            hint="Write tags='name' or tags={'name': 'value'}.",
+        )
+    return {str(key): None if value is None else str(value) for key, value in wanted.items()}
+
+
+def user() -> str:
+    """Who runs this program."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())

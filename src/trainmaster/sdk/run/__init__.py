@@ -1,0 +1,1 @@
+"""A run as a program holds it: state, logs, files, metrics."""

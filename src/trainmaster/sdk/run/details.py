@@ -1,0 +1,113 @@
+"""`Run.get_details()`: v1's keys, from our records. Pure but for the list of logs."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from trainmaster.sdk.run import files as run_files
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.records import RunError, RunRecord, Status
+
+
+def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
+    """The run as a dict. `error` is there only for a run that has one."""
+    details: dict[str, Any] = {
+        "runId": record.id,
+        "target": record.target,
+        "status": str(record.status),
+        "startTimeUtc": iso_time(record.started_at),
+        "endTimeUtc": iso_time(record.ended_at),
+        "warnings": [{"message": text} for text in record.warnings],
+        "properties": dict(record.properties),
+        "inputDatasets": _datasets(record, "dataset_inputs"),
+        "outputDatasets": _datasets(record, "dataset_outputs"),
+        "runDefinition": run_definition(record),
+        "logFiles": {name: (folder.files / name).as_uri() for name in run_files.log_names(folder)},
+        "submittedBy": record.submitted_by,
+    }
+    if record.error is not None:
+        details["error"] = error_details(record.error)
+    attempts = run_attempts(record, folder)
+    if attempts:
+        details["attempts"] = attempts
+    if record.waiting_for:
+        details["waitingFor"] = record.waiting_for
+    return details
+
+
+def _datasets(record: RunRecord, which: str) -> list[dict[str, Any]]:
+    """Datasets of a run as the job specification has them; `Run.get_details` makes objects of them."""
+    found: list[dict[str, Any]] = json.loads(record.spec).get(which, []) if record.spec else []
+    return found
+
+
+def error_details(error: RunError) -> dict[str, Any]:
+    """An error with v1's nesting, and what is known of the process that failed."""
+    return {
+        "error": {"code": error.code, "message": error.message},
+        "code": error.code,
+        "message": error.message,
+        **error.details,
+    }
+
+
+def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
+    """Number, state and error of every attempt of a run that may be retried, or was; none for any other."""
+    if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
+        return []
+    from trainmaster.dispatcher.runs.attempts import failed_attempts
+
+    found: list[dict[str, Any]] = [
+        {
+            "number": failed.number,
+            "status": str(Status.FAILED),
+            "startTimeUtc": iso_time(failed.started_at),
+            "endTimeUtc": iso_time(failed.ended_at),
+            "error": error_details(failed.error),
+        }
+        for failed in failed_attempts(folder)
+    ]
+    last: dict[str, Any] = {"number": len(found) + 1, "status": str(record.status)}
+    return [*found, {**last, **({"error": error_details(record.error)} if record.error else {})}]
+
+
+def run_definition(record: RunRecord) -> dict[str, Any]:
+    """What was asked for, with v1's names."""
+    if not record.spec:
+        return {}
+    spec = json.loads(record.spec)
+    arguments = list(spec.get("arguments", []))
+    distribution = spec.get("distribution", {})
+    return {
+        "script": spec.get("script"),
+        "command": " ".join(spec.get("command", [])),
+        "arguments": arguments,
+        "Arguments": arguments,
+        "target": spec.get("target"),
+        "framework": spec.get("framework"),
+        "communicator": spec.get("communicator"),
+        "nodeCount": spec.get("node_count"),
+        "maxRunDurationSeconds": spec.get("max_run_duration_seconds"),
+        "maxRetries": spec.get("max_retries", 0),
+        "hangSeconds": spec.get("hang_seconds"),
+        "environment": spec.get("environment"),
+        "environmentVariables": spec.get("environment_variables"),
+        "mpi": {"processCountPerNode": distribution.get("process_count_per_node")},
+        "tensorflow": {
+            "workerCount": distribution.get("worker_count"),
+            "parameterServerCount": distribution.get("parameter_server_count"),
+        },
+        "dataReferences": {each["name"]: each for each in spec.get("data", [])},
+    }
+
+
+def iso_time(seconds: float | None) -> str | None:
+    """
+    >>> iso_time(0)
+    '1970-01-01T00:00:00.000000Z'
+    """
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

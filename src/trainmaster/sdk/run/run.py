@@ -1,0 +1,603 @@
+"""Run: one execution with its state, logs, metrics and files, as seen from outside the job."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException
+from trainmaster.job.script.files import RunFiles, walk_files
+from trainmaster.job.script.journal import Journal
+from trainmaster.job.script.recorder import Recorder
+from trainmaster.sdk.experiment import Experiment, checked_tags, compiled
+from trainmaster.sdk.html_table import html_table
+from trainmaster.sdk.run import files as run_files
+from trainmaster.sdk.run import records as run_records
+from trainmaster.sdk.run.details import run_details
+from trainmaster.sdk.run.labels import RunLabels
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.metrics import metric_value
+from trainmaster.shared.notices import warn
+from trainmaster.shared.owner import this_program
+from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
+from trainmaster.shared.serialization import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.environment.definition import Environment
+    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+_MOST_CHILDREN = 100
+_CHILD_TYPE = "azureml.scriptrun"
+
+
+class Run(RunLabels, Recorder):
+    """A run of an experiment, by its id.
+
+    >>> run.get_status()                            # doctest: +SKIP
+    'Running'
+    >>> run.get_metrics()                           # doctest: +SKIP
+    {'loss': [0.9, 0.5, 0.3]}
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        run_id: str | None = None,
+        outputs: str | os.PathLike[str] | bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        self._experiment = experiment
+        record = kwargs.get("_record")
+        if record is None:
+            record = run_records.fetch(experiment.workspace, str(run_id))
+            if record.experiment != experiment.name:
+                raise RunNotFoundException(
+                    f"run '{record.id}' is not in experiment '{experiment.name}'",
+                    hint=f"It is in '{record.experiment}'; workspace.get_run(run_id) finds it wherever it is.",
+                )
+        self._record: RunRecord = record
+        self._outputs = _outputs_folder(outputs)
+        self._own_journal: Journal | None = None
+
+    # Finding runs
+
+    @classmethod
+    def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any) -> Any:
+        """The run of the job this program is; outside a job a stub that prints (unless `allow_offline=False`)."""
+        from trainmaster.job.script import Run as JobRun
+
+        return JobRun.get_context(allow_offline=allow_offline)
+
+    @classmethod
+    def get_submitted_run(cls, **kwargs: Any) -> Any:
+        """The old name of `get_context`, without the stub."""
+        return cls.get_context(allow_offline=False)
+
+    @staticmethod
+    def get(workspace: Workspace, run_id: str) -> Run:
+        """The run with this id."""
+        record = run_records.fetch(workspace, run_id)
+        return _as_run(Experiment(workspace, record.experiment), record)
+
+    @staticmethod
+    def list(
+        experiment: Experiment,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        status: str | Sequence[str] | None = None,
+        include_children: bool = False,
+    ) -> Iterator[Run]:
+        """The runs of an experiment, newest first."""
+        query = run_records.query(
+            type, tags, properties, status, experiment=experiment.name, include_children=include_children
+        )
+        return _runs(experiment.workspace, query)
+
+    @staticmethod
+    def list_by_compute(
+        compute: Any,
+        type: str | None = None,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> Iterator[Run]:
+        """The runs on a compute target, newest first."""
+        query = run_records.query(type, tags, properties, status, target=compute.name, include_children=True)
+        return _runs(compute.workspace, query)
+
+    @staticmethod
+    def add_type_provider(runtype: str, run_factory: Callable[..., Run]) -> None:
+        """From now on runs of the type `runtype` are made by `run_factory(experiment, run_dto, **kwargs)`."""
+        _PROVIDERS[str(runtype)] = run_factory
+
+    # What it is
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment it belongs to."""
+        return self._experiment
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+        return self._record.id
+
+    @property
+    def number(self) -> int:
+        """Its ordinal within the experiment."""
+        return self._record.number
+
+    @property
+    def type(self) -> str:
+        """What kind of run it is."""
+        return self._record.type
+
+    @property
+    def parent(self) -> Run | None:
+        """The run it is a child of."""
+        parent = self._record.parent_id
+        return Run.get(self._experiment.workspace, parent) if parent else None
+
+    @property
+    def status(self) -> str:
+        """The last state seen; `get_status` asks anew."""
+        return str(self._record.status)
+
+    @property
+    def name(self) -> str:
+        """The display name."""
+        return self.display_name
+
+    @property
+    def display_name(self) -> str:
+        """A name for people, which can be changed."""
+        return self._record.display_name or self.id
+
+    @display_name.setter
+    def display_name(self, name: str) -> None:
+        self._call("runs.update", display_name=str(name))
+        self._refresh()
+
+    @property
+    def description(self) -> str:
+        """A text for people, which can be changed."""
+        return self._record.description
+
+    @description.setter
+    def description(self, text: str) -> None:
+        self._call("runs.update", description=str(text))
+        self._refresh()
+
+    # Its state
+
+    def get_status(self) -> str:
+        """The state it is in now."""
+        return str(self._refresh().status)
+
+    def get_detailed_status(self) -> dict[str, Any]:
+        """The state and, while it waits, for what."""
+        record = self._refresh()
+        return {"status": str(record.status), "details": record.waiting_for}
+
+    def get_details(self) -> dict[str, Any]:
+        """Definition, state, error and logs as a dict with v1's keys."""
+        details = run_details(self._refresh(), self._folder)
+        if details["inputDatasets"] or details["outputDatasets"]:
+            from trainmaster.sdk.datasets.of_run import with_datasets
+
+            return with_datasets(details, self.experiment.workspace)
+        return details
+
+    def get_details_with_logs(self) -> dict[str, Any]:
+        """`get_details`, with the text of each log in place of its address."""
+        details = self.get_details()
+        logs = {name: run_files.read_text(self._folder, name) for name in details["logFiles"]}
+        return {**details, "logFiles": logs}
+
+    def wait_for_completion(
+        self, show_output: bool = False, wait_post_processing: bool = False, raise_on_error: bool = True
+    ) -> dict[str, Any]:
+        """Returns `get_details()` when the run has ended; with `show_output` its logs are printed as they grow.
+
+        A failed run raises ActivityFailedException, unless `raise_on_error=False`. Ctrl-C ends only the waiting.
+        """
+        from trainmaster.sdk.run.waiting import wait_for
+
+        return wait_for(self, show_output=show_output, raise_on_error=raise_on_error)
+
+    def cancel(self) -> None:
+        """Ends the run and all its processes; it is Canceled when they are gone."""
+        self._record = from_plain(RunRecord, self._call("runs.cancel"))
+
+    def start(self) -> None:
+        """Marks a run without a job as started; ours are from the beginning."""
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Marks the run as Completed: at once, or for a submitted run when its script ends."""
+        self._close_journal()
+        self._refresh()
+        self._collect_outputs()
+        self._finish(Status.COMPLETED)
+
+    def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
+        """Marks the run as Failed: at once, or for a submitted run when its script ends. `cancel()` ends that now."""
+        self._close_journal()
+        has_script = bool(self._refresh().spec)
+        self._collect_outputs()
+        error = RunError(error_code or "UserError", str(error_details or "the run was failed"))
+        # Without a reason given here, that of the script is the better one.
+        is_said = error_details is not None or error_code is not None
+        self._finish(Status.FAILED, error if is_said or not has_script else None)
+
+    def _collect_outputs(self) -> None:
+        """What lies in the folder `outputs` belongs to a run without a script when it ends."""
+        if self._outputs is not None and not self._record.spec and self._record.status not in TERMINAL:
+            found = [path for path in map(Path, walk_files(self._outputs)) if not self._is_replaced(path)]
+            self._keep_files(sorted(found), self._outputs, "outputs")
+
+    def _is_replaced(self, path: Path) -> bool:
+        """Whether this output was there before the run, which has uploaded another file by that name."""
+        return False
+
+    def _keep_files(self, paths: Sequence[Path], folder: Path, prefix: str) -> None:
+        """Copies files of a folder to the run's files; one that cannot be kept costs only itself."""
+        for path in paths:
+            try:
+                RunFiles(self._files_folder()).add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
+            except (AzureMLException, OSError) as error:
+                warn(f"{path} is not among the files of run {self.id}: {error}")
+
+    def _finish(self, status: Status, error: RunError | None = None) -> None:
+        if not self._record.spec:
+            # What the run kept is on the disk before it is called ended.
+            durable.flush_below(self._folder.files, self._folder.path)
+        answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
+        self._record = from_plain(RunRecord, answer)
+
+    def clean(self) -> None:
+        """Removes the working folder of an ended run; its files, logs and metrics stay."""
+        if self._refresh().status not in TERMINAL:
+            raise UserErrorException(f"run {self.id} has not ended", hint="Wait for it, or cancel() it first.")
+        shutil.rmtree(self._folder.code, ignore_errors=True)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is None or (isinstance(error, SystemExit) and error.code in (0, None)):
+            self.complete()
+            return error is not None
+        self.fail(error_details=f"{type(error).__name__}: {error}", error_code=type(error).__name__)
+        return False
+
+    # Children
+
+    def child_run(
+        self, name: str | None = None, run_id: str | None = None, outputs: str | os.PathLike[str] | None = None
+    ) -> Run:
+        """A child without a job, already running."""
+        record = self._child(run_id or str(uuid.uuid4()), name or "", {})
+        return Run(self._experiment, outputs=outputs, _record=self._create([record])[0])
+
+    def create_children(
+        self, count: int | None = None, tag_key: str | None = None, tag_values: Sequence[Any] | None = None
+    ) -> builtins.list[Run]:
+        """Several children at once: `count` of them, or one for each of `tag_values` with the tag `tag_key`."""
+        if (count is None) == (tag_key is None or tag_values is None):
+            raise UserErrorException("give either count, or both tag_key and tag_values")
+        if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
+            raise UserErrorException(f"count must be a whole number, not {count!r}")
+        tags = [{tag_key: value} for value in tag_values or ()] if count is None else [{}] * count
+        if not 1 <= len(tags) <= _MOST_CHILDREN:
+            raise UserErrorException(f"create_children makes 1 to {_MOST_CHILDREN} children, not {len(tags)}")
+        records = [self._child(str(uuid.uuid4()), "", {str(k): v for k, v in each.items()}) for each in tags]
+        return [Run(self._experiment, _record=record) for record in self._create(records)]
+
+    def submit_child(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
+        """Submits a configuration as a child of this run."""
+        spec = compiled(config, kwargs)
+        if not isinstance(spec, JobSpec):
+            raise UserErrorException(
+                "a sweep cannot be the child of a run", hint="Submit it with experiment.submit(config)."
+            )
+        return ScriptRun(
+            self._experiment, _record=self._experiment.send(spec, tags or {}, _CHILD_TYPE, parent_id=self.id)
+        )
+
+    def get_children(
+        self,
+        recursive: bool = False,
+        tags: str | Mapping[str, Any] | None = None,
+        properties: str | Mapping[str, Any] | None = None,
+        type: str | None = None,
+        status: str | Sequence[str] | None = None,
+    ) -> Iterator[Run]:
+        """The children, newest first."""
+        self._call("runs.ingest")
+        query = run_records.query(
+            type, tags, properties, status, parent_id=self.id, recursive=recursive, include_children=True
+        )
+        return _runs(self._experiment.workspace, query)
+
+    def _child(self, run_id: str, name: str, tags: Mapping[str, Any]) -> RunRecord:
+        now = time.time()
+        return RunRecord(
+            id=run_id,
+            experiment=self._experiment.name,
+            status=Status.RUNNING,
+            created_at=now,
+            started_at=now,
+            type=_CHILD_TYPE,
+            parent_id=self.id,
+            display_name=name,
+            submitted_by=self._record.submitted_by,
+            tags=checked_tags(tags),
+            properties=this_program(),
+        )
+
+    def _create(self, records: builtins.list[RunRecord]) -> builtins.list[RunRecord]:
+        answer = self._workspace_call("runs.create", runs=[to_plain(record) for record in records])
+        created = [from_plain(RunRecord, each) for each in answer]
+        for record in created:
+            if record.parent_id != self.id:
+                raise UserErrorException(
+                    f"there is a run '{record.id}' already, and it is not a child of {self.id}",
+                    hint="Choose another run_id, or leave it out.",
+                )
+        return created
+
+    # Metrics
+
+    def get_metrics(
+        self,
+        name: str | None = None,
+        recursive: bool = False,
+        run_type: str | None = None,
+        populate: bool = False,
+    ) -> dict[str, Any]:
+        """Metric name to its value, list of values or table; with `recursive` run id to that."""
+        if recursive:
+            runs = [self, *self.get_children(recursive=True, type=run_type)]
+            return {run.id: run.get_metrics(name, populate=populate) for run in runs}
+        found = [from_plain(MetricSeries, each) for each in self._call("runs.series", name=name)]
+        return {series.name: self._metric(series, populate) for series in found}
+
+    def get_metrics_by_rank(self, name: str | None = None) -> dict[int | None, dict[str, Any]]:
+        """Rank to what `get_metrics` would give if only that process had logged; ours, not v1's.
+
+        What came from outside of the job's processes is under None.
+
+            >>> run.get_metrics_by_rank("loss")              # doctest: +SKIP
+            {0: {'loss': [0.5, 0.25]}, 1: {'loss': [0.6, 0.3]}}
+        """
+        found: dict[int | None, dict[str, Any]] = {}
+        for each in self._call("runs.metrics_by_rank", name=name):
+            metric = from_plain(RankMetric, each)
+            found.setdefault(metric.rank, {})[metric.series.name] = metric_value(metric.series)
+        return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
+
+    def _metric(self, series: MetricSeries, populate: bool) -> Any:
+        if populate and series.kind == "json":
+            import json
+
+            return json.loads(run_files.read_text(self._folder, str(series.values[-1])))
+        return metric_value(series)
+
+    def flush(self, timeout_seconds: float = 300) -> None:
+        """Returns when all that was logged can be read by others."""
+        self._call("runs.ingest")
+
+    # Files
+
+    def get_file_names(self) -> builtins.list[str]:
+        """The names of all files of the run."""
+        return run_files.names(self._folder)
+
+    def download_file(self, name: str, output_file_path: str | os.PathLike[str] | None = None) -> None:
+        """Copies one file; by default to its own name here. A folder as `output_file_path` receives it."""
+        run_files.download(self._folder, name, output_file_path)
+
+    def download_files(
+        self,
+        prefix: str | None = None,
+        output_directory: str | os.PathLike[str] | None = None,
+        output_paths: Sequence[str] | None = None,
+        batch_size: int = 100,
+        append_prefix: bool = True,
+        timeout_seconds: float | None = None,
+    ) -> None:
+        """Copies all files whose names begin with `prefix`."""
+        run_files.download_all(self._folder, prefix, output_directory, output_paths, append_prefix)
+
+    def get_all_logs(self, destination: str | os.PathLike[str] | None = None) -> builtins.list[str]:
+        """Copies all logs to `destination` (default: here) and returns their paths."""
+        return run_files.download_logs(self._folder, Path(destination or "."))
+
+    # Snapshot and environment
+
+    def get_snapshot_id(self) -> str:
+        """The id of the snapshot it was made from."""
+        return self._record.snapshot_id
+
+    def restore_snapshot(self, snapshot_id: str | None = None, path: str | os.PathLike[str] | None = None) -> str:
+        """Writes the snapshot as a zip to `path` (default: here) and returns the zip's path."""
+        from trainmaster.snapshots import write_archive
+
+        wanted = snapshot_id or self._record.snapshot_id
+        if not wanted:
+            raise UserErrorException(f"run {self.id} has no snapshot")
+        return str(write_archive(self._experiment.workspace.path, wanted, Path(path or ".")))
+
+    def take_snapshot(self, file_or_folder_path: str | os.PathLike[str]) -> str:
+        """Takes a snapshot of a folder, or of one file, for this run and returns its id."""
+        import tempfile
+
+        from trainmaster.snapshots import take_snapshot
+
+        with tempfile.TemporaryDirectory() as around:
+            source = Path(file_or_folder_path)
+            if source.is_file():
+                shutil.copy2(source, around)
+                source = Path(around)
+            snapshot = take_snapshot(source, self._experiment.workspace.path)
+        self._call("runs.update", snapshot_id=snapshot.id)
+        self._refresh()
+        return snapshot.id
+
+    def get_environment(self) -> Environment | None:
+        """What its Python had, to be used for another run, and in `lock` the exact packages that were installed.
+
+        None for a run without a job.
+        """
+        from trainmaster.sdk.environment.definition import Environment
+        from trainmaster.shared.job_spec import load_spec
+
+        if not self._refresh().spec:
+            return None
+        environment = Environment.of_job(load_spec(self._record.spec), f"environment of {self.id}")
+        lock = self._folder.environment_lock
+        environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
+        return environment
+
+    # Models and secrets
+
+    def register_model(
+        self,
+        model_name: str,
+        model_path: str | None = None,
+        tags: Mapping[str, Any] | None = None,
+        properties: Mapping[str, Any] | None = None,
+        model_framework: str | None = None,
+        model_framework_version: str | None = None,
+        description: str | None = None,
+        datasets: Any = None,
+        sample_input_dataset: Any = None,
+        sample_output_dataset: Any = None,
+        resource_configuration: Any = None,
+        **kwargs: Any,
+    ) -> Model:
+        """Keeps files of the run as the next version of a model: a file, a folder, or all whose names begin so.
+
+        Without `model_path` the name of the model is the path.
+        """
+        from trainmaster.sdk.models.of_run import register_of_run
+
+        return register_of_run(
+            self,
+            model_name,
+            model_path,
+            tags=tags,
+            properties=properties,
+            description=description,
+            datasets=datasets,
+            framework=model_framework,
+            framework_version=model_framework_version,
+            sample_input=sample_input_dataset,
+            sample_output=sample_output_dataset,
+            resources=resource_configuration,
+        )
+
+    def get_secret(self, name: str) -> str | None:
+        """A secret of the workspace; None, with a warning, for a name that it does not have."""
+        return self.experiment.workspace.get_default_keyvault().get_secret(name)
+
+    def get_secrets(self, secrets: builtins.list[str]) -> dict[str, str | None]:
+        """Name to secret of the workspace; None, with a warning, for a name that it does not have."""
+        return self.experiment.workspace.get_default_keyvault().get_secrets(secrets)
+
+    def get_portal_url(self) -> str:
+        """Where the run can be seen."""
+        return self._folder.path.as_uri()
+
+    # For the recorder, and within
+
+    def _journal(self) -> Journal:
+        if self._own_journal is None:
+            name = f"client-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
+            self._own_journal = Journal(str(self._folder.journals / name))
+        return self._own_journal
+
+    def _close_journal(self) -> None:
+        if self._own_journal is not None:
+            self._own_journal.close()
+            self._own_journal = None
+
+    def _files_folder(self) -> str:
+        return str(self._folder.files)
+
+    @property
+    def _folder(self) -> RunFolder:
+        return WorkspaceFolder(self._experiment.workspace.path).run(self.id)
+
+    def _workspace_call(self, op: str, **args: Any) -> Any:
+        return self._experiment.workspace._call(op, **args)
+
+    def _call(self, op: str, **args: Any) -> Any:
+        return self._workspace_call(op, run_id=self.id, **args)
+
+    def _refresh(self) -> RunRecord:
+        self._record = run_records.fetch(self._experiment.workspace, self.id)
+        return self._record
+
+    def __str__(self) -> str:
+        return f"Run(Experiment: {self._experiment.name}, Id: {self.id}, Type: {self.type}, Status: {self.status})"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        columns = {"Experiment": self._experiment.name, "Id": self.id, "Type": self.type, "Status": self.status}
+        return html_table({**columns, "Details Page": self.get_portal_url()})
+
+
+class ScriptRun(Run):
+    """A run of a script; `directory`, its source folder in v1, is accepted and not used."""
+
+    def __init__(
+        self, experiment: Experiment, run_id: str | None = None, directory: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(experiment, run_id, **kwargs)
+
+
+def get_run(experiment: Experiment, run_id: str, rehydrate: bool = True, clean_up: bool = True) -> Run:
+    """The run of this experiment with this id; `rehydrate` and `clean_up` are v1's and have no effect."""
+    return _as_run(experiment, Run(experiment, run_id)._record)
+
+
+_PROVIDERS: dict[str, Callable[..., Run]] = {}
+
+
+def _as_run(experiment: Experiment, record: RunRecord) -> Run:
+    provider = _PROVIDERS.get(record.type)
+    if provider is not None:
+        return provider(experiment, to_plain(record), run_id=record.id)
+    if record.type == "hyperdrive":
+        from trainmaster.sdk.sweeps.run import HyperDriveRun
+
+        return HyperDriveRun(experiment, _record=record)
+    kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
+    return kind(experiment, _record=record)
+
+
+def _outputs_folder(outputs: str | os.PathLike[str] | bool | None) -> Path | None:
+    """The folder as it is seen from here now; the program may change its current folder later."""
+    if outputs is None or isinstance(outputs, bool):
+        return Path.cwd() / "outputs" if outputs else None
+    return Path.cwd() / outputs
+
+
+def _runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
+    experiments: dict[str, Experiment] = {}
+    for record in run_records.pages(workspace, query):
+        if record.experiment not in experiments:
+            experiments[record.experiment] = Experiment(workspace, record.experiment)
+        yield _as_run(experiments[record.experiment], record)

@@ -1,0 +1,164 @@
+"""A registered model as a new one in ONNX: converted and compared in an environment that has its framework."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.environments.frameworks import PYTORCH, SKLEARN, TENSORFLOW, Framework, release_in
+from trainmaster.environments.kit import ensure_kit
+from trainmaster.environments.prefix import built
+from trainmaster.environments.requirement import package_name
+from trainmaster.environments.sources import source_variables
+from trainmaster.job.agent.layout import lay_out
+from trainmaster.job.errors import OnnxException, SnapshotException, WebserviceException, from_wire
+from trainmaster.job.onnx.exported import Exported
+from trainmaster.job.onnx.needed import needed
+from trainmaster.job.onnx.reading import exported_of
+from trainmaster.sdk.estimators.inherited import inherited
+from trainmaster.sdk.models.model import Model
+from trainmaster.sdk.models.references import References
+from trainmaster.sdk.models.registering import draft, register
+from trainmaster.sdk.services.no_code.inputs import known_inputs
+from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise, torch_file
+from trainmaster.sdk.services.no_code.packages import of_release, of_run
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.serialization import to_plain
+from trainmaster.snapshots.model_sources import files_at
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+_FRAMEWORKS: Mapping[str, tuple[Framework, tuple[str, ...]]] = {
+    Kind.SKLEARN: (SKLEARN, needed("scikit-learn")),
+    Kind.SAVED_MODEL: (TENSORFLOW, needed("TensorFlow")),
+    Kind.TORCHSCRIPT: (PYTORCH, needed("PyTorch")),
+    Kind.TORCH_PROGRAM: (PYTORCH, needed("PyTorch")),
+    Kind.TORCH_PICKLE: (PYTORCH, needed("PyTorch")),
+}
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """How a model is to be converted."""
+
+    name: str = ""
+    """Of the new model; empty for the old one's with `-onnx`."""
+    inputs: tuple[Mapping[str, Any], ...] = ()
+    """`name`, `type` and `shape` of each; empty for what is known of the model."""
+    sample: str = ""
+    """A file with a sample: .npy, .npz or .json."""
+    code: tuple[str, ...] = ()
+    """Folders with modules that the model needs; the code of its run is looked at anyway."""
+    packages: tuple[str, ...] = ()
+    """Further requirements for pip."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """For `trainmaster.onnx.export`: opset, tolerance, dynamic_batch, quantize."""
+
+
+def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Model, Exported]:
+    """Converts `model` and registers the result; nothing is registered that does not answer as the model does."""
+    found = _recognised(model)
+    name = wanted.name or f"{model.name}-onnx"
+    with tempfile.TemporaryDirectory(prefix="trainmaster-") as work:
+        target = Path(work) / f"{model.name}.onnx"
+        _run(workspace, model, found, wanted, target)
+        exported = exported_of(target)
+        references = References()
+        said = draft(
+            references,
+            name,
+            description=f"{model.id} as ONNX: {exported.parity}",
+            properties={"converted_from": model.id},
+            framework=Model.Framework.ONNX,
+        )
+        # What the file says of itself becomes facts of the model, too.
+        said = replace(said, run_id=model.run_id or "", facts={"converted_from": model.id})
+        record = register(workspace, files_at(target), said, references)
+    return Model(workspace, _record=record), exported
+
+
+def environment_for(workspace: Workspace, model: Model, kind: Kind, more: Sequence[str]) -> EnvironmentSpec:
+    """The environment of the model, with what converts it."""
+    framework, converters = _FRAMEWORKS[kind]
+    spec = of_run(workspace, model, framework) or of_release(model, framework)
+    release = release_in(framework, (*spec.pip_packages, *spec.conda_packages))
+    if framework is PYTORCH and release is not None and not _has_newer_exporter(release.requirement):
+        converters = tuple(each for each in converters if each != "onnxscript")
+    named = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages, *more)}
+    added = [each for each in converters if each not in named]
+    return replace(spec, pip_packages=(*spec.pip_packages, *more, *added), horovod="", open_mpi=False)
+
+
+def _has_newer_exporter(requirement: str) -> bool:
+    numbers = requirement.lstrip("=").split(".")
+    return (int(numbers[0]), int(numbers[1])) >= (2, 5)
+
+
+def _recognised(model: Model) -> Recognised:
+    if model.model_framework == Model.Framework.ONNX:
+        raise WebserviceException(f"model {model.id} is ONNX already")
+    file = torch_file(model)
+    if file:
+        return file
+    found = recognise(model)
+    if found.kind is Kind.ONNX:
+        raise WebserviceException(f"model {model.id} is ONNX already")
+    return found
+
+
+def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversion, target: Path) -> None:
+    spec = environment_for(workspace, model, found.kind, wanted.packages)
+    answer = workspace._call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
+    prefix = built(Path(answer["folder"]), os.environ.get("PATH", ""))
+    told = target.with_name("answer.json")
+    order = {
+        "kind": str(found.kind),
+        "path": str(model.materialised_folder() / found.path),
+        "target": str(target),
+        "answer": str(told),
+        "code": [*(os.path.abspath(each) for each in wanted.code), *_code_of_run(workspace, model, target.parent)],
+        "inputs": [dict(each) for each in wanted.inputs or known_inputs(model)],
+        "sample": os.path.abspath(wanted.sample) if wanted.sample else "",
+        "settings": dict(wanted.settings),
+    }
+    done = subprocess.run(
+        [prefix.python, "-m", "trainmaster.job.onnx"],
+        input=json.dumps(order),
+        cwd=target.parent,
+        env={**inherited(os.environ), **prefix.variables, "PYTHONPATH": str(ensure_kit(workspace.path))},
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    try:
+        said = json.loads(told.read_text())
+    except (OSError, ValueError):
+        raise OnnxException(
+            f"model {model.id} could not be converted: the process ended with {done.returncode}",
+            cause="\n".join(done.stderr.splitlines()[-20:]),
+        ) from None
+    if "error" in said:
+        raise from_wire(said["error"])
+
+
+def _code_of_run(workspace: Workspace, model: Model, work: Path) -> list[str]:
+    """The code that the model was trained with: what is pickled may need its modules."""
+    snapshot = model.lineage.get("snapshot_id")
+    if not snapshot:
+        return []
+    own = WorkspaceFolder(workspace.path)
+    try:
+        lay_out(own.snapshot(snapshot), own.blobs, work / "code")
+    except SnapshotException:
+        # It may have been removed; whether it is needed shows when the model is loaded.
+        return []
+    return [str(work / "code")]

@@ -1,0 +1,254 @@
+"""From what a person writes to a service: models, scoring script and settings become one description."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.environments.sources import source_variables
+from trainmaster.job.errors import RunNotFoundException, WebserviceException
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators.inherited import inherited
+from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.models import Model
+from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
+from trainmaster.sdk.services.environment import with_server
+from trainmaster.sdk.services.image_configuration import ContainerImageConfig
+from trainmaster.sdk.services.inference_config import InferenceConfig
+from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
+from trainmaster.shared.serialization import from_plain, to_plain
+from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, check_service_name
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.services.webservice import Webservice
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+def deploy(
+    workspace: Workspace,
+    name: str,
+    models: Sequence[Any],
+    inference_config: Any = None,
+    deployment_config: Any = None,
+    deployment_target: Any = None,
+    overwrite: bool = False,
+    show_output: bool = False,
+) -> Webservice:
+    """`Model.deploy`: a service of models on this machine, on its way when this returns."""
+    check_service_name(name)
+    config = checked_configuration(deployment_config, deployment_target)
+    spec = make_spec(workspace, registered(workspace, models), inference_config)
+    service = send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
+    if show_output:
+        service.wait_for_deployment(show_output=True)
+    return service
+
+
+def send(
+    workspace: Workspace,
+    name: str,
+    spec: ServiceSpec,
+    config: WebserviceDeploymentConfiguration,
+    *,
+    target: Any = None,
+    overwrite: bool = False,
+    image_id: str = "",
+) -> Webservice:
+    """Asks the dispatcher for a service; returns when it is durably on its way."""
+    from trainmaster.sdk.services.webservice import of_record
+
+    check_service_name(name)
+    record = ServiceRecord(
+        name=name,
+        compute_type=config.compute_type,
+        spec=replace(spec, auth_enabled=config.wants_keys, **config.for_spec()),
+        token=uuid.uuid4().hex,
+        port=config.port or 0,
+        host=config.host or "127.0.0.1",
+        settings=_settings(config, target),
+        tags=checked_tags(config.tags or {}),
+        properties=as_properties(config.properties or {}),
+        description=str(config.description or ""),
+        image_id=image_id,
+    )
+    keys = {"primary": config.primary_key, "secondary": config.secondary_key}
+    answer = workspace._call(
+        "services.deploy",
+        service=to_plain(record),
+        keys=keys,
+        sources=source_variables(os.environ),
+        overwrite=bool(overwrite),
+    )
+    return of_record(workspace, from_plain(ServiceRecord, answer))
+
+
+def send_update(
+    workspace: Workspace, record: ServiceRecord, spec: ServiceSpec, changes: Mapping[str, Any]
+) -> ServiceRecord:
+    """Asks for another generation of a service."""
+    answer = workspace._call(
+        "services.update",
+        name=record.name,
+        token=uuid.uuid4().hex,
+        changes={**changes, "spec": to_plain(spec)},
+        sources=source_variables(os.environ),
+    )
+    return from_plain(ServiceRecord, answer)
+
+
+def make_spec(workspace: Workspace, models: Sequence[Model], inference_config: Any) -> ServiceSpec:
+    """What is to be served: the models with a scoring script, or with the one that their kind has."""
+    if inference_config is None:
+        return _without_code(workspace, models)
+    if not isinstance(inference_config, InferenceConfig | ContainerImageConfig):
+        raise WebserviceException(
+            f"inference_config must be an InferenceConfig, not {type(inference_config).__name__}",
+            hint="Write InferenceConfig(entry_script='score.py', environment=environment).",
+        )
+    inference_config.validate_configuration()
+    environment = inference_config.service_environment()
+    code = inference_config.take_code(workspace.path)
+    return spec_of(workspace, code, models, environment)
+
+
+def spec_of(
+    workspace: Workspace, code: ServiceCode, models: Sequence[Model], environment: Environment | None
+) -> ServiceSpec:
+    """The parts as one description; without an environment it is the one in which the model was trained."""
+    if environment is None:
+        packages, name, variables = _models_own(workspace, models)
+        made_in = None
+    else:
+        packages, name = environment.to_spec(), environment.name
+        variables = {key: str(value) for key, value in environment.job_variables().items()}
+        made_in = _made_in(workspace, models)
+    return ServiceSpec(
+        code=code,
+        models=tuple(model.id for model in models),
+        environment=with_server(packages, made_in),
+        environment_name=name,
+        environment_variables=variables,
+        inherited_variables=inherited(os.environ),
+    )
+
+
+def _made_in(workspace: Workspace, models: Sequence[Model]) -> EnvironmentSpec:
+    """The environment that the models come from: that of their run, as far as it is still there."""
+    try:
+        return _models_own(workspace, models)[0]
+    except RunNotFoundException:
+        return EnvironmentSpec()
+
+
+def _models_own(workspace: Workspace, models: Sequence[Model]) -> tuple[EnvironmentSpec, str, dict[str, str]]:
+    """The environment of the run that made the first model which comes from one; else plain Python."""
+    for model in models:
+        if model.run_id:
+            run = workspace._call("runs.get", run_id=model.run_id)
+            if run["spec"]:
+                job = load_spec(run["spec"])
+                return job.environment, job.environment_name, dict(job.environment_variables)
+    return EnvironmentSpec(), "", {}
+
+
+def _without_code(workspace: Workspace, models: Sequence[Model]) -> ServiceSpec:
+    """A model whose kind says how it is asked needs no script."""
+    if len(models) != 1:
+        raise WebserviceException(
+            f"{len(models)} models without an inference_config: no code is needed for one model alone",
+            hint="Give an InferenceConfig with a scoring script.",
+        )
+    found: ServiceSpec = import_module("trainmaster.sdk.services.no_code").scoring_for(workspace, models[0])
+    return found
+
+
+def registered(workspace: Workspace, models: Any) -> list[Model]:
+    """Models as they are given: objects, ids, names, or files that are registered first."""
+    if isinstance(models, str | os.PathLike | Model) or not isinstance(models, Iterable):
+        raise WebserviceException(
+            f"models must be a list of models, not {type(models).__name__}", hint="Write models=[model]."
+        )
+    return [_registered(workspace, model) for model in models]
+
+
+def _registered(workspace: Workspace, model: Any) -> Model:
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        path = Path(model)
+        if path.exists():
+            return Model.register(workspace, str(path), model_name_of(path))
+        if isinstance(model, str) and re.fullmatch(r"[^:/]+(:\d+)?", model):
+            return Model(workspace, id=model) if ":" in model else Model(workspace, model)
+    raise WebserviceException(
+        f"{str(model)[:200]!r} is no model",
+        hint="Give a Model, its name or name:version, or the path of its file or folder.",
+    )
+
+
+def model_name_of(path: Path) -> str:
+    """The name by which a file that is deployed directly is registered.
+
+    >>> model_name_of(Path("outputs/my model.pkl"))
+    'my-model.pkl'
+    """
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", path.resolve().name).lstrip("-._")
+    return name[:255] or "model"
+
+
+def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
+    """The settings; without any, those of the kind that the target stands for."""
+    from trainmaster.sdk.services.aci import AciWebservice
+    from trainmaster.sdk.services.aks import AksWebservice
+
+    _check_target(target)
+    if config is None:
+        return AksWebservice.deploy_configuration() if target is not None else AciWebservice.deploy_configuration()
+    if not isinstance(config, WebserviceDeploymentConfiguration):
+        raise WebserviceException(
+            f"deployment_config must be what deploy_configuration(...) gives, not {type(config).__name__}",
+            hint="Write deployment_config=AciWebservice.deploy_configuration(cpu_cores=1, memory_gb=1).",
+        )
+    config.validate_configuration()
+    if target is not None and config.compute_type != "AKS":
+        raise WebserviceException(
+            f"a deployment_target goes with AksWebservice.deploy_configuration, not with one of {config.compute_type}",
+            hint="Leave deployment_target out.",
+        )
+    return config
+
+
+def _check_target(target: Any) -> None:
+    """Refuses what stands for another machine: the service would run here, and nobody would be told."""
+    from trainmaster.sdk.compute import AksCompute, ComputeTarget, KubernetesCompute, LocalCompute
+
+    if target is None or isinstance(target, AksCompute | KubernetesCompute | LocalCompute):
+        return
+    if not isinstance(target, ComputeTarget):
+        raise WebserviceException(
+            f"deployment_target must be a compute target, not {target!r}",
+            hint="Leave it out, or write AksCompute(workspace, name).",
+        )
+    raise WebserviceException(
+        f"compute target '{target.name}' ({target.type}) cannot have services",
+        cause="Services run on this machine.",
+        hint="Leave deployment_target out. For another machine Model.package(...) writes a folder that serves there.",
+    )
+
+
+def as_properties(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Properties as they are kept: texts."""
+    return {str(key): str(value) for key, value in properties.items()}
+
+
+def _settings(config: WebserviceDeploymentConfiguration, target: Any) -> dict[str, Any]:
+    settings = config.settings()
+    if target is not None:
+        settings["deployment_target"] = str(getattr(target, "name", target))
+    return settings

@@ -1,0 +1,176 @@
+"""What a service is, as its record says: all that can be read of it without asking anybody."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import from_wire
+from trainmaster.shared.folders import ServiceFolder, WorkspaceFolder
+from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+class Described:
+    """The part of a Webservice that is its record, when this object last heard of it."""
+
+    workspace: Workspace
+    name: str
+    _record: ServiceRecord
+
+    @property
+    def state(self) -> str:
+        """Transitioning, Healthy, Unhealthy or Failed: as it was when this object last heard of it."""
+        return str(self._record.state)
+
+    @property
+    def compute_type(self) -> str:
+        """ACI, AKS or Local, as it was asked for."""
+        return self._record.compute_type
+
+    @property
+    def error(self) -> Any:
+        """Why its last deployment failed, as a dict with `code` and `message`; None if it did not."""
+        if not self._record.error:
+            return None
+        told = from_wire(dict(self._record.error))
+        return {"code": type(told).__name__, "message": told.message, "statusCode": 400}
+
+    @property
+    def scoring_uri(self) -> str | None:
+        """Where requests go; None as long as it has no address."""
+        return f"{self._address}/score" if self._address else None
+
+    @property
+    def swagger_uri(self) -> str | None:
+        """Its OpenAPI description."""
+        return f"{self._address}/swagger.json" if self._address else None
+
+    @property
+    def _address(self) -> str:
+        record = self._record
+        return f"http://{host_name(record.host)}:{record.port}" if record.port else ""
+
+    @property
+    def auth_enabled(self) -> bool:
+        """Whether requests need a key."""
+        return self._spec.auth_enabled
+
+    @property
+    def token_auth_enabled(self) -> bool:
+        """Never: there are keys."""
+        return False
+
+    @property
+    def tags(self) -> dict[str, Any]:
+        """Its labels."""
+        return dict(self._record.tags)
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Pairs that never change."""
+        return dict(self._record.properties)
+
+    @property
+    def description(self) -> str:
+        """What was written about it."""
+        return self._record.description
+
+    @property
+    def created_time(self) -> datetime:
+        """When it was deployed first."""
+        return datetime.fromtimestamp(self._record.created_at, UTC)
+
+    @property
+    def updated_time(self) -> datetime:
+        """When it changed last."""
+        return datetime.fromtimestamp(self._record.updated_at, UTC)
+
+    @property
+    def models(self) -> builtins.list[Model]:
+        """The models it has."""
+        from trainmaster.sdk.models import Model
+
+        return [Model(self.workspace, id=each) for each in self._spec.models]
+
+    @property
+    def image_id(self) -> str | None:
+        """The image it was made of, in v1's older way."""
+        return self._record.image_id or None
+
+    @property
+    def image(self) -> Any:
+        """The image it was made of, in v1's older way."""
+        from trainmaster.sdk.services.image import Image
+
+        return Image(self.workspace, id=self._record.image_id) if self._record.image_id else None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What should be known about it, such as a model file that changed on disk."""
+        return self._record.warnings
+
+    @property
+    def folder(self) -> Path:
+        """Where its files lie."""
+        return self._folder.path
+
+    def serialize(self) -> dict[str, Any]:
+        """What it is, as a dict with v1's keys."""
+        spec = self._spec
+        return {
+            "name": self.name,
+            "computeType": self.compute_type,
+            "state": self.state,
+            "scoringUri": self.scoring_uri,
+            "swaggerUri": self.swagger_uri,
+            "authEnabled": self.auth_enabled,
+            "createdTime": self.created_time.isoformat(),
+            "updatedTime": self.updated_time.isoformat(),
+            "description": self.description,
+            "tags": self.tags,
+            "properties": self.properties,
+            "error": self.error,
+            "imageId": self.image_id,
+            "modelIds": [*spec.models],
+            "numReplicas": spec.replicas,
+            "scoringTimeoutMs": spec.timeout_ms,
+            "settings": dict(self._record.settings),
+            "warnings": [*self.warnings],
+        }
+
+    @property
+    def _spec(self) -> ServiceSpec:
+        """What serves; before anything does, what will."""
+        return self._record.served or self._record.spec
+
+    @property
+    def _folder(self) -> ServiceFolder:
+        return WorkspaceFolder(self.workspace.path).service(self.name)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(workspace={self.workspace!r}, name={self.name}, image_id={self.image_id}, "
+            f"compute_type={self.compute_type}, state={self.state}, scoring_uri={self.scoring_uri}, "
+            f"tags={self.tags}, properties={self.properties})"
+        )
+
+
+def host_name(host: str) -> str:
+    """The name by which an address is asked from elsewhere.
+
+    >>> host_name("127.0.0.1"), host_name("10.0.0.7")
+    ('localhost', '10.0.0.7')
+    """
+    if host in ("127.0.0.1", "localhost"):
+        return "localhost"
+    if host in ("0.0.0.0", "::"):
+        import socket
+
+        return socket.getfqdn()
+    return host

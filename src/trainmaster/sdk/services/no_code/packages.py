@@ -1,0 +1,78 @@
+"""The environment of a service without code: that of the run that made the model, or what its framework needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trainmaster.environments import pythons
+from trainmaster.environments.frameworks import (
+    PYTORCH,
+    SKLEARN,
+    TENSORFLOW,
+    Framework,
+    choose_python,
+    is_named,
+    is_version,
+    release_of,
+)
+from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.services.no_code.kinds import Kind
+from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
+from trainmaster.shared.notices import warn
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+_FRAMEWORK_OF = {
+    Kind.SKLEARN: SKLEARN,
+    Kind.TORCHSCRIPT: PYTORCH,
+    Kind.TORCH_PROGRAM: PYTORCH,
+    Kind.SAVED_MODEL: TENSORFLOW,
+}
+_ONNX = ("onnxruntime>=1.18", "numpy")
+
+
+def environment_for(workspace: Workspace, model: Model, kind: Kind) -> EnvironmentSpec:
+    """What the Python of the service has."""
+    if kind is Kind.ONNX:
+        # ONNX Runtime reads the files of all earlier releases.
+        return EnvironmentSpec(pip_packages=_ONNX, accelerator="cpu")
+    framework = _FRAMEWORK_OF[kind]
+    return of_run(workspace, model, framework) or of_release(model, framework)
+
+
+def of_run(workspace: Workspace, model: Model, framework: Framework) -> EnvironmentSpec | None:
+    """The environment in which the model was trained, if it can be built and has the framework."""
+    if not model.run_id:
+        return None
+    run = workspace._call("runs.get", run_id=model.run_id)
+    if not run["spec"]:
+        return None
+    spec = load_spec(run["spec"]).environment
+    if spec.user_managed or spec.container is not None:
+        return None
+    return spec if is_named(framework, (*spec.pip_packages, *spec.conda_packages)) else None
+
+
+def of_release(model: Model, framework: Framework) -> EnvironmentSpec:
+    """The release of the framework that the model names; the newest where it names none."""
+    version = (model.model_framework_version or "").strip()
+    if not version:
+        version = framework.default
+        warn(
+            f"model {model.id} does not say its release of {framework.name}: {version} is taken. "
+            "Register models with model_framework_version."
+        )
+    if not is_version(version):
+        raise WebserviceException(
+            f"model {model.id} has model_framework_version {version!r}, which is no release of {framework.name}",
+            hint="Register it again, with a number such as 1.9.1.",
+        )
+    release = release_of(framework, version.partition("+")[0])
+    python = choose_python(release, pythons.running_version(), pythons.all_pythons())
+    return EnvironmentSpec(
+        python_version="" if python == pythons.running_version() else python,
+        pip_packages=release.packages(use_gpu=False),
+        accelerator="cpu",
+    )

@@ -1,0 +1,203 @@
+"""`Model.profile`: what a service of models needs, measured with requests on a service that is there for it alone."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import UserErrorException, WebserviceException
+from trainmaster.sdk.services.calling import post
+from trainmaster.sdk.services.deploying import deploy
+from trainmaster.sdk.services.local import LocalWebservice
+from trainmaster.shared.service_plan import read_state
+from trainmaster.shared.service_spec import check_service_name
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+# So many requests tell more than noise, and are over soon.
+_FEWEST = 100
+_MOST = 1000
+_PERCENTILES = (50, 90, 95, 99, 99.9)
+# The peak of a short measurement is not the peak of a long life.
+_MEMORY_MARGIN = 1.2
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What was seen while requests were answered, one after the other."""
+
+    latencies: tuple[float, ...]
+    """Seconds, of the requests that were answered with 200."""
+    failures: int
+    seconds: float
+    cpu_seconds: float
+    peak_bytes: int
+    first_failure: str = ""
+
+
+class ModelProfile:
+    """What a service of models needed while it answered requests."""
+
+    def __init__(self, workspace: Workspace, name: str, details: dict[str, Any]) -> None:
+        self.workspace = workspace
+        self.name = name
+        self._details = details
+
+    def wait_for_completion(self, show_output: bool = False) -> None:
+        """Nothing: what is there has been measured."""
+        if show_output:
+            print(self._details["state"])
+
+    def get_details(self) -> dict[str, Any]:
+        """What was measured, and what follows from it, by v1's keys."""
+        return dict(self._details)
+
+
+def profile(
+    workspace: Workspace,
+    profile_name: str,
+    models: Sequence[Any],
+    inference_config: Any,
+    input_dataset: Any,
+    cpu: float | None = None,
+    memory_in_gb: float | None = None,
+    description: str | None = None,
+) -> ModelProfile:
+    """Serves the models, sends the requests of `input_dataset` (a table of one column), and says what it took.
+
+    `cpu` and `memory_in_gb` are noted; nothing is limited to them. Returns when it has been measured.
+    """
+    check_service_name(profile_name)
+    requests = requests_of(input_dataset)
+    service = deploy(
+        workspace,
+        f"profile-{os.urandom(6).hex()}",
+        models,
+        inference_config,
+        LocalWebservice.deploy_configuration(),
+        show_output=False,
+    )
+    try:
+        service.wait_for_deployment()
+        measured = measure(service, requests)
+    finally:
+        service.delete()
+    asked = {"name": profile_name, "requestedCpu": cpu, "requestedMemoryInGB": memory_in_gb}
+    return ModelProfile(workspace, profile_name, {**asked, "description": description or "", **summary(measured)})
+
+
+def requests_of(dataset: Any) -> list[str]:
+    """The bodies of the requests: the one column of a table, as v1 had it."""
+    if not hasattr(dataset, "to_pandas_dataframe"):
+        raise UserErrorException(
+            f"input_dataset must be a TabularDataset, not {type(dataset).__name__}",
+            hint="Its one column has a request in each row: Dataset.Tabular.from_delimited_files(...).",
+        )
+    frame = dataset.to_pandas_dataframe()
+    if len(frame.columns) != 1 or not len(frame):
+        raise UserErrorException(
+            f"input_dataset has {len(frame.columns)} columns and {len(frame)} rows",
+            hint="It needs one column, with the body of a request in each row.",
+        )
+    return [str(each) for each in frame.iloc[:, 0]]
+
+
+def measure(service: Any, requests: Sequence[str]) -> Measured:
+    """Sends requests one after the other, all of them at least once (up to a thousand)."""
+    count = min(_MOST, max(_FEWEST, len(requests)))
+    latencies: list[float] = []
+    failures, first_failure = 0, ""
+    before = _cpu_seconds(service.folder)
+    began = time.perf_counter()
+    for number in range(count):
+        start = time.perf_counter()
+        status, body = post(service.scoring_uri, requests[number % len(requests)])
+        if status == 200:
+            latencies.append(time.perf_counter() - start)
+            continue
+        failures += 1
+        first_failure = first_failure or f"{status}: {body.decode('utf-8', 'replace')[:500]}"
+    seconds = time.perf_counter() - began
+    used = _cpu_seconds(service.folder) - before
+    return Measured(tuple(latencies), failures, seconds, used, _peak_bytes(service.folder), first_failure)
+
+
+def summary(measured: Measured) -> dict[str, Any]:
+    """v1's keys. Pure.
+
+    >>> found = summary(Measured((0.001, 0.003), 0, 0.004, 0.002, 2**30))
+    >>> found["averageLatencyInMs"], found["maxUtilizedCpu"], found["recommendedMemoryInGB"]
+    (2.0, 0.5, 1.2)
+    """
+    if not measured.latencies:
+        raise WebserviceException(
+            "no request of the profile was answered",
+            cause=measured.first_failure,
+            hint="Try one of the requests with service.run(...) of a deployed service.",
+        )
+    total = len(measured.latencies) + measured.failures
+    ordered = sorted(measured.latencies)
+    gigabytes = measured.peak_bytes / 2**30
+    busy = measured.cpu_seconds / measured.seconds
+    return {
+        "state": "Succeeded",
+        "totalQueries": total,
+        "successQueries": len(ordered),
+        "successRate": len(ordered) / total,
+        "averageLatencyInMs": round(1000 * sum(ordered) / len(ordered), 3),
+        **{f"latencyPercentile{_named(each)}InMs": round(1000 * _at(ordered, each), 3) for each in _PERCENTILES},
+        "measuredQueriesPerSecond": round(total / measured.seconds, 1),
+        "maxUtilizedCpu": round(busy, 3),
+        "maxUtilizedMemoryInGB": round(gigabytes, 3),
+        "recommendedCpu": _rounded_up(busy),
+        "recommendedMemoryInGB": _rounded_up(gigabytes * _MEMORY_MARGIN),
+        "error": measured.first_failure or None,
+    }
+
+
+def _named(percentile: float) -> str:
+    return str(percentile).replace(".", "")
+
+
+def _at(ordered: Sequence[float], percentile: float) -> float:
+    return ordered[min(len(ordered) - 1, math.ceil(round(percentile * len(ordered) / 100, 6)) - 1)]
+
+
+def _rounded_up(value: float) -> float:
+    """To tenths, and one tenth at least: v1's smallest step."""
+    return max(0.1, math.ceil(round(value * 10, 6)) / 10)
+
+
+def _replicas(folder: Path) -> list[int]:
+    state = read_state(folder)
+    return [replica.pid for replica in state.replicas] if state else []
+
+
+def _cpu_seconds(folder: Path) -> float:
+    """Of all threads of the replicas, so far."""
+    ticks = 0
+    for pid in _replicas(folder):
+        with contextlib.suppress(OSError):
+            # Behind the name, which may hold anything: user and system time are the 12th and 13th.
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / _TICKS
+
+
+def _peak_bytes(folder: Path) -> int:
+    """The most memory that the replicas had, together."""
+    found = 0
+    for pid in _replicas(folder):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    found += int(line.split()[1]) * 1024
+    return found

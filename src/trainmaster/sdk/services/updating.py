@@ -1,0 +1,96 @@
+"""What an update makes of a service: another generation where other things are to be served, else new labels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.models import Model
+from trainmaster.sdk.services import deploying
+from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.service_spec import ImageRecord, ServiceRecord, ServiceSpec, ServiceState
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+def change(
+    workspace: Workspace,
+    name: str,
+    *,
+    models: Any = None,
+    inference_config: Any = None,
+    image: Any = None,
+    spec: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    **labels: Any,
+) -> ServiceRecord:
+    """Changes what is given (None is not) and returns when it is durably on its way; the service as it is then.
+
+    `spec` has fields of the description, `settings` what is only noted, `labels` are tags, properties and description.
+    """
+    asked, noted, said = _given(spec), _given(settings), _given(labels)
+    stays = models is None and inference_config is None and image is None and not asked
+    if stays and not noted and not said:
+        raise WebserviceException("update was given nothing to change")
+    record = from_plain(ServiceRecord, workspace._call("services.get", name=name))
+    changes = {**_checked(said), "settings": {**record.settings, **noted}}
+    if stays:
+        return from_plain(ServiceRecord, workspace._call("services.label", name=name, **changes))
+    of_image = _image(image)
+    if of_image is not None:
+        changes["image_id"] = of_image.id
+    following = _following(workspace, base_of(record), models, inference_config, of_image)
+    return deploying.send_update(workspace, record, replace(following, **asked), changes)
+
+
+def base_of(record: ServiceRecord) -> ServiceSpec:
+    """What an update builds upon: what was asked for last, or what serves, if that failed. Pure."""
+    return record.served if record.state is ServiceState.FAILED and record.served is not None else record.spec
+
+
+def _following(
+    workspace: Workspace, base: ServiceSpec, models: Any, inference_config: Any, image: ImageRecord | None
+) -> ServiceSpec:
+    """What is to be served from now on, with the settings of `base`."""
+    spec = base if image is None else _with_settings(image.spec, base)
+    if models is None and inference_config is None:
+        return spec
+    if models is None:
+        used = [Model(workspace, id=each) for each in base.models]
+    else:
+        used = deploying.registered(workspace, models)
+    if inference_config is None and not base.code.is_ready_made:
+        return replace(spec, models=tuple(model.id for model in used))
+    return _with_settings(deploying.make_spec(workspace, used, inference_config), base)
+
+
+def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
+    """Other code, models or packages, with the settings it had."""
+    return replace(
+        base,
+        code=spec.code,
+        models=spec.models,
+        environment=spec.environment,
+        environment_name=spec.environment_name,
+        environment_variables=spec.environment_variables,
+        inherited_variables=spec.inherited_variables,
+    )
+
+
+def _image(image: Any) -> ImageRecord | None:
+    from trainmaster.sdk.services.image import checked_image
+
+    return None if image is None else checked_image(image)
+
+
+def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:
+    checks = {"tags": checked_tags, "properties": deploying.as_properties}
+    return {key: checks[key](value) if key in checks else value for key, value in labels.items()}
+
+
+def _given(values: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {key: value for key, value in (values or {}).items() if value is not None}

@@ -1,0 +1,355 @@
+"""Webservice: a scoring service, by its name. Of whichever kind it is, it runs on this machine."""
+
+from __future__ import annotations
+
+import builtins
+from abc import ABC
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+from trainmaster.job.errors import WebserviceException, from_wire
+from trainmaster.job.script.labels import matches
+from trainmaster.job.script.model_rules import as_filter
+from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.run.waiting import show_now
+from trainmaster.sdk.services import calling, deploying, updating
+from trainmaster.sdk.services.described import Described
+from trainmaster.sdk.services.following import follow
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.serialization import from_plain
+from trainmaster.shared.service_plan import ServiceFiles
+from trainmaster.shared.service_spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.services.image import Image
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+class Webservice(Described, ABC):
+    """A service of a workspace; an object of the class of its kind.
+
+    >>> service = Webservice(ws, "mnist")                       # doctest: +SKIP
+    >>> service.run('{"data": [[0.1, 0.2]]}')                   # doctest: +SKIP
+    [1]
+    """
+
+    _compute_type: ClassVar[ComputeType | None] = None
+
+    def __new__(cls, workspace: Workspace, name: str, *args: Any, **kwargs: Any) -> Webservice:
+        record = kwargs.get("_record") or _find(workspace, name, kwargs.get("must_exist", args[0] if args else True))
+        kind = class_of(record.compute_type) if record is not None else cls
+        if not issubclass(kind, cls):
+            raise WebserviceException(
+                f"service '{name}' is of the class {kind.__name__}, not {cls.__name__}",
+                hint="Webservice(workspace, name) gives it whatever its class.",
+            )
+        service = super().__new__(kind)
+        if record is not None:
+            service._record = record
+        return service
+
+    def __init__(self, workspace: Workspace, name: str, **kwargs: Any) -> None:
+        self.workspace = workspace
+        self.name = name
+
+    # Made
+
+    @staticmethod
+    def deploy(
+        workspace: Workspace,
+        name: str,
+        model_paths: Sequence[str],
+        image_config: Any,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Registers model files and deploys them; v1's first way."""
+        return Webservice.deploy_from_model(
+            workspace, name, list(model_paths), image_config, deployment_config, deployment_target, overwrite
+        )
+
+    @staticmethod
+    def deploy_from_model(
+        workspace: Workspace,
+        name: str,
+        models: Sequence[Any],
+        image_config: Any,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Deploys registered models with what `ContainerImage.image_configuration` gave; v1's second way.
+
+        The image that it creates, of the service's name, is among `workspace.images`.
+        """
+        from trainmaster.sdk.services.image import Image
+
+        Webservice.check_for_existing_webservice(workspace, name, overwrite)
+        deploying.checked_configuration(deployment_config, deployment_target)
+        image = Image.create(workspace, name, models, image_config)
+        return Webservice.deploy_from_image(workspace, name, image, deployment_config, deployment_target, overwrite)
+
+    @staticmethod
+    def deploy_from_image(
+        workspace: Workspace,
+        name: str,
+        image: Image,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Deploys what an image was made of; v1's third way."""
+        from trainmaster.sdk.services.image import checked_image
+
+        check_service_name(name)
+        config = deploying.checked_configuration(deployment_config, deployment_target)
+        record = checked_image(image)
+        return deploying.send(
+            workspace, name, record.spec, config, target=deployment_target, overwrite=overwrite, image_id=record.id
+        )
+
+    @staticmethod
+    def deploy_local_from_model(
+        workspace: Workspace,
+        name: str,
+        models: Sequence[Any],
+        image_config: Any,
+        deployment_config: Any = None,
+        wait: bool = False,
+    ) -> Webservice:
+        """The same as a LocalWebservice; as in v1, no image of it is kept."""
+        from trainmaster.sdk.services.image import checked_image_configuration
+        from trainmaster.sdk.services.local import LocalWebservice
+
+        check_service_name(name)
+        given = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
+        config = deploying.checked_configuration(given, None)
+        image = checked_image_configuration(image_config)
+        spec = deploying.make_spec(workspace, deploying.registered(workspace, models), image)
+        service = deploying.send(workspace, name, spec, config, overwrite=True)
+        if wait:
+            service.wait_for_deployment()
+        return service
+
+    @staticmethod
+    def check_for_existing_webservice(
+        workspace: Workspace, name: str, overwrite: bool = False, request_func: Any = None, check_func: Any = None
+    ) -> None:
+        """Refuses a name that is taken, or cannot be one."""
+        check_service_name(name)
+        taken = any(each["name"] == name for each in workspace._call("services.list"))
+        if taken and not overwrite:
+            raise WebserviceException(
+                f"there is a service '{name}' already", hint="Use overwrite=True, or another name."
+            )
+
+    @staticmethod
+    def list(
+        workspace: Workspace,
+        compute_type: Any = None,
+        image_name: str | None = None,
+        image_id: str | None = None,
+        model_name: str | None = None,
+        model_id: str | None = None,
+        tags: Any = None,
+        properties: Any = None,
+        image_digest: str | None = None,
+    ) -> builtins.list[Webservice]:
+        """The services for which all of it is true. Tags and properties: `["key", ["key2", "value"]]`."""
+        records = [from_plain(ServiceRecord, each) for each in workspace._call("services.list")]
+        wanted_tags, wanted_properties = as_filter(tags, "tags"), as_filter(properties, "properties")
+        found = [
+            record
+            for record in records
+            if _is_of_kind(record, compute_type)
+            and (image_name is None or record.image_id.rpartition(":")[0] == image_name)
+            and (image_id is None or record.image_id == image_id)
+            and (model_name is None or model_name in {each.rpartition(":")[0] for each in record.spec.models})
+            and (model_id is None or model_id in record.spec.models)
+            and matches(record.tags, wanted_tags)
+            and matches(record.properties, wanted_properties)
+        ]
+        return [of_record(workspace, record) for record in found]
+
+    @staticmethod
+    def deserialize(workspace: Workspace, webservice_payload: Mapping[str, Any]) -> Webservice:
+        """The service of the workspace that `serialize` described."""
+        return Webservice(workspace, str(webservice_payload["name"]))
+
+    # Waiting and looking
+
+    def wait_for_deployment(self, show_output: bool = False, timeout_sec: float | None = None) -> None:
+        """Returns when it answers requests; raises WebserviceException with the cause if it never will.
+
+        With `show_output` what is done for it is shown: packages being installed, the script's own words.
+        """
+        generation = self._record.generation
+        show = show_now if show_output else None
+        answer = follow(
+            WorkspaceFolder(self.workspace.path),
+            ("services.wait", {"name": self.name, "generation": generation}),
+            lambda each: each["state"] != ServiceState.TRANSITIONING or each["generation"] > generation,
+            self._folder.deploy_log(generation),
+            show,
+            timeout_sec,
+        )
+        self._record = from_plain(ServiceRecord, answer)
+        succeeded = self._record.state is ServiceState.HEALTHY
+        if show is not None:
+            result = "Succeeded" if succeeded else "Failed"
+            show(f'{self.compute_type} service creation operation finished, operation "{result}"\n')
+        if not succeeded:
+            raise self._failure()
+
+    def _failure(self) -> WebserviceException:
+        told = from_wire(dict(self._record.error))
+        goes_on = "What it served before goes on serving. " if self._record.serving else ""
+        return WebserviceException(
+            f"service '{self.name}' is {self.state}: {told.headline or 'none of its replicas answers'}",
+            cause=told.cause,
+            hint=goes_on
+            + (told.hint or f"service.get_logs(), or 'trainmaster services logs {self.name}', tells more."),
+        )
+
+    def update_deployment_state(self) -> None:
+        """Reads it anew."""
+        self._record = from_plain(ServiceRecord, self.workspace._call("services.get", name=self.name))
+
+    def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
+        """The last lines of what the service and its script said; with `init` of what was done to deploy it."""
+        lines = "".join(map(_text, self._log_paths(init))).splitlines(keepends=True)
+        return "".join(lines[-num_lines:] if num_lines > 0 else [])
+
+    def _log_paths(self, init: bool) -> Sequence[Path]:
+        """Where the logs lie: of its deployment and, without `init`, of the service itself."""
+        self.update_deployment_state()
+        own = [] if init else [ServiceFiles(self._folder.path).log]
+        return [self._folder.deploy_log(self._record.generation), *own]
+
+    # Asked
+
+    def run(self, input: Any) -> Any:
+        """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
+        return self._ask(input)
+
+    def _ask(self, data: Any) -> Any:
+        if not self._record.port or self._record.state is ServiceState.TRANSITIONING:
+            self.update_deployment_state()
+        if not self._record.port or not self._record.serving:
+            raise WebserviceException(
+                f"service '{self.name}' does not serve: it is {self.state}",
+                hint=f"'trainmaster services show {self.name}' says why; "
+                "service.wait_for_deployment(show_output=True) waits for one that is on its way.",
+            )
+        address = str(self.scoring_uri)
+        key = self._primary_key() if self.auth_enabled else ""
+        status, body = calling.post(address, data, key)
+        if status == calling.UNAUTHORIZED:
+            status, body = calling.post(address, data, self._primary_key())
+        return calling.result_of(self.name, status, body)
+
+    # Keys
+
+    def _primary_key(self) -> str:
+        return str(self.workspace._call("services.keys", name=self.name)["primary"])
+
+    def get_keys(self) -> tuple[str, str]:
+        """The primary and the secondary key; each opens."""
+        keys = self.workspace._call("services.keys", name=self.name)
+        return str(keys["primary"]), str(keys["secondary"])
+
+    def regen_key(self, key: str, set_key: str | None = None) -> None:
+        """Another key in the place of the Primary or Secondary one, at once; `set_key` says which."""
+        import secrets
+
+        from trainmaster.sdk.services.configurations import check_key
+
+        if not isinstance(key, str) or key.lower() not in ("primary", "secondary"):
+            raise WebserviceException(f"key must be 'Primary' or 'Secondary', not {key!r}")
+        check_key("set_key", set_key)
+        fresh = set_key or secrets.token_urlsafe(24)
+        self.workspace._call("services.set_key", name=self.name, which=key.lower(), key=fresh)
+
+    def get_token(self) -> NoReturn:
+        """Tokens were handed out by Azure; there are keys."""
+        raise NotImplementedError("get_token: there are no tokens here. Use the keys of service.get_keys().")
+
+    get_access_token = get_token
+
+    # Changed
+
+    def update(self, *args: Any) -> None:
+        """Changes it; what can be changed says the class of its kind."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be updated")
+
+    def add_tags(self, tags: Mapping[str, Any]) -> None:
+        """Adds labels."""
+        self._label(tags={**self._fresh().tags, **checked_tags(tags)})
+
+    def remove_tags(self, tags: str | Sequence[str]) -> None:
+        """Drops labels by their keys."""
+        gone = {tags} if isinstance(tags, str) else set(tags)
+        self._label(tags={key: value for key, value in self._fresh().tags.items() if key not in gone})
+
+    def add_properties(self, properties: Mapping[str, Any]) -> None:
+        """Adds pairs that never change."""
+        self._label(properties=deploying.as_properties(properties))
+
+    def delete(self) -> None:
+        """Takes it down, what it has begun is answered first; returns when it is gone."""
+        self.workspace._call("services.delete", name=self.name)
+
+    def _change(self, **wanted: Any) -> None:
+        """Another generation where that is needed; new labels alone change nothing that runs."""
+        self._record = updating.change(self.workspace, self.name, **wanted)
+
+    def _base(self) -> ServiceSpec:
+        return updating.base_of(self._fresh())
+
+    def _fresh(self) -> ServiceRecord:
+        self.update_deployment_state()
+        return self._record
+
+    def _label(self, **changes: Any) -> None:
+        answer = self.workspace._call("services.label", name=self.name, **changes)
+        self._record = from_plain(ServiceRecord, answer)
+
+
+def of_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
+    """The object of a record."""
+    return Webservice(workspace, record.name, _record=record)
+
+
+def class_of(compute_type: str) -> type[Webservice]:
+    """The class of a kind of service."""
+    from trainmaster.sdk.services.aci import AciWebservice
+    from trainmaster.sdk.services.aks import AksWebservice
+    from trainmaster.sdk.services.local import LocalWebservice
+
+    kinds: dict[str, type[Webservice]] = {"ACI": AciWebservice, "AKS": AksWebservice, "Local": LocalWebservice}
+    return kinds[compute_type]
+
+
+def _find(workspace: Workspace, name: str, must_exist: bool) -> ServiceRecord | None:
+    if not hasattr(workspace, "_call"):
+        raise WebserviceException(f"workspace must be a Workspace, not {workspace!r:.60}")
+    if not must_exist and all(each["name"] != name for each in workspace._call("services.list")):
+        return None
+    return from_plain(ServiceRecord, workspace._call("services.get", name=name))
+
+
+def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:
+    if wanted is None:
+        return True
+    if isinstance(wanted, type):
+        return issubclass(class_of(record.compute_type), wanted)
+    return str(wanted).lower() == record.compute_type.lower()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return ""

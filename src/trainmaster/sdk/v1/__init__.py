@@ -1,0 +1,1 @@
+"""What exists only because v1 had it."""

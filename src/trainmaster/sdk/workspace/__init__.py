@@ -1,0 +1,1 @@
+"""The workspace: where it lies, what it holds, its removal."""

@@ -1,0 +1,163 @@
+"""The files by which a workspace is found: its identity, and the config file of a project."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.shared.folders import WorkspaceFolder, home
+from trainmaster.shared.private import make_home
+
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
+_CONFIG_FOLDERS = (".azureml", "aml_config", ".")
+_CONFIG_NAMES = ("config.json", "project.json")
+
+
+def named_folder(name: str) -> Path:
+    """The folder of the workspace with this name."""
+    check_workspace_name(name)
+    return home() / "workspaces" / name
+
+
+def check_workspace_name(name: str) -> None:
+    """Refuses what cannot be a workspace's name."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise UserErrorException(
+            f"{str(name)[:60]!r} cannot be the name of a workspace",
+            hint="Use 3 to 33 letters, digits, dashes or underscores, a letter or digit first.",
+        )
+
+
+def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
+    """The facts in workspace.json."""
+    try:
+        identity = json.loads(folder.identity.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkspaceException(
+            f"there is no workspace in {folder.path}",
+            hint="Make it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
+    if not isinstance(identity, dict) or not {"name", "id"} <= identity.keys():
+        raise WorkspaceException(f"{folder.identity} is not the identity of a workspace")
+    return identity
+
+
+def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
+    """The folder and its identity; harmless where one is already, also when two do it at once."""
+    if folder.identity.exists():
+        return
+    import uuid
+
+    identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
+    try:
+        # Its owner's alone: job specifications may hold what others should not read.
+        if folder.path.is_relative_to(home()):
+            make_home()
+        durable.make_folder(folder.path, mode=0o700)
+        draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
+        durable.write_new(draft, _as_text(identity))
+        try:
+            os.link(draft, folder.identity)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+        durable.flush_one(folder.path)
+    except OSError as error:
+        raise WorkspaceException(
+            f"no workspace can be made in {folder.path}",
+            cause=str(error),
+            hint="TRAINMASTER_HOME names another place for workspaces.",
+        ) from None
+
+
+def _as_text(identity: dict[str, Any]) -> bytes:
+    return (json.dumps(identity, indent=1) + "\n").encode()
+
+
+def given(**facts: Any) -> dict[str, Any]:
+    """Those that were given."""
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def find_config(start: Path, file_name: str | None = None) -> Path | None:
+    """The nearest config file from `start` upward; `start` itself if it is a file."""
+    if start.is_file():
+        return start
+    names = (file_name,) if file_name else _CONFIG_NAMES
+    for folder in (start.resolve(), *start.resolve().parents):
+        for place in _CONFIG_FOLDERS:
+            for name in names:
+                if _is_config(folder / place / name):
+                    return folder / place / name
+    return None
+
+
+def _is_config(file: Path) -> bool:
+    """Whether it is ours: many projects have a config.json of their own."""
+    if not file.is_file():
+        return False
+    if file.parent.name in _CONFIG_FOLDERS:
+        return True
+    try:
+        data = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return False
+    return isinstance(data, dict) and ("workspace_name" in data or "Scope" in data)
+
+
+def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
+    """Makes the workspace if it is not there yet, and says so in one line."""
+    if not folder.identity.exists():
+        make_workspace(folder, {"location": "local", **facts})
+        print(f"Made workspace '{facts['name']}' in {folder.path}")
+
+
+def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[str, Any]:
+    """Writes other facts into workspace.json; the whole as it is now."""
+    identity = {**read_identity(folder), **changes}
+    try:
+        durable.write(folder.identity, _as_text(identity))
+    except OSError as error:
+        raise WorkspaceException(f"{folder.identity} cannot be written", cause=str(error)) from None
+    return identity
+
+
+def read_config(config: Path) -> tuple[dict[str, str], Path | None]:
+    """What a config file says: name, subscription and resource group, and the folder if it names one."""
+    try:
+        data = json.loads(config.read_text())
+    except (OSError, ValueError) as error:
+        raise UserErrorException(f"{config} cannot be read", cause=str(error)) from None
+    facts = _from_scope(data) if isinstance(data, dict) and "Scope" in data else _from_keys(data)
+    if not facts.get("name"):
+        raise UserErrorException(f"{config} names no workspace", hint="It needs the key 'workspace_name'.")
+    # Written by us: a workspace that is not there any more is missed, not silently replaced by an empty one.
+    path = config.resolve().parent / str(data["path"]) if data.get("path") else None
+    return {key: value for key, value in facts.items() if value}, path
+
+
+def _from_keys(data: Any) -> dict[str, str]:
+    if not isinstance(data, dict):
+        return {}
+    keys = {"name": "workspace_name", "subscription_id": "subscription_id", "resource_group": "resource_group"}
+    return {ours: str(data.get(theirs) or "") for ours, theirs in keys.items()}
+
+
+def _from_scope(data: dict[str, Any]) -> dict[str, str]:
+    """The parts of `/subscriptions/S/resourceGroups/G/.../workspaces/N`."""
+    parts = str(data["Scope"]).strip("/").split("/")
+    named = {key.lower(): value for key, value in zip(parts[::2], parts[1::2], strict=False)}
+    return {
+        "name": parts[-1],
+        "subscription_id": named.get("subscriptions", ""),
+        "resource_group": named.get("resourcegroups", ""),
+    }

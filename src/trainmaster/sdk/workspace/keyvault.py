@@ -1,0 +1,95 @@
+"""Keyvault: the secrets of a workspace. They are kept encrypted: docs/compute.md, `dispatcher/api/secrets.py`."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.notices import warn
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+
+class KeyVaultContentType(Enum):
+    """What kind of text a secret is, for programs that care."""
+
+    not_provided = "Not provided"
+
+
+class Keyvault:
+    """The secrets of a workspace; `run.get_secret(name)` reads them in a job.
+
+    >>> ws.get_default_keyvault().set_secret("token", "s3cr3t")     # doctest: +SKIP
+    """
+
+    def __init__(self, workspace: Workspace, **kwargs: Any) -> None:
+        self._workspace = workspace
+
+    @property
+    def workspace(self) -> Workspace:
+        """The workspace it belongs to."""
+        return self._workspace
+
+    def set_secret(self, name: str, value: str, content_type: Any = KeyVaultContentType.not_provided) -> None:
+        """Keeps a secret, in the place of one of the same name."""
+        self._put({name: {"value": value, "content_type": _content_type(content_type)}})
+
+    def set_secrets(self, secrets_batch: Mapping[str, str]) -> None:
+        """Keeps several, all or none."""
+        if not isinstance(secrets_batch, Mapping):
+            raise UserErrorException(f"secrets must be a dict of names and values, not {type(secrets_batch).__name__}")
+        kind = _content_type(KeyVaultContentType.not_provided)
+        self._put({name: {"value": value, "content_type": kind} for name, value in secrets_batch.items()})
+
+    def get_secret(self, name: str) -> str | None:
+        """The value; None, with a warning, for a name that is not known."""
+        return self.get_secrets([name])[name]
+
+    def get_secrets(self, secrets: Sequence[str]) -> dict[str, str | None]:
+        """Name to value; None, with a warning, for a name that is not known."""
+        found = self._get(secrets)
+        for name in [name for name, secret in found.items() if secret is None]:
+            warn(f"there is no secret '{name[:130]}' in this workspace")
+        return {name: secret["value"] if secret else None for name, secret in found.items()}
+
+    def get_secret_content_type(self, name: str) -> str | None:
+        """What was said about its kind."""
+        secret = self._get([name])[name]
+        return secret["content_type"] if secret else None
+
+    def delete_secret(self, name: str) -> None:
+        """Forgets a secret; nothing happens if there is none of this name."""
+        self.delete_secrets([name])
+
+    def delete_secrets(self, secrets: Sequence[str]) -> None:
+        """Forgets several."""
+        self._workspace._call("secrets.delete", names=_names(secrets))
+
+    def list_secrets(self) -> builtins.list[str]:
+        """The names."""
+        return builtins.list(self._workspace._call("secrets.list"))
+
+    def _put(self, secrets: Mapping[Any, Mapping[str, Any]]) -> None:
+        for name, secret in secrets.items():
+            if not isinstance(name, str) or not isinstance(secret["value"], str):
+                # Before it is JSON, where a name is always a text.
+                raise UserErrorException(f"secret {str(name)[:60]!r}: its name and its value must be texts")
+        self._workspace._call("secrets.put", secrets=secrets)
+
+    def _get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
+        found: dict[str, dict[str, str] | None] = self._workspace._call("secrets.get", names=_names(names))
+        return found
+
+
+def _names(names: Any) -> builtins.list[str]:
+    if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(each, str) for each in names):
+        raise UserErrorException(f"names of secrets must be a list of texts, not {str(names)[:60]!r}")
+    return builtins.list(names)
+
+
+def _content_type(value: Any) -> str:
+    return str(value.value if isinstance(value, Enum) else value)

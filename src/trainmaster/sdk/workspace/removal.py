@@ -1,0 +1,70 @@
+"""Removing a workspace: what is its own, and nothing else that lies in its folder."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.errors import WorkspaceException
+from trainmaster.sdk.connection import Client, stop_dispatcher
+from trainmaster.sdk.workspace.files import read_identity
+from trainmaster.shared.folders import WorkspaceFolder, key_file
+
+_FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
+# The user's own.
+_DATA = ("datastore", "filestore", "mlflow")
+_FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
+
+
+def remove_workspace(folder: WorkspaceFolder, client: Client, keep_data: bool) -> None:
+    """Ends the dispatcher and removes what it kept; refused while runs go."""
+    identity = read_identity(folder)
+    status = client.call("status")
+    active = status["active"]
+    if active:
+        raise WorkspaceException(
+            f"workspace '{identity['name']}' has {len(active)} runs that have not ended, such as {active[0]['id']}",
+            hint="Cancel them, or wait for them.",
+        )
+    services = client.call("services.list")
+    if services:
+        raise WorkspaceException(
+            f"workspace '{identity['name']}' has {len(services)} services, such as {services[0]['name']}",
+            hint="Delete them first: 'trainmaster services delete NAME'.",
+        )
+    client.close()
+    stop_dispatcher(folder, int(status["pid"]))
+    try:
+        # First of all: from here on it is no workspace any more, whatever happens to the rest.
+        folder.identity.unlink()
+        for name in (*_FOLDERS, *(() if keep_data else _DATA)):
+            _remove_tree(folder.path / name)
+        for name in _DATA:
+            with contextlib.suppress(OSError):
+                # Nothing was put there.
+                (folder.path / name).rmdir()
+        for pattern in _FILES:
+            for path in folder.path.glob(pattern):
+                path.unlink()
+        key_file(identity["id"]).unlink(missing_ok=True)
+    except OSError as error:
+        raise WorkspaceException(f"not all of {folder.path} could be removed", cause=str(error)) from None
+    with contextlib.suppress(OSError):
+        # Only if nothing else is in it.
+        folder.path.rmdir()
+
+
+def _remove_tree(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, onerror=_writable_first)
+
+
+def _writable_first(function: Callable[..., Any], path: str, error: Any) -> None:
+    """Packages bring folders that not even their owner may write to."""
+    os.chmod(os.path.dirname(path), 0o700)
+    os.chmod(path, 0o700)
+    function(path)

@@ -1,0 +1,482 @@
+"""Workspace: where everything is kept. A folder, found through a small config file or by its name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import RunNotFoundException, UserErrorException, WorkspaceException
+from trainmaster.sdk.connection import Client
+from trainmaster.sdk.v1.azure_only import AzureOnly
+from trainmaster.sdk.workspace import mlflow_database
+from trainmaster.sdk.workspace.files import (
+    change_identity,
+    check_workspace_name,
+    find_config,
+    given,
+    make_once,
+    make_workspace,
+    named_folder,
+    read_config,
+    read_identity,
+)
+from trainmaster.sdk.workspace.named import Named
+from trainmaster.shared.folders import WorkspaceFolder, home
+from trainmaster.shared.notices import warn
+from trainmaster.shared.spelling import guess
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.compute import ComputeTarget
+    from trainmaster.sdk.datastores import Datastore
+    from trainmaster.sdk.environment.definition import Environment
+    from trainmaster.sdk.experiment import Experiment
+    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.run.run import Run
+    from trainmaster.sdk.services.image import Image
+    from trainmaster.sdk.services.webservice import Webservice
+    from trainmaster.sdk.workspace.keyvault import Keyvault
+
+_DEFAULT_NAME = "default"
+
+
+class _DefaultCluster:
+    """The description of a default cluster, made when it is asked for."""
+
+    def __init__(self, vm_size: str) -> None:
+        self._vm_size = vm_size
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        from trainmaster.sdk.compute import AmlCompute
+
+        return AmlCompute.provisioning_configuration(vm_size=self._vm_size, max_nodes=2)
+
+
+class Workspace(AzureOnly):
+    """A workspace: a folder, by its name or its path. One that is named and not there yet is made, and that is said.
+
+    The name alone decides which workspace it is; subscription and resource group are kept and shown.
+
+    >>> ws = Workspace.from_config()                        # doctest: +SKIP
+    >>> run = Experiment(ws, "first").submit(estimator)     # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        subscription_id: str = "",
+        resource_group: str = "",
+        workspace_name: str = "",
+        auth: object = None,
+        sku: str = "basic",
+        tags: dict[str, str] | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> None:
+        if path is not None:
+            folder = WorkspaceFolder(Path(path).resolve())
+        else:
+            folder = WorkspaceFolder(named_folder(workspace_name))
+            facts = {"subscription_id": subscription_id, "resource_group": resource_group, "tags": tags}
+            make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
+        self._identity = read_identity(folder)
+        self._folder = folder
+        self._client = Client(folder)
+        self._subscription = subscription_id or str(self._identity.get("subscription_id", ""))
+        self._group = resource_group or str(self._identity.get("resource_group", ""))
+
+    DEFAULT_CPU_CLUSTER_CONFIGURATION = _DefaultCluster("STANDARD_DS2_V2")
+    DEFAULT_GPU_CLUSTER_CONFIGURATION = _DefaultCluster("STANDARD_NC6")
+
+    @staticmethod
+    def create(
+        name: str,
+        auth: object = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: str | None = None,
+        create_resource_group: bool = True,
+        sku: str = "basic",
+        tags: dict[str, str] | None = None,
+        friendly_name: str | None = None,
+        storage_account: str | None = None,
+        key_vault: str | None = None,
+        app_insights: str | None = None,
+        container_registry: str | None = None,
+        adb_workspace: str | None = None,
+        primary_user_assigned_identity: str | None = None,
+        cmk_keyvault: str | None = None,
+        resource_cmk_uri: str | None = None,
+        hbi_workspace: bool = False,
+        default_cpu_compute_target: Any = None,
+        default_gpu_compute_target: Any = None,
+        private_endpoint_config: Any = None,
+        private_endpoint_auto_approval: bool = True,
+        exist_ok: bool = False,
+        show_output: bool = True,
+        user_assigned_identity_for_cmk_encryption: str | None = None,
+        system_datastores_auth_mode: str = "accessKey",
+        v1_legacy_mode: bool | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Workspace:
+        """Makes a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
+
+        The other parameters are v1's; those that only mean something in Azure are recorded (see `get_details`).
+        """
+        check_workspace_name(name)
+        folder = WorkspaceFolder(Path(path).resolve() if path is not None else named_folder(name))
+        if folder.identity.exists() and not exist_ok:
+            raise WorkspaceException(
+                f"there is a workspace in {folder.path} already", hint="Give exist_ok=True to open it."
+            )
+        azure = given(
+            storageAccount=storage_account,
+            keyVault=key_vault,
+            applicationInsights=app_insights,
+            containerRegistry=container_registry,
+            adbWorkspace=adb_workspace,
+            primaryUserAssignedIdentity=primary_user_assigned_identity,
+            cmkKeyvault=cmk_keyvault,
+            resourceCmkUri=resource_cmk_uri,
+            hbiWorkspace=hbi_workspace or None,
+            v1LegacyMode=v1_legacy_mode,
+        )
+        where = {"subscription_id": subscription_id or "", "resource_group": resource_group or ""}
+        more = {"location": location or "local", "friendly_name": friendly_name or name, "tags": tags or {}}
+        make_workspace(folder, {"name": name, **where, **more, "azure": azure})
+        workspace = Workspace(path=folder.path)
+        # The first call makes the database, so that a workspace that cannot be used says so here.
+        workspace._call("status")
+        if show_output:
+            print(f"Workspace '{workspace.name}' is in {folder.path}")
+        for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
+            if configuration is not None:
+                workspace._default_cluster(kind, configuration)
+        return workspace
+
+    @staticmethod
+    def from_config(
+        path: str | os.PathLike[str] | None = None, auth: object = None, _file_name: str | None = None
+    ) -> Workspace:
+        """The workspace that the nearest config file names, from `path` (default: here) upward.
+
+        Without any config file it is the default workspace of this user, made on first use; in a job that of the run.
+        """
+        config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
+        own = _of_this_job()
+        if own is not None and path is None and not (config and config.resolve().is_relative_to(own)):
+            return Workspace(path=own)
+        if config is not None:
+            facts, place = read_config(config)
+            name = facts["name"] if place is None else ""
+            subscription, group = facts.get("subscription_id", ""), facts.get("resource_group", "")
+            return Workspace(subscription, group, name, path=place)
+        if path is not None:
+            raise UserErrorException(
+                f"no workspace config file was found in {path} or above it",
+                hint="Write one with ws.write_config(path=...), or call from_config() for the default workspace.",
+            )
+        return Workspace(workspace_name=_DEFAULT_NAME)
+
+    @staticmethod
+    def get(
+        name: str,
+        auth: object = None,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        location: str | None = None,
+        cloud: str = "AzureCloud",
+        id: str | None = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+    ) -> Workspace:
+        """Opens a workspace by its name, made on first use, or by its folder."""
+        return Workspace(subscription_id or "", resource_group or "", name, path=path)
+
+    @staticmethod
+    def list(
+        subscription_id: str = "", auth: object = None, resource_group: str | None = None
+    ) -> dict[str, list[Workspace]]:
+        """Name to the workspaces below `TRAINMASTER_HOME`."""
+        found = sorted(home().glob("workspaces/*/workspace.json"))
+        return {file.parent.name: [Workspace(path=file.parent)] for file in found}
+
+    def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
+        """Notes this workspace in `.azureml/config.json` below `path` (default: here), for `from_config`."""
+        folder = Path(path) if path is not None else Path.cwd()
+        if folder.name != ".azureml":
+            folder = folder / ".azureml"
+        folder.mkdir(parents=True, exist_ok=True)
+        config = {
+            "subscription_id": self.subscription_id,
+            "resource_group": self.resource_group,
+            "workspace_name": self.name,
+            "path": str(self._folder.path),
+        }
+        durable.write(folder / (file_name or "config.json"), (json.dumps(config, indent=4) + "\n").encode())
+
+    @property
+    def name(self) -> str:
+        """The workspace's name."""
+        return str(self._identity["name"])
+
+    @property
+    def path(self) -> Path:
+        """The workspace's folder."""
+        return self._folder.path
+
+    @property
+    def subscription_id(self) -> str:
+        """v1's subscription, an opaque text here."""
+        return self._subscription
+
+    @property
+    def resource_group(self) -> str:
+        """v1's resource group, an opaque text here."""
+        return self._group
+
+    @property
+    def location(self) -> str:
+        """v1's region."""
+        return str(self._identity.get("location", "local"))
+
+    @property
+    def sku(self) -> str:
+        """v1's pricing tier; everything here is free."""
+        return "basic"
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The labels given at creation."""
+        return dict(self._identity.get("tags", {}))
+
+    @property
+    def description(self) -> str:
+        """A text about it."""
+        return str(self._identity.get("description", ""))
+
+    @property
+    def discovery_url(self) -> str:
+        """Where the workspace is."""
+        return self.path.as_uri()
+
+    @property
+    def service_context(self) -> None:
+        """Nothing: there is no service."""
+        return None
+
+    def get_details(self) -> dict[str, Any]:
+        """The workspace as a dict."""
+        return {
+            "id": self._identity["id"],
+            "name": self.name,
+            "location": self.location,
+            "type": "trainmaster.workspace",
+            "tags": self.tags,
+            "sku": self.sku,
+            "workspaceid": self._identity["id"],
+            "description": self.description,
+            "friendlyName": self._identity.get("friendly_name", self.name),
+            "creationTime": self._identity.get("created_at"),
+            "containerRegistry": None,
+            "keyVault": None,
+            "applicationInsights": None,
+            "storageAccount": None,
+            "hbiWorkspace": False,
+            "discoveryUrl": self.discovery_url,
+            "path": str(self.path),
+            **self._identity.get("azure", {}),
+        }
+
+    def update(
+        self,
+        friendly_name: str | None = None,
+        description: str | None = None,
+        tags: dict[str, str] | None = None,
+        image_build_compute: str | None = None,
+        service_managed_resources_settings: Any = None,
+        primary_user_assigned_identity: str | None = None,
+        allow_public_access_when_behind_vnet: bool | None = None,
+        v1_legacy_mode: bool | None = None,
+    ) -> dict[str, Any]:
+        """Changes the friendly name, the description or the tags; what is left out stays. The details as they are then.
+
+        What only means something in Azure is recorded.
+        """
+        if tags is not None and not isinstance(tags, dict):
+            raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
+        azure = given(
+            imageBuildCompute=image_build_compute,
+            primaryUserAssignedIdentity=primary_user_assigned_identity,
+            allowPublicAccessWhenBehindVnet=allow_public_access_when_behind_vnet,
+            v1LegacyMode=v1_legacy_mode,
+        )
+        changes = given(friendly_name=friendly_name, description=description, tags=tags)
+        self._identity = change_identity(
+            self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **azure}}
+        )
+        return self.get_details()
+
+    def delete(self, delete_dependent_resources: bool = False, no_wait: bool = False) -> None:
+        """Removes the workspace with its runs, environments and secrets; refused while runs go.
+
+        The files of its default datastore stay in its folder unless `delete_dependent_resources`; files that are not
+        the workspace's own always stay.
+        """
+        from trainmaster.sdk.workspace.removal import remove_workspace
+
+        remove_workspace(self._folder, self._client, keep_data=not delete_dependent_resources)
+
+    @staticmethod
+    def setup() -> Workspace:
+        """The workspace of this folder: v1 asked which one, here there is nothing to ask."""
+        return Workspace.from_config()
+
+    @property
+    def experiments(self) -> Named[Experiment]:
+        """Name to experiment."""
+        from trainmaster.sdk.experiment import Experiment
+
+        found = {experiment.name: experiment for experiment in Experiment.list(self)}
+        return Named(found, lambda name: self._explain_experiment(name, found))
+
+    @property
+    def compute_targets(self) -> Named[ComputeTarget]:
+        """Name to compute target."""
+        from trainmaster.sdk.compute import ComputeTarget
+
+        return Named({target.name: target for target in ComputeTarget.list(self)})
+
+    @property
+    def datastores(self) -> Named[Datastore]:
+        """Name to datastore."""
+        from trainmaster.sdk.datastores import Datastore
+
+        return Named({each["name"]: Datastore(self, each["name"]) for each in self._call("datastores.list")})
+
+    @property
+    def datasets(self) -> Named[Any]:
+        """Name to registered dataset, each in its newest version."""
+        from trainmaster.sdk.datasets import Dataset
+
+        return Named(Dataset.get_all(self))
+
+    @property
+    def models(self) -> Named[Model]:
+        """Name to registered model, each in its newest version."""
+        from trainmaster.sdk.models import Model
+
+        return Named({model.name: model for model in Model.list(self, latest=True)})
+
+    @property
+    def images(self) -> Named[Image]:
+        """Name to image of v1's older way to deploy, each in its newest version."""
+        from trainmaster.sdk.services.image import Image
+
+        # Newest first: of each name the last one to come is the first of the list.
+        return Named({image.name: image for image in reversed(Image.list(self))})
+
+    @property
+    def webservices(self) -> Named[Webservice]:
+        """Name to scoring service."""
+        from trainmaster.sdk.services.webservice import Webservice
+
+        return Named({service.name: service for service in Webservice.list(self)})
+
+    @property
+    def environments(self) -> Named[Environment]:
+        """Name to registered environment, each in its newest version."""
+        from trainmaster.sdk.environment.definition import Environment
+
+        return Named(Environment.list(self))
+
+    def get_mlflow_tracking_uri(self) -> str:
+        """What `mlflow.set_tracking_uri` wants. In a job: what logs to its run.
+
+        Outside of jobs a database of MLflow's own in the workspace. In v1 that became part of a run; here it lies
+        beside the runs, which have `run.log`.
+        """
+        if os.environ.get("TRAINMASTER_RUN_ID"):
+            return "trainmaster:run"
+        folder = self.path / "mlflow"
+        warn(f"MLflow's runs are kept in {folder}, and not among the runs of the experiment; those have run.log")
+        return mlflow_database.address(self.path)
+
+    def get_default_datastore(self) -> Datastore:
+        """The datastore that is used when none is named."""
+        from trainmaster.sdk.datastores import Datastore
+
+        return Datastore.get_default(self)
+
+    def set_default_datastore(self, name: str) -> None:
+        """Chooses the default datastore."""
+        self._call("datastores.set_default", name=name)
+
+    def get_default_keyvault(self) -> Keyvault:
+        """The secrets of this workspace."""
+        from trainmaster.sdk.workspace.keyvault import Keyvault
+
+        return Keyvault(self)
+
+    def get_default_compute_target(self, type: str) -> ComputeTarget:
+        """The cluster `cpu-cluster` or `gpu-cluster`; created on first use, with v1's default configuration.
+
+        Without a GPU, scripts on `gpu-cluster` run on the CPU; creating it warns of that.
+        """
+        defaults = {"CPU": self.DEFAULT_CPU_CLUSTER_CONFIGURATION, "GPU": self.DEFAULT_GPU_CLUSTER_CONFIGURATION}
+        if type not in defaults:
+            raise ValueError("type must be 'CPU' or 'GPU'")
+        return self._default_cluster(type, defaults[type])
+
+    def get_run(self, run_id: str) -> Run:
+        """The run with this id, in whichever experiment."""
+        from trainmaster.sdk.run.run import Run
+
+        try:
+            return Run.get(self, run_id)
+        except RunNotFoundException as error:
+            why = mlflow_database.explain_run(self.path, run_id)
+            if not why:
+                raise
+            raise RunNotFoundException(error.headline, cause=why) from None
+
+    def update_dependencies(self, container_registry: str | None = None, force: bool = False) -> Workspace:
+        """Nothing: a workspace here depends on nothing else."""
+        return self
+
+    def _explain_experiment(self, name: str, found: Mapping[str, Experiment]) -> str:
+        """Why there is no experiment of this name."""
+        why = mlflow_database.explain_experiment(self.path, name)
+        if why:
+            return why
+        return f"there is no experiment {name!r} in workspace {self.name!r}. {guess(str(name), found)}".rstrip()
+
+    def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:
+        """The default cluster of this kind; created from `configuration` if there is none."""
+        from trainmaster.sdk.compute import ComputeTarget
+
+        name = f"{kind.lower()}-cluster"
+        return self.compute_targets.get(name) or ComputeTarget.create(self, name, configuration)
+
+    def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
+        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
+        self._call("status")
+        return {}
+
+    def _call(self, op: str, **args: Any) -> Any:
+        return self._client.call(op, **args)
+
+    def __repr__(self) -> str:
+        return (
+            f"Workspace.create(name='{self.name}', subscription_id='{self.subscription_id}', "
+            f"resource_group='{self.resource_group}')"
+        )
+
+
+def _of_this_job() -> Path | None:
+    """The folder of the workspace whose job this program is, where it can be seen."""
+    folder = os.environ.get("TRAINMASTER_WORKSPACE_FOLDER", "")
+    return Path(folder).resolve() if folder and os.path.isdir(folder) else None

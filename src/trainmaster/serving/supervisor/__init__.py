@@ -1,5 +1,0 @@
-"""The supervisor: one small process per service. It owns the address, keeps the replicas, swaps generations.
-
-Detached, as the agent of a run is: it needs no dispatcher, and a dispatcher that comes later finds it by its claim.
-`python -m trainmaster.serving.supervisor FOLDER`; what it is told and what it tells is in `serving/plan.py`.
-"""

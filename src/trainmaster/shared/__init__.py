@@ -1,0 +1,1 @@
+"""Plain data that the SDK, the dispatcher and the engines all know."""

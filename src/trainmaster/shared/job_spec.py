@@ -1,0 +1,260 @@
+"""JobSpec: the frozen description of a run, the only thing that passes below the SDK."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
+
+SPEC_VERSION = 1
+THROW_AWAY = "amlcompute"
+"""The target of a run that wants a cluster of its own."""
+
+DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
+DataMode = Literal["mount", "download", "upload"]
+DatasetKind = Literal["file", "tabular"]
+InputMode = Literal["mount", "download", "direct"]
+OutputMode = Literal["mount", "upload"]
+Accelerator = Literal["any", "cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How the processes of a run find each other, and how many there are."""
+
+    kind: DistributionKind = "single"
+    process_count_per_node: int = 1
+    backend: str = ""
+    """`torch` only: gloo or nccl."""
+    process_count: int | None = None
+    """`torch` only: all processes of the run; none means one per node."""
+    worker_count: int = 1
+    parameter_server_count: int = 1
+
+
+@dataclass(frozen=True)
+class ContainerSpec:
+    """The image a script runs in."""
+
+    image: str
+    shm_size: str = ""
+    """Size of the memory that processes share, such as 2g; empty means the engine's default."""
+    arguments: tuple[str, ...] = ()
+    """Further options for the engine."""
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """What the script's Python has: the user's own interpreter, or a set of packages built once per digest."""
+
+    user_managed: bool = False
+    interpreter: str = ""
+    """`user_managed` only: path of the Python; empty means the one that submitted."""
+    python_version: str = ""
+    """Major.minor of the Python to build with; empty means the one that submitted."""
+    newer_python: bool = False
+    """Whether a newer Python is taken where the packages cannot be installed for `python_version`."""
+    pip_packages: tuple[str, ...] = ()
+    """Requirements and pip's options, those of the framework included."""
+    optional_packages: tuple[str, ...] = ()
+    """Companions of torch that come along where the sources have a build that fits; a warning says if they have not."""
+    conda_packages: tuple[str, ...] = ()
+    conda_channels: tuple[str, ...] = ()
+    """Empty means the configured default."""
+    accelerator: Accelerator = "any"
+    """Which builds of a framework are wanted: `cpu` never takes CUDA by accident, `any` takes what the sources give."""
+    horovod: str = ""
+    """The release of Horovod to build against the framework and Open MPI; empty for none."""
+    open_mpi: bool = False
+    """Whether Open MPI is part of it."""
+    exclude_newer: str = ""
+    """A date: releases after it are not taken (a cool-down against fresh malicious ones)."""
+    container: ContainerSpec | None = None
+    """None: on the machine itself."""
+
+    @property
+    def is_of_image(self) -> bool:
+        """Whether the Python and the packages are those of an image: one is named, and no packages for it are."""
+        packages = (*self.conda_packages, *(line for line in self.pip_packages if not line.lstrip().startswith("-")))
+        return self.container is not None and (self.user_managed or not packages)
+
+
+@dataclass(frozen=True)
+class DataBinding:
+    """A path of a datastore that the script sees as `$AZUREML_DATAREFERENCE_<name>`."""
+
+    name: str
+    datastore: str
+    path: str = ""
+    mode: DataMode = "mount"
+    path_on_compute: str = ""
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class DataSource:
+    """Files of a dataset: a path of a datastore with or without wildcards, a web address, or a path of this machine."""
+
+    path: str
+    store: str = ""
+    """The datastore's name; empty: `path` is an address or an absolute path."""
+
+
+@dataclass(frozen=True)
+class DatasetDefinition:
+    """What a dataset is: where its files lie, how they are read, and which of them, or of their rows, belong to it."""
+
+    kind: DatasetKind
+    sources: tuple[DataSource, ...]
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    """`tabular` only: `format` and its options (`job/script/tables.py`)."""
+    steps: tuple[Mapping[str, Any], ...] = ()
+    """What was asked of it since, in order (`job/script/dataset_steps.py`); nothing is read before data is wanted."""
+
+
+@dataclass(frozen=True)
+class DatasetInput:
+    """A dataset that the script sees as the variable `<name>`: a path, or its id with mode `direct`."""
+
+    name: str
+    dataset_id: str
+    definition: DatasetDefinition
+    mode: InputMode = "direct"
+    path_on_compute: str = ""
+    dataset_name: str = ""
+    """The name and version it is registered by, if it is."""
+    dataset_version: int | None = None
+
+
+@dataclass(frozen=True)
+class DatasetOutput:
+    """A folder that the script writes to, seen as the variable `<name>`, and where that goes."""
+
+    name: str
+    datastore: str = ""
+    """Empty means the default one."""
+    path: str = ""
+    """In the datastore; may have `{run-id}` and `{output-name}`."""
+    mode: OutputMode = "mount"
+    source: str = ""
+    """The folder on the node; empty for one that is made for it."""
+    overwrite: bool = False
+    globs: tuple[str, ...] = ()
+    """`upload` only: which of the files; empty for all."""
+    register_as: str = ""
+    """A dataset of this name is registered when the run has completed."""
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    """Not empty: it is registered as a dataset of tables that are read so."""
+
+
+Binding = DataBinding | DatasetInput | DatasetOutput
+"""What arguments and inputs of a run can stand for."""
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """Everything needed to run a script once, on whichever machine."""
+
+    source_directory: str
+    target: str
+    version: int = SPEC_VERSION
+    script: str = ""
+    """Relative to the source folder; empty when `command` is given."""
+    command: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+    node_count: int = 1
+    distribution: Distribution = field(default_factory=Distribution)
+    environment: EnvironmentSpec = field(default_factory=EnvironmentSpec)
+    environment_name: str = ""
+    environment_version: str = ""
+    """The version it is registered as; empty for one that is not."""
+    environment_variables: Mapping[str, str] = field(default_factory=dict)
+    """What the user asked for."""
+    inherited_variables: Mapping[str, str] = field(default_factory=dict)
+    """The few variables taken over from the submitting shell (PATH, HOME, LANG, ...)."""
+    data: tuple[DataBinding, ...] = ()
+    dataset_inputs: tuple[DatasetInput, ...] = ()
+    dataset_outputs: tuple[DatasetOutput, ...] = ()
+    max_run_duration_seconds: int | None = None
+    max_retries: int = 0
+    """How often a run that failed is started again in the same working folder."""
+    hang_seconds: float | None = None
+    """How long all processes may be silent (no output, no metric) until the run counts as hanging; None for ever."""
+    framework: str = "Python"
+    communicator: str = "None"
+    use_gpu: bool = False
+    vm_size: str = ""
+    """The machine kind of the cluster that is made for this run, if the target is `THROW_AWAY`."""
+    vm_priority: str = ""
+    snapshot_id: str = ""
+    """Set by submit, once the source folder is taken."""
+
+
+def has_data(spec: JobSpec) -> bool:
+    """Whether anything has to be brought in or taken back for the job."""
+    return bool(spec.data or spec.dataset_inputs or spec.dataset_outputs)
+
+
+def stores_of(spec: JobSpec) -> list[str]:
+    """The names of the datastores that a job needs; the default one has no name here."""
+    names = [each.datastore for each in spec.data]
+    names += [each.datastore for each in spec.dataset_outputs]
+    names += [source.store for given in spec.dataset_inputs for source in given.definition.sources]
+    return sorted({name for name in names if name})
+
+
+def dump_spec(spec: JobSpec) -> str:
+    """`spec` as JSON text."""
+    return json.dumps(to_plain(spec), indent=1, sort_keys=True)
+
+
+def load_spec(text: str, where: str = "the job specification") -> JobSpec:
+    """The JobSpec in `text`; one clear error for anything else."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserErrorException(f"{where} is not JSON", cause=str(error)) from None
+    version = data.get("version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > SPEC_VERSION:
+        raise UserErrorException(
+            f"{where} has version {version}; this Trainmaster reads up to {SPEC_VERSION}",
+            hint="Install a newer Trainmaster.",
+        )
+    try:
+        spec = from_plain(JobSpec, data, where)
+    except PlainDataError as error:
+        raise UserErrorException(f"{where} cannot be used", cause=str(error)) from None
+    problem = _problem(spec)
+    if problem:
+        raise UserErrorException(f"{where} cannot be used", cause=problem)
+    return spec
+
+
+def _problem(spec: JobSpec) -> str:
+    """What no job can be: estimators never compile to it, but a file may have been edited by hand."""
+    if bool(spec.script) == bool(spec.command):
+        return "it needs either a script or a command"
+    if spec.script.startswith("/") or ".." in spec.script.split("/"):
+        return f"its script {spec.script!r} does not lie in the source folder"
+    counts = {
+        "node_count": spec.node_count,
+        "process_count_per_node": spec.distribution.process_count_per_node,
+        "worker_count": spec.distribution.worker_count,
+        "process_count": spec.distribution.process_count,
+        "max_run_duration_seconds": spec.max_run_duration_seconds,
+    }
+    wrong = [f"{name}={value}" for name, value in counts.items() if value is not None and value < 1]
+    if wrong:
+        return f"{wrong[0]} must be at least 1"
+    if spec.max_retries < 0:
+        return f"max_retries={spec.max_retries} must not be negative"
+    if spec.hang_seconds is not None and not 0 < spec.hang_seconds < math.inf:
+        return f"hang_seconds={spec.hang_seconds} must be a positive number"
+    return ""

@@ -1,0 +1,306 @@
+"""What the store keeps and the dispatcher answers with: plain records, and the states of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from trainmaster.shared.job_spec import DatasetDefinition
+
+
+class Status(StrEnum):
+    """The states of a run, by their v1 names."""
+
+    NOT_STARTED = "NotStarted"
+    PREPARING = "Preparing"
+    QUEUED = "Queued"
+    STARTING = "Starting"
+    RUNNING = "Running"
+    FINALIZING = "Finalizing"
+    CANCEL_REQUESTED = "CancelRequested"
+    COMPLETED = "Completed"
+    FAILED = "Failed"
+    CANCELED = "Canceled"
+
+
+TERMINAL = frozenset({Status.COMPLETED, Status.FAILED, Status.CANCELED})
+ACTIVE = frozenset(Status) - TERMINAL
+
+# Which state may follow which. A terminal state has no successor: that is promise 1.
+SUCCESSORS: Mapping[Status, frozenset[Status]] = {
+    Status.NOT_STARTED: frozenset(
+        {Status.PREPARING, Status.QUEUED, Status.STARTING, Status.RUNNING, Status.CANCEL_REQUESTED}
+    )
+    | TERMINAL,
+    Status.PREPARING: frozenset({Status.QUEUED, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.QUEUED: frozenset({Status.PREPARING, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.STARTING: frozenset({Status.RUNNING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    # Back to Starting: a run that failed and is tried again.
+    Status.RUNNING: frozenset({Status.STARTING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
+    Status.CANCEL_REQUESTED: frozenset({Status.FINALIZING}) | TERMINAL,
+    Status.FINALIZING: TERMINAL,
+    Status.COMPLETED: frozenset(),
+    Status.FAILED: frozenset(),
+    Status.CANCELED: frozenset(),
+}
+
+
+@dataclass(frozen=True)
+class RunError:
+    """Why a run failed: shown first, everywhere."""
+
+    code: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """For a script: rank, node, exit_code, signal, tail (the last lines it wrote)."""
+
+
+@dataclass(frozen=True)
+class ExperimentRecord:
+    """A named group of runs."""
+
+    id: str
+    name: str
+    created_at: float
+    archived_at: float | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One run, as the store has it. Times are seconds since the epoch (UTC)."""
+
+    id: str
+    experiment: str
+    """The experiment's name."""
+    status: Status
+    created_at: float
+    seq: int = 0
+    """Position in the workspace: larger is newer; given by the store."""
+    number: int = 0
+    """Ordinal within the experiment; given by the store."""
+    type: str = "azureml.scriptrun"
+    parent_id: str | None = None
+    display_name: str = ""
+    description: str = ""
+    target: str = ""
+    spec: str = ""
+    """The JobSpec as JSON text; empty for interactive runs."""
+    snapshot_id: str = ""
+    started_at: float | None = None
+    ended_at: float | None = None
+    waiting_for: str = ""
+    """While it waits: a sentence that says for what."""
+    nodes: tuple[int, ...] = ()
+    """The target's nodes it holds."""
+    error: RunError | None = None
+    warnings: tuple[str, ...] = ()
+    submitted_by: str = ""
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """Which runs to list: newest first, `limit` at most, older than `before_seq`."""
+
+    experiment: str | None = None
+    parent_id: str | None = None
+    recursive: bool = False
+    """With `parent_id`: all descendants."""
+    include_children: bool = False
+    type: str | None = None
+    statuses: tuple[str, ...] = ()
+    target: str | None = None
+    tags: Mapping[str, Any] = field(default_factory=dict)
+    """Tag name to value; None asks only that the tag is there."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    limit: int = 100
+    before_seq: int | None = None
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric of a run without its history."""
+
+    name: str
+    kind: str
+    """scalar, row, image or json."""
+    count: int
+    last: Any = None
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricSeries:
+    """The values of one metric, oldest first, possibly down-sampled."""
+
+    name: str
+    kind: str
+    count: int
+    """How many values there are in all."""
+    values: tuple[Any, ...] = ()
+    steps: tuple[int | None, ...] = ()
+    times: tuple[float, ...] = ()
+    index: tuple[int, ...] = ()
+    """Position of each value in the full series."""
+    ranks: tuple[int | None, ...] = ()
+    """Which process logged each value; None where that is not known: it came from outside of the job."""
+
+
+@dataclass(frozen=True)
+class RankMetric:
+    """What one rank logged to one metric."""
+
+    rank: int | None
+    summary: MetricSummary
+    series: MetricSeries
+    """`index` counts in the series of all ranks."""
+
+
+@dataclass(frozen=True)
+class TargetRecord:
+    """A named place with nodes of a given size."""
+
+    name: str
+    engine: str
+    nodes: int
+    cpus_per_node: int
+    gpus_per_node: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class EnvironmentRecord:
+    """One version of a registered environment."""
+
+    name: str
+    version: int
+    definition: Mapping[str, Any] = field(default_factory=dict)
+    """What `environments.definition_file` reads and writes."""
+    digest: str = ""
+    """Of the definition: the same again is no new version."""
+    labels: tuple[str, ...] = ()
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class DatastoreRecord:
+    """A named storage: any fsspec URL."""
+
+    name: str
+    url: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    is_default: bool = False
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class DatasetRecord:
+    """A dataset of the workspace: a version of a registered name, or one that a run used without a name."""
+
+    id: str
+    definition: DatasetDefinition
+    name: str = ""
+    version: int | None = None
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    created_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class SweepRecord:
+    """What a sweep has besides being a run."""
+
+    spec: str
+    """The SweepSpec as JSON text."""
+    ending_status: str = ""
+    """How it is to end, once that is settled."""
+    ending_reason: str = ""
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """What a trial has besides being a run, and what its sweep asks of that run."""
+
+    number: int
+    run_id: str
+    parameters: Mapping[str, Any]
+    continues: str = ""
+    """The run of an earlier sweep that it goes on with."""
+    judged: int = 0
+    """The last interval at which the policy has looked at it."""
+    cut: str = ""
+    """What the policy said when it cut it."""
+    status: Status = Status.NOT_STARTED
+    created_at: float = 0.0
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: str = ""
+    """Why it failed."""
+
+
+@dataclass(frozen=True)
+class DatasetUse:
+    """A dataset that a model has to do with, and how: for training, say."""
+
+    purpose: str
+    dataset_id: str
+
+
+@dataclass(frozen=True)
+class ModelRecord:
+    """One version of a registered model."""
+
+    name: str
+    key: str
+    """Of the registration: the same again is the same model."""
+    manifest: str
+    """The digest of the list of its files."""
+    entry: str
+    """The name of the file or folder that was registered."""
+    version: int = 0
+    """Given by the store."""
+    file_count: int = 0
+    byte_count: int = 0
+    description: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    framework: str = ""
+    framework_version: str = ""
+    run_id: str = ""
+    """The run whose files it is made of."""
+    experiment: str = ""
+    lineage: Mapping[str, Any] = field(default_factory=dict)
+    """What the run was made of: snapshot, environment, data."""
+    datasets: tuple[DatasetUse, ...] = ()
+    sample_input: str = ""
+    """The id of a dataset, as is the next."""
+    sample_output: str = ""
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    """What a service of it needs: cpu, memory_in_gb, gpu."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What programs found out about it, such as its inputs and outputs: any JSON by a name."""
+    created_by: str = ""
+    created_at: float = 0.0
+    modified_at: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelQuery:
+    """Which models to list: those for which all of this is true, newest first."""
+
+    name: str | None = None
+    version: int | None = None
+    run_id: str | None = None
+    framework: str | None = None
+    dataset_id: str | None = None
+    tags: Mapping[str, str | None] = field(default_factory=dict)
+    """Name to value; None asks only that it is there."""
+    properties: Mapping[str, str | None] = field(default_factory=dict)
+    latest: bool = False
+    """Of each name only the newest that the rest is true for."""

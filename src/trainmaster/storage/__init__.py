@@ -1,0 +1,1 @@
+"""Storages behind datastores, and copying data in and out."""

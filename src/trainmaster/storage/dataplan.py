@@ -1,0 +1,100 @@
+"""DataPlan: everything to do for the data of one run, as it is kept in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.errors import DatastoreException
+from trainmaster.shared.job_spec import DataSource
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
+from trainmaster.storage.folder import part_of
+from trainmaster.storage.paths import shown
+
+PLAN_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Link:
+    """A link to make at `path`, leading to `target`; both absolute."""
+
+    path: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A file or folder to copy between `path` of the datastore `store` and the place `local`."""
+
+    store: str
+    path: str
+    local: str
+    overwrite: bool = False
+    globs: tuple[str, ...] = ()
+    """Which files to take back; empty for all."""
+
+
+@dataclass(frozen=True)
+class Gather:
+    """The files of a dataset to show in the folder `local`: as links where they lie on this machine, else as copies."""
+
+    sources: tuple[DataSource, ...]
+    local: str
+    steps: tuple[Mapping[str, Any], ...] = ()
+    copy: bool = False
+    """Whether files of this machine are copied too."""
+
+
+@dataclass(frozen=True)
+class DataPlan:
+    """Everything to do for the data of one run. Holds options of datastores, maybe keys: see `write_plan`."""
+
+    version: int = PLAN_VERSION
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """`AZUREML_DATAREFERENCE_<name>` to the path the script sees; for datasets also `<name>` and `<NAME>`."""
+    links: tuple[Link, ...] = ()
+    """In the working folder: for the agent to make, after it laid out the code."""
+    outer_links: tuple[Link, ...] = ()
+    """At absolute places: made by the stage before the job."""
+    folders: tuple[str, ...] = ()
+    """To make before the job, if they are missing."""
+    downloads: tuple[Transfer, ...] = ()
+    uploads: tuple[Transfer, ...] = ()
+    stores: Mapping[str, DatastoreRecord] = field(default_factory=dict)
+    """The datastores of the transfers and gathers, by name."""
+    gathers: tuple[Gather, ...] = ()
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    """What the job is told about its input datasets, by name (`job/script/datasets.py`)."""
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    """Name of each output to the path the script writes to."""
+    outside: tuple[str, ...] = ()
+    """Paths outside of the run's folder that the script has to reach."""
+
+    @property
+    def before(self) -> bool:
+        """Whether the stage has something to do before the job."""
+        return bool(self.downloads or self.folders or self.outer_links or self.gathers)
+
+    @property
+    def after(self) -> bool:
+        """Whether the stage has something to do after the job."""
+        return bool(self.uploads)
+
+
+def write_plan(plan: DataPlan, path: Path) -> None:
+    """Keep `plan` in a file that only its owner can read."""
+    with part_of(path) as part:
+        part.touch(0o600)
+        part.write_text(json.dumps(to_plain(plan), indent=1), encoding="utf-8")
+
+
+def read_plan(path: Path) -> DataPlan:
+    """The plan in the file `path`; DatastoreException for anything else."""
+    try:
+        return from_plain(DataPlan, json.loads(path.read_text(encoding="utf-8")), "the data plan")
+    except (OSError, ValueError, PlainDataError) as error:
+        raise DatastoreException(f"{shown(path)} is not a data plan", cause=str(error)) from None

@@ -1,0 +1,68 @@
+"""Copy between a datastore and a folder of a run's, for a script that cannot reach the storage itself.
+
+    python -m trainmaster.storage.errand <parent process>
+
+What to do, with the options of the datastore, comes as JSON from standard input. It prints what it does; when something
+goes wrong it ends with 1, and the last line of standard error is the error as JSON. It can be repeated.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from trainmaster.job.errors import AzureMLException, DatastoreException
+from trainmaster.shared.orphans import die_with
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.shared.serialization import from_plain
+from trainmaster.storage.paths import store_path
+from trainmaster.storage.progress import say_aloud, say_nothing
+from trainmaster.storage.sources import sources_in
+from trainmaster.storage.storage import open_storage
+from trainmaster.storage.transfer import download, files_by_prefix, upload
+
+
+def main(parent: int, given: bytes) -> int:
+    """Do it; the exit code."""
+    die_with(parent)
+    # Unwinds the stack, so that no half-written file stays behind.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    try:
+        go(json.loads(given))
+    except AzureMLException as error:
+        return _failed(error)
+    except Exception as error:  # noqa: BLE001 - the script's author is shown this, without a traceback of ours
+        return _failed(DatastoreException(f"The files could not be copied: {type(error).__name__}: {error}"))
+    return 0
+
+
+def go(order: dict[str, Any]) -> None:
+    """Fetch what is at `prefix` of the store, or send the folder to `target`."""
+    record = from_plain(DatastoreRecord, order["store"])
+    storage, folder, where = (
+        open_storage(record.url, record.options),
+        Path(order["files"]),
+        f"datastore {record.name!r}",
+    )
+    if "prefix" in order:
+        found = files_by_prefix(storage, store_path(order["prefix"]))
+        # The script says what of it was new to it.
+        download(storage, [(file, folder / file.path) for file in found], True, say_nothing, where)
+    else:
+        upload(storage, sources_in(folder), store_path(order["target"]), order["overwrite"], say_aloud, where)
+
+
+def _failed(error: AzureMLException) -> int:
+    print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
+    return 1
+
+
+def _run() -> NoReturn:
+    sys.exit(main(int(sys.argv[1]), sys.stdin.buffer.read()))
+
+
+if __name__ == "__main__":
+    _run()

@@ -1,0 +1,95 @@
+"""Where the data of a run are seen: the parts that plans of references and of datasets have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmaster.job.errors import DatastoreException
+from trainmaster.shared.job_spec import DataBinding
+from trainmaster.shared.records import DatastoreRecord
+from trainmaster.storage.dataplan import DataPlan, Link
+from trainmaster.storage.paths import checked_name, compute_path, shown
+
+PREFIX = "AZUREML_DATAREFERENCE_"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders of a run."""
+
+    run: Path
+    code: Path
+
+
+def seen_at(binding: DataBinding, target: Path, places: Places, plan: DataPlan) -> DataPlan:
+    """`plan`, with `target` seen by the script at `path_on_compute`, if that is given, through a link."""
+    wanted = place_on_compute(binding, places)
+    if not target.is_relative_to(places.run):
+        plan = merged([plan, DataPlan(outside=(str(target),))])
+    if wanted is None:
+        return with_variable(binding, target, plan)
+    link = (Link(str(wanted), str(target)),)
+    is_inside = wanted.is_relative_to(places.code)
+    linked = DataPlan(links=link) if is_inside else DataPlan(outer_links=link)
+    return with_variable(binding, wanted, merged([plan, linked]))
+
+
+def with_variable(binding: DataBinding, seen: Path, plan: DataPlan) -> DataPlan:
+    """`plan`, with the variable by which the script finds `seen`."""
+    name = checked_name(binding.name, "data reference")
+    return merged([plan, DataPlan(variables={PREFIX + name: str(seen)})])
+
+
+def place_on_compute(binding: DataBinding, places: Places) -> Path | None:
+    """Where the script wants to see the data, if it says so."""
+    path = compute_path(binding.path_on_compute)
+    # An absolute path stays itself when it is joined.
+    return places.code / path if path else None
+
+
+def own_place(binding: DataBinding, places: Places) -> Path:
+    """The folder of the run for what is copied for this binding."""
+    return places.run / "data" / checked_name(binding.name, "data reference")
+
+
+def store_of(binding: DataBinding, stores: Mapping[str, DatastoreRecord]) -> DatastoreRecord:
+    """The datastore of a binding; one that names none means the default one."""
+    store = stores.get(binding.datastore)
+    if not binding.datastore:
+        store = next((record for record in stores.values() if record.is_default), None)
+    if store is None:
+        raise DatastoreException(
+            f"The workspace has no datastore {binding.datastore!r}",
+            cause=f"Data reference {binding.name!r} needs it.",
+            hint=f"It has: {', '.join(sorted(stores))}." if stores else "Register it with Datastore.register.",
+        )
+    return store
+
+
+def is_there(path: Path, store: DatastoreRecord) -> bool:
+    """Whether there is anything at `path`."""
+    try:
+        return path.exists()
+    except OSError as error:
+        raise DatastoreException(
+            f"{shown(path)} of datastore {store.name!r} cannot be read", cause=error.strerror or str(error)
+        ) from error
+
+
+def merged(plans: Sequence[DataPlan]) -> DataPlan:
+    """All of `plans` in one."""
+    return DataPlan(
+        variables={name: value for plan in plans for name, value in plan.variables.items()},
+        links=tuple(link for plan in plans for link in plan.links),
+        outer_links=tuple(link for plan in plans for link in plan.outer_links),
+        folders=tuple(dict.fromkeys(folder for plan in plans for folder in plan.folders)),
+        downloads=tuple(download for plan in plans for download in plan.downloads),
+        uploads=tuple(upload for plan in plans for upload in plan.uploads),
+        stores={name: store for plan in plans for name, store in plan.stores.items()},
+        gathers=tuple(gather for plan in plans for gather in plan.gathers),
+        inputs={name: facts for plan in plans for name, facts in plan.inputs.items()},
+        outputs={name: path for plan in plans for name, path in plan.outputs.items()},
+        outside=tuple(dict.fromkeys(path for plan in plans for path in plan.outside)),
+    )

@@ -1,5 +1,0 @@
-"""Looking at a run while it goes, in a notebook or a terminal."""
-
-from trainmaster.widgets.run_details import RunDetails
-
-__all__ = ["RunDetails"]

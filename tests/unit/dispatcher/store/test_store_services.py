@@ -1,0 +1,73 @@
+"""Services and images in the database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from trainmaster.dispatcher.store import Store
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.service_spec import ImageRecord, ServiceCode, ServiceRecord, ServiceSpec, ServiceState
+
+SPEC = ServiceSpec(
+    ServiceCode("abc", "score.py", "/home/me", ("a", "b")),
+    ("m:1",),
+    EnvironmentSpec(pip_packages=("numpy",)),
+    cors_origins=("*",),
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path):
+    made = Store.create(tmp_path / "trainmaster.db")
+    yield made
+    made.close()
+
+
+def test_a_service_comes_back_as_it_was(store: Store) -> None:
+    record = ServiceRecord(
+        "mine",
+        "AKS",
+        SPEC,
+        "t1",
+        served=replace(SPEC, models=("m:2",)),
+        serving=3,
+        tags={"a": None},
+        error={"headline": "ä\ud800"},
+        warnings=("w",),
+    )
+    store.add_service(record)
+    found = store.get_service("mine")
+    assert found is not None and replace(found, error={}) == replace(record, error={})
+    assert store.list_services() == [found]
+    assert store.get_service("other") is None
+
+
+def test_what_an_older_deployment_has_to_say_is_not_written(store: Store) -> None:
+    store.add_service(ServiceRecord("mine", "ACI", SPEC, "t1", generation=2))
+    assert store.change_service("mine", 1, state=ServiceState.FAILED) is None
+    changed = store.change_service("mine", 2, state=ServiceState.HEALTHY, served=SPEC, serving=2)
+    assert changed is not None and changed.served == SPEC and changed.state is ServiceState.HEALTHY
+    assert store.forget_service("mine") and not store.forget_service("mine")
+
+
+def test_what_a_deployment_finds_out_does_not_undo_a_delete(store: Store) -> None:
+    store.add_service(ServiceRecord("mine", "ACI", SPEC, "t1", generation=1))
+    store.change_service("mine", state=ServiceState.DELETING)
+    assert store.change_service("mine", 1, state=ServiceState.HEALTHY, serving=1) is None
+    found = store.get_service("mine")
+    assert found is not None and found.state is ServiceState.DELETING
+
+
+def test_images_are_numbered_by_name_and_asked_for_once(store: Store) -> None:
+    first = store.add_image(ImageRecord("img", 0, SPEC, "t1"))
+    second = store.add_image(ImageRecord("img", 0, SPEC, "t2"))
+    assert store.add_image(ImageRecord("img", 0, SPEC, "t1")) == first
+    assert store.add_image(ImageRecord("other", 0, SPEC, "t3")).id == "other:1"
+    assert [first.id, second.id] == ["img:1", "img:2"]
+    assert [image.version for image in store.find_images("img")] == [2, 1]
+    store.change_image("img", 1, state="Failed", error={"headline": "no"})
+    assert store.find_images("img")[1].state == "Failed"
+    assert store.forget_image("img", 2) and not store.forget_image("img", 2)

@@ -1,0 +1,122 @@
+"""The tasks of the dispatcher: an error in one of them ends neither it nor the others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmaster.dispatcher.runs.life import Life
+from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.store import Store
+from trainmaster.shared import tasks
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import RunRecord, Status
+
+
+def test_a_run_whose_task_dies_is_taken_up_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tasks, "FIRST_PAUSE", 0.001)
+    seen: list[Status] = []
+
+    async def drive(life: Life) -> None:
+        seen.append(life._record.status)
+        life._yard.store.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
+        if len(seen) == 1:
+            raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(Life, "drive", drive)
+
+    async def run(store: Store) -> None:
+        yard = Yard(WorkspaceFolder(tmp_path), store)
+        yard.take(store.insert_run(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
+        async with asyncio.timeout(60):
+            await yard.until_left("run")
+        await yard.close()
+
+    store = Store.create(tmp_path / "store.db")
+    with caplog.at_level(logging.ERROR, "trainmaster.shared.tasks"):
+        asyncio.run(run(store))
+    store.close()
+    assert seen == [Status.NOT_STARTED, Status.PREPARING]
+    assert "the task 'run run' failed" in caplog.text and "a fault of ours" in caplog.text
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store.create(tmp_path / "store.db")
+    for name in ("large", "small"):
+        store.insert_run(RunRecord(name, "e", Status.RUNNING, 1.0, target="local"))
+    yield store
+    store.close()
+
+
+def write(folder: WorkspaceFolder, run_id: str, names: int) -> Path:
+    place = folder.run(run_id).journals
+    place.mkdir(parents=True)
+    lines = (json.dumps({"k": "metric", "n": f"m{n}", "v": n, "t": 1.0}) for n in range(names))
+    (place / "0-1-a.jsonl").write_text("".join(f"{line}\n" for line in lines))
+    return place / "0-1-a.jsonl"
+
+
+def test_journals_are_read_beside_the_event_loop(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run with very many metrics keeps neither clients nor other runs waiting."""
+    folder = WorkspaceFolder(tmp_path)
+    write(folder, "large", 20_000)
+    write(folder, "small", 1)
+    threads: set[int] = set()
+    ingest = Store.ingest
+
+    def note_thread(self: Store, *args: Any) -> bool:
+        threads.add(threading.get_ident())
+        return ingest(self, *args)
+
+    monkeypatch.setattr(Store, "ingest", note_thread)
+
+    async def run() -> list[str]:
+        yard = Yard(folder, store)
+        ended: list[str] = []
+
+        async def bring_in(run_id: str) -> None:
+            await yard.bring_in(run_id)
+            ended.append(run_id)
+
+        await asyncio.gather(bring_in("large"), bring_in("small"))
+        await yard.close()
+        return ended
+
+    assert asyncio.run(run()) == ["small", "large"]
+    assert threads and threading.get_ident() not in threads
+    assert [len(store.metrics(run_id)) for run_id in ("large", "small")] == [20_000, 1]
+
+
+def test_what_was_written_before_is_readable_after_however_much_is_written_meanwhile(
+    tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = WorkspaceFolder(tmp_path)
+    journal = write(folder, "large", 1000)
+    ingest = Store.ingest
+
+    def write_more(self: Store, *args: Any) -> bool:
+        with open(journal, "a") as file:
+            file.write(json.dumps({"k": "metric", "n": "more", "v": "x" * 2**16, "t": 1.0}) + "\n")
+        return ingest(self, *args)
+
+    monkeypatch.setattr(Store, "ingest", write_more)
+
+    async def run() -> None:
+        yard = Yard(folder, store)
+        async with asyncio.timeout(60):
+            await yard.bring_in("large")
+        await yard.close()
+
+    asyncio.run(run())
+    names = {metric.name for metric in store.metrics("large")}
+    assert names >= {f"m{n}" for n in range(1000)}
