@@ -24,10 +24,10 @@ import pytest
 from tests.chaos.agents import kill_agent
 from tests.chaos.wheels import make_wheel
 from trainmaster import ComputeTarget, LocalCompute, Workspace
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent import process
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import ACTIVE, TERMINAL
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "200"))

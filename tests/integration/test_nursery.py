@@ -12,11 +12,11 @@ import pytest
 from tests.conftest import ended, until
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent import process
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.json_files import read_json
 
 pytestmark = pytest.mark.timeout(300)
 

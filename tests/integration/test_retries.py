@@ -26,11 +26,11 @@ from trainmaster import (
     ScriptRunConfig,
     Workspace,
 )
-from trainmaster.dispatcher.runs.attempts import current
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.sdk.run.run import Run
+from trainmaster.shared.attempts import current_attempt
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.json_files import read_json
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -195,7 +195,7 @@ def test_the_attempts_share_the_time_limit(shared: Retried) -> None:
     details = ended(run)
     assert (details["status"], details["error"]["code"]) == ("Canceled", "MaxRunDurationExceeded")
     assert details["error"]["message"].endswith("It was attempt 2.")
-    plan = read_json(current(run._folder).node(0) / "plan.json")
+    plan = read_json(current_attempt(run._folder).node(0) / "plan.json")
     assert plan is not None
     assert plan["time_limit_seconds"] <= 10
 

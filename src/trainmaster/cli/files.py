@@ -14,6 +14,7 @@ from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted, size
 from trainmaster.sdk.run import files as run_files
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.run_files import left_names, path_of
 
 _COLUMNS = (Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE"))
 
@@ -38,7 +39,7 @@ def files(options: Options) -> int:
     folder = run_folder(workspace, find_run(workspace, options.run))
     found = sizes(folder, options.prefix)
     if options.all and options.prefix.partition("/")[0] != "code":
-        found += _with_sizes(folder, [name for name in run_files.left_names(folder) if name.startswith(options.prefix)])
+        found += _with_sizes(folder, [name for name in left_names(folder) if name.startswith(options.prefix)])
     if options.json:
         say_json([{"name": name, "bytes": count} for name, count in found])
     elif found:
@@ -59,7 +60,7 @@ def _with_sizes(folder: RunFolder, names: Sequence[str]) -> list[tuple[str, int]
     found = []
     for name in names:
         with suppress(FileNotFoundError):
-            found.append((name, run_files.path_of(folder, name).stat().st_size))
+            found.append((name, path_of(folder, name).stat().st_size))
     return found
 
 

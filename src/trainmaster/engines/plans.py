@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.job.agent import durable
+from trainmaster.shared.json_files import read_json
 
 
 def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
@@ -32,20 +32,6 @@ def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
 def read_claim(folder: Path) -> dict[str, Any] | None:
     """Who carries out the plan of this node, if anybody does yet."""
     return read_json(folder / "agent.json")
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in `path`; none if there is no such file or it is not one of ours."""
-    try:
-        data = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    return data if isinstance(data, dict) else None
-
-
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Writes an object; whoever reads finds the old one or the new one, also after a power cut."""
-    durable.write(path, json.dumps(data).encode())
 
 
 def _write_plan(path: Path, data: dict[str, Any]) -> None:

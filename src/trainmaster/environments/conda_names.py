@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from trainmaster.sdk.environment.conda_dependencies import package_name
+from trainmaster.environments.requirement import package_name
 
 SETTING = "TRAINMASTER_CONDA_TO_PIP"
 """1: pip stands in for any conda package, by the same name; 0: for none; unset: for the known ones."""

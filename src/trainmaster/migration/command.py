@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
-from trainmaster.cli import exits
-from trainmaster.cli.parsing import Options, Parser
 from trainmaster.migration.report import (
     FileReport,
     Place,
@@ -20,6 +19,7 @@ from trainmaster.migration.table import Verdict
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import counted
 
+_ALL_WORK, _SOME_ABSENT, _UNREADABLE = 0, 1, 2
 _WORDS = {
     Verdict.WORKS: ("works", "green"),
     Verdict.DIFFERS: ("works differently", "yellow"),
@@ -28,12 +28,12 @@ _WORDS = {
 _WIDTH = max(len(word) for word, _ in _WORDS.values())
 
 
-def migrate_arguments(parser: Parser) -> None:
+def migrate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="+", help="a script, a notebook, or a folder with such")
     parser.add_argument("--problems", action="store_true", help="leave out what simply works")
 
 
-def migrate(options: Options) -> int:
+def migrate(options: argparse.Namespace) -> int:
     """What of the azureml SDK v1 your scripts and notebooks use, and whether it works here. Nothing is changed.
 
     Below folders, files that .amlignore or .gitignore leave out are not read, nor are virtual environments and
@@ -59,8 +59,8 @@ def migrate(options: Options) -> int:
 
 def _exit_code(total: Summary) -> int:
     if total.unreadable:
-        return exits.USAGE
-    return exits.RUN_FAILED if total.counts[Verdict.ABSENT] else exits.OK
+        return _UNREADABLE
+    return _SOME_ABSENT if total.counts[Verdict.ABSENT] else _ALL_WORK
 
 
 def _show(report: FileReport, problems: bool) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from trainmaster.job.errors import ModelPathNotFoundException, WebserviceException
 from trainmaster.job.script.files import walk_files
 from trainmaster.job.script.values import is_text
-from trainmaster.sdk.run import files as run_files
+from trainmaster.shared import run_files
 from trainmaster.shared.folders import RunFolder
 
 _SHOWN = 20

@@ -8,10 +8,10 @@ from typing import Any
 
 from trainmaster.dispatcher.runs.outcome import ended_well
 from trainmaster.engines import Engine, Nodes
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent import cause
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.json_files import read_json
 
 
 async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""The attempts of a run: why the earlier ones failed, their logs, and when the next one begins (docs/run-lifecycle.md).
+"""Moving a run from a failed attempt to the next one: its logs, its pause, its error (docs/run-lifecycle.md).
 
 An attempt has failed for good once its `failure.json` is there, by one rename; the next one is then the current one.
 Whatever else belongs to the change may be done again by the next dispatcher.
@@ -8,64 +8,24 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from trainmaster.dispatcher.runs.outcome import Outcome
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent import durable
 from trainmaster.shared import beneath
+from trainmaster.shared.attempts import FailedAttempt
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.json_files import read_json
 from trainmaster.shared.private import open_private
 from trainmaster.shared.records import RunError, Status
-from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
+from trainmaster.shared.serialization import to_plain
 
 # A run that could not be started fails the same way again.
 _FINAL = frozenset({"StartError"})
 _LONGEST_PAUSE = 60.0
 # What was printed before the job belongs to the run, not to an attempt.
 _BEFORE_THE_JOB = re.compile(r"(?:20|55|60|65)_")
-
-
-@dataclass(frozen=True)
-class FailedAttempt:
-    """One attempt that failed and was followed by another; the first is number 1."""
-
-    number: int
-    error: RunError
-    started_at: float | None
-    ended_at: float
-    again: bool = False
-    """Whether it was no fault of the run: it does not count against `max_retries`."""
-
-    @property
-    def headline(self) -> str:
-        """The first line of its error."""
-        return self.error.message.partition("\n")[0]
-
-    @property
-    def seconds(self) -> float:
-        """How long its script ran."""
-        return 0.0 if self.started_at is None else max(0.0, self.ended_at - self.started_at)
-
-
-def current(folder: RunFolder) -> RunFolder:
-    """The folder as its current attempt has it: the first that has not failed."""
-    while folder.failure.exists():
-        folder = replace(folder, attempt=folder.attempt + 1)
-    return folder
-
-
-def failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
-    """Those before the current one, the first of them first."""
-    last = current(folder).attempt
-    return [_read(replace(folder, attempt=number)) for number in range(1, last)]
-
-
-def counted(folder: RunFolder) -> int:
-    """How many of the earlier attempts count against `max_retries`."""
-    return sum(not failed.again for failed in failed_attempts(folder))
 
 
 def deserves_another(end: Outcome, survivors: bool) -> bool:
@@ -117,17 +77,6 @@ def with_attempts(error: RunError | None, status: Status, number: int) -> RunErr
     else:
         message = f"{error.message}\nIt was attempt {number}."
     return replace(error, message=message, details={**error.details, "attempts": number})
-
-
-def _read(folder: RunFolder) -> FailedAttempt:
-    data: dict[str, Any] = read_json(folder.failure) or {}
-    data.pop("version", None)
-    try:
-        return from_plain(FailedAttempt, data)
-    except PlainDataError:
-        # Edited or damaged: what counts is that it failed.
-        error = RunError("Unknown", f"why it failed cannot be read any more: {folder.failure}")
-        return FailedAttempt(folder.attempt, error, None, folder.failure.stat().st_mtime)
 
 
 def _first_log(folder: RunFolder) -> list[Path]:

@@ -13,9 +13,9 @@ from trainmaster.dispatcher.api.credentials import opened
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.job.errors import DatastoreException, RunNotFoundException, UserErrorException
 from trainmaster.job.helper.names import inner_parts
-from trainmaster.sdk.datastores.datastore import Datastore
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
+from trainmaster.storage.kinds import account_name, container_name, storage_type
 from trainmaster.storage.storage import local_folder, shown_url
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class Errands:
 
 
 def _described(record: DatastoreRecord) -> dict[str, Any]:
-    store = Datastore.of_record(_Nobody(), record)
     folder = local_folder(record.url)
     return {
         "name": record.name,
@@ -78,9 +77,9 @@ def _described(record: DatastoreRecord) -> dict[str, Any]:
         "url": shown_url(record.url),
         "folder": None if folder is None else str(folder),
         "inode": _inode(folder),
-        "datastore_type": store.datastore_type,
-        "account_name": store.account_name,
-        "container_name": store.container_name,
+        "datastore_type": storage_type(record.name, record.url),
+        "account_name": account_name(record.url, record.options),
+        "container_name": container_name(record.url),
     }
 
 
@@ -102,12 +101,3 @@ def _inode(folder: Path | None) -> int:
         return folder.stat().st_ino if folder is not None else 0
     except OSError:
         return 0
-
-
-class _Nobody:
-    """The workspace of a datastore that is only looked at."""
-
-    name = ""
-
-    def _call(self, op: str, **args: Any) -> Any:
-        raise AssertionError(op)

@@ -24,12 +24,14 @@ from trainmaster.dispatcher.runs.remains import Remains, find_remains, is_full
 from trainmaster.dispatcher.runs.start import GRACE_SECONDS, agent_plans, lay_down, write_spec_again
 from trainmaster.dispatcher.store.connection import is_trouble
 from trainmaster.engines import Ending, Engine, Nodes
-from trainmaster.engines.plans import read_claim, read_json
+from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent import process
 from trainmaster.job.agent.shortage import is_passing
 from trainmaster.job.errors import AzureMLException, WorkspaceException
 from trainmaster.launch import agent_count, most_processes, port_count
+from trainmaster.shared.attempts import FailedAttempt, count_failed, current_attempt, failed_attempts
 from trainmaster.shared.job_spec import JobSpec, has_data, load_spec
+from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, RunRecord, Status
 from trainmaster.shared.tasks import growing_pauses
 
@@ -143,7 +145,7 @@ class Life:
     async def _go_on(self) -> None:
         spec = self._spec or load_spec(self._record.spec, where=f"the specification of run {self.run_id}")
         if self._spec is None:
-            self._folder = attempts.current(self._folder)
+            self._folder = current_attempt(self._folder)
         else:
             self._yard.ingest.begin(self.run_id)
         if not self._record.nodes:
@@ -203,7 +205,7 @@ class Life:
     async def _start(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
         nodes = self._nodes(spec)
         place = self._engine.place(nodes)
-        used = sum(failed.seconds for failed in attempts.failed_attempts(self._folder))
+        used = sum(failed.seconds for failed in failed_attempts(self._folder))
         brief = _BRIEF_SECONDS if self._is_trial else 0
         attempt = self._folder.attempt
         plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, attempt, used, brief)
@@ -241,7 +243,7 @@ class Life:
 
     async def _begin_again(self, spec: JobSpec) -> None:
         """The next attempt, on the same nodes and in the same working folder."""
-        failed = attempts.failed_attempts(self._folder)[-1]
+        failed = failed_attempts(self._folder)[-1]
         of = "" if failed.again else f" of {spec.max_retries + 1}"
         sentence = f"attempt {failed.number}{of} failed: {failed.headline}"
         await self._patiently(lambda: self._set_logs_apart(f"{sentence}; starting attempt {self._folder.attempt}"))
@@ -318,12 +320,12 @@ class Life:
         if self._cancel.done() or self._mark is not None or self._record.status is Status.FINALIZING:
             return False
         ending = await self._engine.ending(self._nodes(spec))
-        if attempts.counted(self._folder) >= spec.max_retries and not (ending and ending.again):
+        if count_failed(self._folder) >= spec.max_retries and not (ending and ending.again):
             return False
         remains = await self._remains(spec)
         end = self._outcome(remains, ending)
         self._seen_started(remains)
-        last = attempts.counted(self._folder) >= spec.max_retries and not end.again
+        last = count_failed(self._folder) >= spec.max_retries and not end.again
         if end.error is None or last or not attempts.deserves_another(end, remains.has_survivors):
             return False
         await self._yard.bring_in(self.run_id)
@@ -331,9 +333,9 @@ class Life:
         self._keep_warnings(end)
         self._yard.end_children(self.run_id, Status.FAILED)
         number, error = self._folder.attempt, end.error
-        failed = attempts.FailedAttempt(number, error, remains.started_at, remains.ended_at, end.again)
+        failed = FailedAttempt(number, error, remains.started_at, remains.ended_at, end.again)
         attempts.note_failure(self._folder, failed)
-        self._folder = attempts.current(self._folder)
+        self._folder = current_attempt(self._folder)
         # The next attempt may find room again.
         self._disk_full = False
         return True

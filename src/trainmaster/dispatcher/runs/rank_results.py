@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.plans import read_claim, read_json
+from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent import cause
 from trainmaster.job.agent.tail import tail
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.json_files import read_json
 
 # What a record has for finding the cause, and nobody needs in a table of processes.
 _FOR_THE_CAUSE = ("told", "raised", "lost_peer", "wrote_at", "memory_ran_out", "stack", "tail", "service")

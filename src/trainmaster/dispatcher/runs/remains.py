@@ -17,12 +17,12 @@ from trainmaster.dispatcher.runs.failure_hints import Surroundings
 from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.engines import Ending, Engine, Nodes
-from trainmaster.engines.plans import read_json
 from trainmaster.job.agent import result
 from trainmaster.job.helper.letters import ERRANDS, clear
 from trainmaster.launch.names import rank_names
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.json_files import read_json
 
 _LITTLE_ROOM = 1024 * 1024
 

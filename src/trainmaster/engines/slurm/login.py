@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Letter, Surroundings
-from trainmaster.engines.plans import read_claim, read_json, write_json, write_plans
+from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.engines.slurm import travel
 from trainmaster.engines.slurm.commands import NoAnswer, Said
 from trainmaster.engines.slurm.delivery import Delivery
@@ -34,6 +34,7 @@ from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patient
 from trainmaster.job.agent.watch import STOP
 from trainmaster.job.errors import AzureMLException, ComputeTargetException
 from trainmaster.shared.job_spec import JobSpec, load_spec
+from trainmaster.shared.json_files import read_json, write_json
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")

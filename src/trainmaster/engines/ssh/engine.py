@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Letter, Nodes, Place, Surroundings
-from trainmaster.engines.plans import read_json, write_plans
+from trainmaster.engines.plans import write_plans
 from trainmaster.engines.ssh import mpi, passwords, starting
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after, root_of
@@ -25,6 +25,7 @@ from trainmaster.engines.ssh.starting import has_helpers, within
 from trainmaster.job.agent import fill, silence
 from trainmaster.job.errors import AzureMLException, ComputeTargetException
 from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, Status
 from trainmaster.shared.tasks import start_task
 

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.engines.plans import read_json, write_json
 from trainmaster.engines.ssh.data import Freight
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.mirror import RESULT, Mirror
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.json_files import read_json, write_json
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")

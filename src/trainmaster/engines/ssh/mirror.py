@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.plans import read_json
 from trainmaster.engines.ssh.clocks import on_our_clock
 from trainmaster.engines.ssh.data import Freight
 from trainmaster.job.helper.names import LONGEST_RUN_ID, inner_parts, is_plain
 from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.json_files import read_json
 from trainmaster.shared.private import open_private
 
 log = logging.getLogger("trainmaster.dispatch")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.engines.plans import read_json
 from trainmaster.engines.ssh import cargo, mpi, plans
 from trainmaster.engines.ssh.data import Freight, freight_of
 from trainmaster.engines.ssh.host import is_shared
@@ -18,6 +17,7 @@ from trainmaster.job.agent import fill
 from trainmaster.job.errors import ComputeTargetException, EnvironmentException
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.json_files import read_json
 
 
 class Way(Protocol):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.notebook.tensorboard import events
-from trainmaster.sdk.run import files as run_files
+from trainmaster.shared import run_files
 from trainmaster.shared.records import MetricSeries
 from trainmaster.shared.serialization import from_plain
 

@@ -6,8 +6,9 @@ import time
 from typing import Any
 
 from trainmaster.sdk.datastores.azure import blob_container, part_of_connection
-from trainmaster.sdk.datastores.datastore import Datastore, WorkspaceSide, storage_type
+from trainmaster.sdk.datastores.datastore import Datastore, WorkspaceSide
 from trainmaster.shared.records import DatastoreRecord
+from trainmaster.storage.kinds import storage_type
 from trainmaster.storage.paths import checked_name
 
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.datastores.azure_registrations import AzureRegistrations
@@ -18,17 +17,16 @@ from trainmaster.sdk.datastores.reference import DataReference
 from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain, to_plain
+from trainmaster.storage.kinds import account_name, container_name, storage_type
 from trainmaster.storage.paths import checked_name, shown, store_path
 from trainmaster.storage.progress import Say, say_aloud, say_nothing
 from trainmaster.storage.sources import Sources, sources_in, sources_of
-from trainmaster.storage.storage import Storage, local_folder, open_storage, protocol_of, shown_url
+from trainmaster.storage.storage import Storage, local_folder, open_storage, shown_url
 from trainmaster.storage.transfer import download, files_by_prefix, upload
 
 PathText = str | os.PathLike[str]
 
 # v1 notebooks look at these: the stores every workspace has keep the types they had.
-_V1_TYPES = {"workspaceblobstore": "AzureBlob", "workspacefilestore": "AzureFile"}
-_TYPES = {"az": "AzureBlob", "abfs": "AzureBlob", "abfss": "AzureBlob", "s3": "S3", "gs": "GoogleStorage"}
 
 
 class WorkspaceSide(Protocol):
@@ -198,13 +196,12 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
     @property
     def account_name(self) -> str:
         """The storage account; `local` for a folder."""
-        return "local" if local_folder(self.url) else str(self._record.options.get("account_name", ""))
+        return account_name(self.url, self._record.options)
 
     @property
     def container_name(self) -> str:
         """The bucket or container; of a folder, its name."""
-        folder = local_folder(self.url)
-        return folder.name if folder else urlsplit(self.url).netloc.rpartition("@")[2]
+        return container_name(self.url)
 
     def _take(self, workspace: WorkspaceSide, record: DatastoreRecord) -> None:
         self.workspace = workspace
@@ -232,14 +229,6 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
     def __repr__(self) -> str:
         # Never the options: they may hold keys.
         return f"Datastore(name={self.name!r}, url={shown_url(self.url)!r})"
-
-
-def storage_type(name: str, url: str) -> str:
-    """v1's type of the storage at `url`; the stores of every workspace have that of their names."""
-    if name in _V1_TYPES:
-        return _V1_TYPES[name]
-    protocol = protocol_of(url)
-    return "Folder" if local_folder(url) else _TYPES.get(protocol, protocol)
 
 
 def _say(show_progress: bool) -> Say:

@@ -57,7 +57,7 @@ def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
     """Number, state and error of every attempt of a run that may be retried, or was; none for any other."""
     if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
         return []
-    from trainmaster.dispatcher.runs.attempts import failed_attempts
+    from trainmaster.shared.attempts import failed_attempts
 
     found: list[dict[str, Any]] = [
         {

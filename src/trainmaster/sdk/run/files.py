@@ -1,4 +1,4 @@
-"""The files of a run: names, reading, copying out."""
+"""Reading the files of a run and copying them out, with secrets hidden in its logs."""
 
 from __future__ import annotations
 
@@ -7,87 +7,10 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmaster.job.agent import left
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.run.masks import mask_of
 from trainmaster.shared.folders import RunFolder
-from trainmaster.shared.job_spec import load_spec
-
-# While a run goes, these lie in its working folder and the run's files link to them.
-_LIVE = ("outputs", "logs")
-
-
-def names(folder: RunFolder) -> list[str]:
-    """The names of all files, sorted. Links that lead out of the run's folder are left out."""
-    found: list[str] = []
-    roots = _roots(folder)
-    live = [folder.files / name for name in _LIVE if (folder.files / name).is_symlink()]
-    # A script may have put a link to anywhere in the place of its outputs.
-    tops = [folder.files, *(place for place in live if _inside(place, roots))]
-    for top in tops:
-        for parent, _, files in os.walk(top):
-            paths = (Path(parent, file) for file in files)
-            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, roots)]
-    return sorted(found)
-
-
-def left_names(folder: RunFolder) -> list[str]:
-    """Files that the script left outside of outputs/ and logs/, sorted: `code/<path in the working folder>`.
-
-    Without what the snapshot brought and nobody changed. A run on a host has no working folder here.
-    """
-    try:
-        snapshot_id = load_spec(folder.spec.read_text(encoding="utf-8")).snapshot_id
-    except (OSError, ValueError, AzureMLException):
-        # A run without a job.
-        return []
-    workspace = folder.path.parent.parent
-    snapshot = (str(workspace / "snapshots" / f"{snapshot_id}.json"), str(workspace / "blobs"))
-    found, _ = left.find(str(folder.code), snapshot, left.first_start(str(folder.node(0))) or 0.0)
-    return sorted(f"{folder.code.name}/{name}" for name, _ in found)
-
-
-def path_of(folder: RunFolder, name: str) -> Path:
-    """Where the file `name` lies: among the run's files or, as `code/...`, in the working folder."""
-    path = folder.files / name
-    is_left = name.startswith(f"{folder.code.name}/") and not os.path.lexists(path)
-    return folder.path / name if is_left else path
-
-
-def _roots(folder: RunFolder) -> tuple[Path, ...]:
-    """Where the files of a run may lie: the rest of its folder (specification, keys of its data) is none of them."""
-    return folder.files.resolve(), folder.code.resolve()
-
-
-def _shown(path: Path, roots: Sequence[Path]) -> bool:
-    if path.name.startswith(".partial-"):
-        return False
-    # Neither a pipe nor a link that leads nowhere is a file that could be had.
-    return path.is_file() and (not path.is_symlink() or _inside(path, roots))
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        # A name beyond all measure.
-        return False
-
-
-def _inside(path: Path, roots: Sequence[Path]) -> bool:
-    return any(path.resolve().is_relative_to(root) for root in roots)
-
-
-def find(folder: RunFolder, name: str) -> Path:
-    """The path of one file; an error that says what there is instead."""
-    path = path_of(folder, name)
-    if ".." in path.parts or not _is_file(path) or not _inside(path, _roots(folder)):
-        known = names(folder)
-        shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
-        raise UserErrorException(
-            f"run {folder.path.name} has no file '{name[:300]}'", hint=f"It has: {shown or 'no files'}."
-        )
-    return path
+from trainmaster.shared.run_files import find, is_file, left_names, names, path_of
 
 
 def read_text(folder: RunFolder, name: str) -> str:
@@ -112,7 +35,7 @@ def beginning_with(folder: RunFolder, prefix: str) -> list[str]:
         return wanted
     found = [name for name in left_names(folder) if name.startswith(prefix)]
     # A file of the snapshot too, if it is named in full.
-    is_named = not found and not prefix.endswith("/") and _is_file(path_of(folder, prefix))
+    is_named = not found and not prefix.endswith("/") and is_file(path_of(folder, prefix))
     return [*wanted, *([prefix] if is_named else found)]
 
 

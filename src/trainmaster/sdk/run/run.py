@@ -28,6 +28,7 @@ from trainmaster.shared.metrics import metric_value
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
 from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
+from trainmaster.shared.run_files import names
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -401,7 +402,7 @@ class Run(RunLabels, Recorder):
 
     def get_file_names(self) -> builtins.list[str]:
         """The names of all files of the run."""
-        return run_files.names(self._folder)
+        return names(self._folder)
 
     def download_file(self, name: str, output_file_path: str | os.PathLike[str] | None = None) -> None:
         """Copies one file; by default to its own name here. A folder as `output_file_path` receives it."""

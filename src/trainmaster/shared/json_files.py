@@ -1,0 +1,23 @@
+"""JSON objects in files: read if they are there, written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.agent import durable
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in `path`; None if there is no such file or it holds something else."""
+    try:
+        data = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def write_json(path: Path, data: dict[str, Any]) -> None:
+    """Writes an object. Readers find the old one or the new one, also after a power cut."""
+    durable.write(path, json.dumps(data).encode())

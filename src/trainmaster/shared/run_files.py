@@ -1,0 +1,88 @@
+"""Which files a run has, and where each lies. Nothing outside of the run's folder is one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from trainmaster.job.agent import left
+from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.shared.folders import RunFolder
+from trainmaster.shared.job_spec import load_spec
+
+# During a run these lie in its working folder; the run's files link to them.
+_LIVE = ("outputs", "logs")
+
+
+def names(folder: RunFolder) -> list[str]:
+    """The names of all files, sorted. Links that lead out of the run's folder are left out."""
+    found: list[str] = []
+    roots = _roots(folder)
+    live = [folder.files / name for name in _LIVE if (folder.files / name).is_symlink()]
+    # A script may have put a link to anywhere in the place of its outputs.
+    tops = [folder.files, *(place for place in live if _inside(place, roots))]
+    for top in tops:
+        for parent, _, files in os.walk(top):
+            paths = (Path(parent, file) for file in files)
+            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, roots)]
+    return sorted(found)
+
+
+def left_names(folder: RunFolder) -> list[str]:
+    """Files that the script left outside of outputs/ and logs/, sorted: `code/<path in the working folder>`.
+
+    Without what the snapshot brought and nobody changed. A run on a host has no working folder here.
+    """
+    try:
+        snapshot_id = load_spec(folder.spec.read_text(encoding="utf-8")).snapshot_id
+    except (OSError, ValueError, AzureMLException):
+        # A run without a job.
+        return []
+    workspace = folder.path.parent.parent
+    snapshot = (str(workspace / "snapshots" / f"{snapshot_id}.json"), str(workspace / "blobs"))
+    found, _ = left.find(str(folder.code), snapshot, left.first_start(str(folder.node(0))) or 0.0)
+    return sorted(f"{folder.code.name}/{name}" for name, _ in found)
+
+
+def path_of(folder: RunFolder, name: str) -> Path:
+    """Where the file `name` lies: among the run's files or, as `code/...`, in the working folder."""
+    path = folder.files / name
+    is_left = name.startswith(f"{folder.code.name}/") and not os.path.lexists(path)
+    return folder.path / name if is_left else path
+
+
+def _roots(folder: RunFolder) -> tuple[Path, ...]:
+    """Where the files of a run may lie: the rest of its folder (specification, keys of its data) is none of them."""
+    return folder.files.resolve(), folder.code.resolve()
+
+
+def _shown(path: Path, roots: Sequence[Path]) -> bool:
+    if path.name.startswith(".partial-"):
+        return False
+    # Neither a pipe nor a link that leads nowhere is a file that could be had.
+    return path.is_file() and (not path.is_symlink() or _inside(path, roots))
+
+
+def is_file(path: Path) -> bool:
+    """Whether there is a file; a name that is too long is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _inside(path: Path, roots: Sequence[Path]) -> bool:
+    return any(path.resolve().is_relative_to(root) for root in roots)
+
+
+def find(folder: RunFolder, name: str) -> Path:
+    """The path of one file; an error that says what there is instead."""
+    path = path_of(folder, name)
+    if ".." in path.parts or not is_file(path) or not _inside(path, _roots(folder)):
+        known = names(folder)
+        shown = ", ".join(known[:10]) + (f" and {len(known) - 10} more" if len(known) > 10 else "")
+        raise UserErrorException(
+            f"run {folder.path.name} has no file '{name[:300]}'", hint=f"It has: {shown or 'no files'}."
+        )
+    return path
