@@ -20,6 +20,8 @@ from trainmaster.dispatcher.api.targets import Targets
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.own_code import OwnCode
 from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
+from trainmaster.dispatcher.runs.accepting import accepted, with_plain_id
+from trainmaster.dispatcher.runs.dry_run import plan_run
 from trainmaster.dispatcher.runs.errands import Errands
 from trainmaster.dispatcher.runs.marks import STATES, Mark
 from trainmaster.dispatcher.runs.yard import Yard
@@ -34,6 +36,8 @@ from trainmaster.job.errors import (
     WorkspaceException,
 )
 from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException, WorkspaceException
+from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
@@ -63,6 +67,7 @@ class Service:
             "experiments.update": self.update_experiment,
             "experiments.delete": self.delete_experiment,
             "runs.submit": self.submit,
+            "runs.plan": self.plan,
             "runs.create": self.create_runs,
             "runs.get": self.get_run,
             "runs.list": self.list_runs,
@@ -177,6 +182,10 @@ class Service:
             known = self._store.get_run(record.id) or self._store.insert_run(new)
         self._yard.take(known, sources)
         return known
+
+    async def plan(self, experiment: str, spec: str) -> dict[str, Any]:
+        """What submitting this job would do; nothing is written."""
+        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, self._yard.situation())
 
     def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
         """Interactive runs and children: no job stands behind them."""

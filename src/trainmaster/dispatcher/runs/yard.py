@@ -15,6 +15,7 @@ from typing import Any
 from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.runs import owners
 from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.dry_run import Situation
 from trainmaster.dispatcher.runs.journals import Ingest
 from trainmaster.dispatcher.runs.letters import Letters
 from trainmaster.dispatcher.runs.life import Life
@@ -280,6 +281,13 @@ class Yard:
         if nodes:
             self._held.setdefault(target, {})[run_id] = nodes
         return nodes
+
+    def situation(self) -> Situation:
+        """Targets, held nodes and the runs without nodes at this moment, for a dry run."""
+        held = {target: dict(runs) for target, runs in self._held.items()}
+        without = [run for run in self.store.active_runs() if run.spec and not run.nodes and not is_sweep(run)]
+        waiting = [Request(run.id, run.target, load_spec(run.spec).node_count, run.seq) for run in without]
+        return Situation(self.folder, self.targets(), self.engine_named, held, sorted(waiting, key=lambda run: run.seq))
 
     def release(self, run_id: str) -> None:
         """Gives the nodes of a run back."""

@@ -1,0 +1,181 @@
+"""`runs.plan`: what would happen to a job if it were submitted now. Nothing is written.
+
+`python -m trainmaster.dispatcher.runs.dry_run <workspace folder>` answers for a workspace that does not exist yet: it
+reads `{"experiment", "spec"}` from standard input and prints `{"result"}` or `{"error"}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trainmaster.dispatcher.runs.accepting import as_on
+from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
+from trainmaster.dispatcher.runs.containers import known_engine, plan_container
+from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.dispatcher.runs.start import agent_plans
+from trainmaster.dispatcher.runs.throw_away import target_for
+from trainmaster.engines import Engine, Nodes, Surroundings, make_engine
+from trainmaster.environments import prefix
+from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.launch import Launch, agent_count, most_processes, plan_launch, port_count
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.hardware import local_target
+from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, load_spec
+from trainmaster.shared.records import RunRecord, Status, TargetRecord
+from trainmaster.shared.vm_sizes import read_sizes
+
+_RUN_ID = "RUN_ID"
+_SNAPSHOT_ID = "SNAPSHOT_ID"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a workspace looks like at this moment."""
+
+    folder: WorkspaceFolder
+    targets: Mapping[str, TargetRecord]
+    engine: Callable[[str], Engine]
+    """The engine of this name."""
+    held: Mapping[str, Mapping[str, tuple[int, ...]]]
+    """Target to run to the nodes it has."""
+    queue: Sequence[Request] = ()
+
+
+def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:
+    """`{"target", "environment", "processes"}`; a job that could never run gets the error that submit gives."""
+    target = _find_target(spec, now)
+    spec = as_on(target, spec)
+    return {
+        "target": {"name": target.name, "nodes": target.nodes, **_find_room(spec, target, now)},
+        "environment": _describe_environment(spec, now.folder),
+        "processes": _plan_processes(spec, experiment, target, now),
+    }
+
+
+def _find_target(spec: JobSpec, now: Situation) -> TargetRecord:
+    target = now.targets.get(spec.target)
+    if spec.target == THROW_AWAY:
+        target = target_for(_RUN_ID, spec, read_sizes(now.folder))
+    if target is None:
+        raise ComputeTargetException(
+            f"ComputeTargetNotFound: there is no compute target '{spec.target[:300]}' in this workspace",
+            hint=f"Known: {', '.join(sorted(now.targets))}. Create one with 'trainmaster compute create'.",
+        )
+    check_fits(spec, target)
+    return target
+
+
+def _find_room(spec: JobSpec, target: TargetRecord, now: Situation) -> dict[str, Any]:
+    """Whether the run would start now; if not, what it would wait for."""
+    engines_queue = (target.name,) if now.engine(target.engine).queues else ()
+    request = Request(_RUN_ID, target.name, spec.node_count)
+    decision = decide([*now.queue, request], now.held, {**now.targets, target.name: target}, engines_queue)
+    reason = decision.reasons.get(_RUN_ID)
+    return {"has_room": reason is None, "waiting_for": reason}
+
+
+def _describe_environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, Any]:
+    environment = spec.environment
+    found = prefix.find(environment, folder, "", _shared())
+    if environment.user_managed:
+        python = found.python if found else environment.interpreter
+        return {"kind": "user-managed", "digest": None, "ready": True, "python": python, "packages": []}
+    return {
+        "kind": "built",
+        "digest": prefix.digest(environment),
+        "ready": found is not None,
+        "python": prefix.python_version(environment),
+        "packages": [*environment.pip_packages, *environment.conda_packages],
+    }
+
+
+def _shared() -> str:
+    return os.environ.get("TRAINMASTER_ENVIRONMENTS", "")
+
+
+def _plan_processes(spec: JobSpec, experiment: str, target: TargetRecord, now: Situation) -> list[dict[str, Any]]:
+    """Command line and variables of every process, as the launch plan has them."""
+    folder = now.folder
+    prepared = _prepare(spec, folder)
+    if not folder.identity.exists():
+        return _without_workspace(spec, folder, prepared)
+    record = RunRecord(
+        id=_RUN_ID,
+        experiment=experiment,
+        status=Status.NOT_STARTED,
+        created_at=time.time(),
+        target=target.name,
+        nodes=tuple(range(spec.node_count)),
+    )
+    nodes = Nodes(_RUN_ID, folder.run(_RUN_ID), agent_count(spec), target, record.nodes, most_processes(spec))
+    place = now.engine(target.engine).place(nodes)
+    # No snapshot is taken, so its id is not known.
+    named = replace(spec, snapshot_id=_SNAPSHOT_ID)
+    plans = agent_plans(record, named, prepared, place, folder, _some_ports(spec))
+    return [
+        _describe_process(plan["node"], process)
+        for plan in plans
+        for process in (*plan["processes"], *plan.get("ranks", ()))
+    ]
+
+
+def _prepare(spec: JobSpec, folder: WorkspaceFolder) -> Preparation:
+    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
+    ready = prefix.find(spec.environment, folder, path, _shared())
+    found = ready or prefix.built(folder.environments / prefix.digest(spec.environment), path)
+    container = None
+    if spec.environment.container is not None:
+        container = plan_container(known_engine(), found, folder.run(_RUN_ID), folder)
+    return Preparation(found, str(folder.path / "kits" / "KIT"), None, container)
+
+
+def _without_workspace(spec: JobSpec, folder: WorkspaceFolder, prepared: Preparation) -> list[dict[str, Any]]:
+    """The variables of a run name its workspace, which does not exist yet."""
+    run = folder.run(_RUN_ID)
+    launch = Launch(
+        _RUN_ID, str(run.code), str(run.logs), prepared.prefix.python, prepared.prefix.variables,
+        gpus=((),) * spec.node_count, hosts=("127.0.0.1",) * spec.node_count, ports=_some_ports(spec),
+    )  # fmt: skip
+    return [
+        _describe_process(node.node, vars(process)) for node in plan_launch(spec, launch) for process in node.processes
+    ]
+
+
+def _describe_process(node: int, process: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "node": node,
+        "rank": process["rank"],
+        "command": list(process["argv"]),
+        "folder": process["cwd"],
+        "variables": dict(process["env"]),
+    }
+
+
+def _some_ports(spec: JobSpec) -> tuple[int, ...]:
+    """Ports for a plan that is only shown; real ones are chosen when a run starts."""
+    return tuple(range(20000, 20000 + port_count(spec)))
+
+
+def main(path: str) -> None:
+    """The plan in a workspace that does not exist yet: it would have this machine and no runs."""
+    folder = WorkspaceFolder(Path(path))
+    local = local_target()
+    around = Surroundings(folder, lambda run_id, event: None)
+    now = Situation(folder, {local.name: local}, lambda name: make_engine(name, around), {})
+    asked = json.load(sys.stdin)
+    try:
+        answer = {"result": plan_run(load_spec(asked["spec"]), asked["experiment"], now)}
+    except AzureMLException as error:
+        answer = {"error": error.to_wire()}
+    json.dump(answer, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

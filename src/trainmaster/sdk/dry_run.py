@@ -1,0 +1,39 @@
+"""What would happen to a job if it were submitted now."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+from trainmaster.job.errors import ServiceException, from_wire
+from trainmaster.sdk.connection import Client
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec, dump_spec
+
+
+def plan_run(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[str, Any]:
+    """`{"target", "environment", "processes"}`. Nothing is queued, and no workspace is made."""
+    asked = {"experiment": experiment, "spec": dump_spec(spec)}
+    if folder.identity.exists():
+        client = Client(folder)
+        try:
+            found: dict[str, Any] = client.call("runs.plan", **asked)
+        finally:
+            client.close()
+        return found
+    return _plan_without_workspace(asked, folder)
+
+
+def _plan_without_workspace(asked: dict[str, Any], folder: WorkspaceFolder) -> dict[str, Any]:
+    """A workspace that does not exist has no dispatcher: its code answers in a process of its own."""
+    command = [sys.executable, "-P", "-m", "trainmaster.dispatcher.runs.dry_run", str(folder.path)]
+    done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise ServiceException("the dry run failed", cause=done.stderr[-2000:].strip())
+    answer = json.loads(done.stdout)
+    if "error" in answer:
+        raise from_wire(answer["error"])
+    found: dict[str, Any] = answer["result"]
+    return found
