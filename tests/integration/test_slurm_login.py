@@ -62,6 +62,12 @@ class Place:
         known = {"login": "login", "config_file": self.login.ssh_config, "shared_folder": str(self.there / "shared")}
         return SlurmCompute.configuration(**{**known, "max_nodes": 2, "cpus_per_node": 1, **settings})
 
+    @property
+    def login_python(self) -> str:
+        """The version of the login node's own Python, such as 3.11."""
+        asked = """python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])'"""
+        return subprocess.check_output(["ssh", "-F", self.login.ssh_config, "login", asked], text=True).strip()
+
     def called(self, name: str) -> list[float]:
         """When a command was called there, in seconds."""
         noted = self.there / f"{name}.called"
@@ -380,7 +386,7 @@ def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
 
 def test_a_large_environment_holds_up_no_small_run(send, place, ws):
     """Its delivery is stopped in the middle; others pass it, but for those that need the same."""
-    own = place.configuration().look("python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])").strip()
+    own = place.login_python
     version = next(version for version in sorted(all_pythons(), reverse=True) if version != own and version >= "3.8")
     name = f"python{version}"
     # The first Python that is tried there: it takes its time, and is none in the end.
@@ -583,4 +589,4 @@ def test_the_path_of_a_login_shell_counts(ws, place, tmp_path):
     """Where Slurm is only on the PATH of those who log in by hand, it is found all the same."""
     (tmp_path / ".profile").write_text("export PATH=/usr/bin:/bin\n")
     configuration = place.configuration(python=python_alone(tmp_path, HOME=str(tmp_path), SHELL="/bin/sh"))
-    assert "main" in configuration.look("sinfo", "--noheader", "--format=%P")
+    assert "main" in configuration.look(WorkspaceFolder(ws.path), "--noheader", "--format=%P")

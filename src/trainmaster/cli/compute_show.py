@@ -14,10 +14,10 @@ from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SshCompute
 from trainmaster.sdk.compute.slurm_machines import SlurmMachine
-from trainmaster.sdk.compute.ssh import SshHostReport
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted
+from trainmaster.shared.records import SshHostReport
 
 _COLUMNS = (
     Column("NODE", style=lambda text: "bold"),

@@ -13,6 +13,7 @@ from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SlurmConfigurat
 from trainmaster.sdk.compute.slurm_machines import gpus_of
 from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.sdk.display.text import counted
+from trainmaster.shared.folders import WorkspaceFolder
 
 _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
 
@@ -76,8 +77,9 @@ def create(words: Sequence[str], options: Options) -> int:
     if options.vm_size:
         raise UserErrorException("--vm-size is for nodes of this machine", hint="Choose nodes with --partition.")
     name = words[0] if words else "slurm"
-    asked_for = configuration(options)
-    target = ComputeTarget.create(open_workspace(options.workspace), name, asked_for)
+    workspace = open_workspace(options.workspace)
+    asked_for = configuration(options, WorkspaceFolder(workspace.path))
+    target = ComputeTarget.create(workspace, name, asked_for)
     facts = target_as_json(target)
     if options.json:
         say_json(facts)
@@ -87,7 +89,7 @@ def create(words: Sequence[str], options: Options) -> int:
     return exits.OK
 
 
-def configuration(options: Options) -> SlurmConfiguration:
+def configuration(options: Options, workspace: WorkspaceFolder) -> SlurmConfiguration:
     """What was asked for; the rest as sinfo has it."""
     found = SlurmCompute.configuration(
         account=options.account,
@@ -105,7 +107,7 @@ def configuration(options: Options) -> SlurmConfiguration:
         config_file=options.ssh_config,
         lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
-    chosen = choose(parse(found.look("sinfo", *_QUESTION)), options.partition)
+    chosen = choose(parse(found.look(workspace, *_QUESTION)), options.partition)
     found.partition, found.machine_cpus = chosen.name, chosen.cpus
     found.max_nodes = chosen.nodes if options.nodes is None else options.nodes
     found.gpus_per_node = chosen.gpus if options.gpus is None else options.gpus

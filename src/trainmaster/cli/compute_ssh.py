@@ -10,10 +10,11 @@ from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.compute import ComputeTarget, SshCompute
-from trainmaster.sdk.compute.ssh import SshHostReport
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import SshHostReport
 
 COLUMNS = (
     Column("HOST", style=lambda text: "bold"),
@@ -76,10 +77,11 @@ def create(words: Sequence[str], options: Options) -> int:
         shared_folder=options.shared_folder,
         lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
-    found = configuration.look()
+    workspace = open_workspace(options.workspace)
+    found = configuration.look(WorkspaceFolder(workspace.path))
     configuration.cpus_per_node = min(each.cpus for each in found) if options.cpus is None else options.cpus
     configuration.gpus_per_node = min(each.gpus for each in found) if options.gpus is None else options.gpus
-    target = ComputeTarget.create(open_workspace(options.workspace), name, configuration)
+    target = ComputeTarget.create(workspace, name, configuration)
     if options.json:
         from trainmaster.cli.compute import target_as_json
 

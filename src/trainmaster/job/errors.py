@@ -57,7 +57,8 @@ class AzureMLException(Exception):
     def to_wire(self) -> "dict[str, str]":
         """The error as plain data, to travel between processes."""
         return {
-            "type": type(self).__name__,
+            # The receiver may not have the module of a subclass.
+            "type": next(kind.__name__ for kind in type(self).__mro__ if kind.__module__ == __name__),
             "headline": self.headline,
             "cause": self.cause,
             "hint": self.hint,

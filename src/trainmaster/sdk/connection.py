@@ -95,6 +95,15 @@ class Client:
             self._drop()
 
 
+def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
+    """One call over a connection of its own."""
+    client = Client(folder)
+    try:
+        return client.call(op, **args)
+    finally:
+        client.close()
+
+
 class Watch:
     """News of one run: `{"run_id", "status", "ended"}` now and at each change. Can be waited for with select."""
 

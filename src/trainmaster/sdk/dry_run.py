@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from trainmaster.job.errors import ServiceException, from_wire
-from trainmaster.sdk.connection import Client
+from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec, dump_spec
 
@@ -17,11 +17,7 @@ def plan_run(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[st
     """`{"target", "environment", "processes"}`. Nothing is queued, and no workspace is made."""
     asked = {"experiment": experiment, "spec": dump_spec(spec)}
     if folder.identity.exists():
-        client = Client(folder)
-        try:
-            found: dict[str, Any] = client.call("runs.plan", **asked)
-        finally:
-            client.close()
+        found: dict[str, Any] = call_once(folder, "runs.plan", **asked)
         return found
     return _plan_without_workspace(asked, folder)
 

@@ -304,3 +304,19 @@ class ModelQuery:
     properties: Mapping[str, str | None] = field(default_factory=dict)
     latest: bool = False
     """Of each name only the newest that the rest is true for."""
+
+
+@dataclass(frozen=True)
+class SshHostReport:
+    """What a host said when it was asked."""
+
+    host: str
+    name: str
+    """What it calls itself."""
+    address: str
+    python: str
+    version: str
+    cpus: int
+    gpus: int
+    memory_gb: float
+    free_gb: float

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import builtins
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.shared.records import TargetRecord
+from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
@@ -25,7 +26,13 @@ class Targets:
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
         """By their names."""
-        return {"targets.list": self.list, "targets.put": self.put, "targets.delete": self.delete}
+        return {
+            "targets.list": self.list,
+            "targets.put": self.put,
+            "targets.delete": self.delete,
+            "targets.ask_hosts": self.ask_hosts,
+            "targets.ask_slurm": self.ask_slurm,
+        }
 
     def list(self) -> list[TargetRecord]:
         """All targets."""
@@ -50,6 +57,36 @@ class Targets:
             )
         self._store.delete_target(name)
         self._yard.targets_changed()
+
+    async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
+        """What the hosts of a target over SSH are and have now, in the order of its nodes."""
+        from trainmaster.engines.ssh.asking import ask
+        from trainmaster.engines.ssh.host import hosts_of
+
+        record = from_plain(TargetRecord, target)
+        with self._yard.working():
+            found = await ask(record, secret)
+        return [
+            SshHostReport(
+                host=host.shown,
+                name=facts.host,
+                address=facts.address,
+                python=facts.python,
+                version=".".join(map(str, facts.version)),
+                cpus=facts.cpus,
+                gpus=facts.gpus,
+                memory_gb=round(facts.memory / 2**30, 1),
+                free_gb=round(facts.free / 2**30, 1),
+            )
+            for host, facts in zip(hosts_of(record), found, strict=True)
+        ]
+
+    async def ask_slurm(self, target: Mapping[str, Any], options: builtins.list[str]) -> str:
+        """What sinfo says, with these options, where jobs of the target are submitted."""
+        from trainmaster.engines.slurm.asking import ask
+
+        with self._yard.working():
+            return await ask(from_plain(TargetRecord, target), ("sinfo", *options))
 
 
 def target_named(yard: Yard, name: str) -> TargetRecord:

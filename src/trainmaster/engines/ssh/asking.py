@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
 
 from trainmaster.engines.ssh import passwords
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, lost_after
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.records import TargetRecord
-
-T = TypeVar("T")
 
 
 async def ask(target: TargetRecord, secret: str = "") -> list[HostFacts]:
@@ -45,9 +41,3 @@ async def check_folder(session: Session, parameter: str, hint: str) -> None:
         raise ComputeTargetException(
             f"{parameter} {host.folder} cannot be written to at host {host.shown}", cause=error.cause, hint=hint
         ) from error
-
-
-def in_a_thread(work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, also where an event loop runs already, as in a notebook."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()

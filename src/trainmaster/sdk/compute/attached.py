@@ -88,14 +88,14 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
                 "azure": recorded(self.azure),
             },
         )
-        return record if self.is_here else self._looked_at(record)
+        return record if self.is_here else self._add_facts(record, workspace)
 
-    def _looked_at(self, record: TargetRecord) -> TargetRecord:
+    def _add_facts(self, record: TargetRecord, workspace: WorkspaceFolder) -> TargetRecord:
         """With what the machine says it has; one that cannot be reached now may be there when it is needed."""
         from trainmaster.sdk.compute.ssh import look
 
         try:
-            (found,) = look(record, self.secret)
+            (found,) = look(record, workspace, self.secret)
         except ComputeTargetException as error:
             warn(f"target '{record.name}': {error.message}")
             return record

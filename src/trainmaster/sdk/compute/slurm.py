@@ -15,8 +15,10 @@ from trainmaster.sdk.compute.slurm_machines import QUESTION, SlurmMachine, parse
 from trainmaster.sdk.compute.ssh import absolute, check_way, check_words
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
+from trainmaster.shared.serialization import to_plain
 
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
@@ -76,12 +78,12 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         if self.login is None:
             _check_is_shared(workspace.path, self.shared_folder)
         elif not self._is_seen:
-            self.look()
+            self.look(workspace)
         return self._record(name)
 
-    def look(self, *command: str) -> str:
-        """What a command of Slurm says here or at the login node; an error says why the cluster cannot be used."""
-        said = _asked(self._record(""), command or ("sinfo", "--noheader", "--format=%P"))
+    def look(self, workspace: WorkspaceFolder, *options: str) -> str:
+        """What sinfo says here or at the login node; an error says why the cluster cannot be used."""
+        said = _ask(self._record(""), workspace, options or ("--noheader", "--format=%P"))
         self._is_seen = True
         return said
 
@@ -194,14 +196,14 @@ class SlurmCompute(ComputeTarget):
     def machines(self) -> list[SlurmMachine]:
         """The machines of its partition (or of all) and their states, as sinfo has them now."""
         partition = self._option("partition")
-        return parse(_asked(self._record, (*QUESTION, *([f"--partition={partition}"] if partition else []))))
+        options = (*QUESTION, *([f"--partition={partition}"] if partition else []))
+        return parse(_ask(self._record, WorkspaceFolder(self.workspace.path), options))
 
 
-def _asked(target: TargetRecord, command: Sequence[str]) -> str:
-    from trainmaster.engines.slurm.asking import ask
-    from trainmaster.engines.ssh.asking import in_a_thread
-
-    return in_a_thread(ask(target, command))
+def _ask(target: TargetRecord, workspace: WorkspaceFolder, options: Sequence[str]) -> str:
+    """What `sinfo` says, with these options, where jobs of the target are submitted."""
+    found: str = call_once(workspace, "targets.ask_slurm", target=to_plain(target), options=list(options))
+    return found
 
 
 def seconds_of(limit: Any) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-QUESTION = ("sinfo", "--noheader", "--Node", "--format=%N|%T|%P|%c|%m|%G|%E")
+QUESTION = ("--noheader", "--Node", "--format=%N|%T|%P|%c|%m|%G|%E")
 _COLUMNS = 7
 # Behind the word for a state.
 _SIGNS = {

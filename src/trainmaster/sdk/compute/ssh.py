@@ -11,24 +11,10 @@ from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.records import TargetRecord
-
-
-@dataclass(frozen=True)
-class SshHostReport:
-    """What a host said when it was asked."""
-
-    host: str
-    name: str
-    """What it calls itself."""
-    address: str
-    python: str
-    version: str
-    cpus: int
-    gpus: int
-    memory_gb: float
-    free_gb: float
+from trainmaster.shared.records import SshHostReport, TargetRecord
+from trainmaster.shared.serialization import from_plain, to_plain
 
 
 @dataclass
@@ -69,14 +55,14 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
         self.validate_configuration()
         cpus, gpus = self.cpus_per_node, self.gpus_per_node
         if cpus is None or gpus is None:
-            found = self.look()
+            found = self.look(workspace)
             cpus = min(each.cpus for each in found) if cpus is None else cpus
             gpus = min(each.gpus for each in found) if gpus is None else gpus
         return TargetRecord(name, self.engine, len(self.hosts), cpus, gpus, options=self._options())
 
-    def look(self) -> list[SshHostReport]:
+    def look(self, workspace: WorkspaceFolder) -> list[SshHostReport]:
         """Asks every host what it is and has; a host that cannot be used is an error that says why."""
-        return look(TargetRecord("", self.engine, len(self.hosts), 0, 0, options=self._options()))
+        return look(TargetRecord("", self.engine, len(self.hosts), 0, 0, options=self._options()), workspace)
 
     def _options(self) -> dict[str, Any]:
         return {
@@ -149,7 +135,8 @@ class SshCompute(ComputeTarget):
         found, troubles = [], []
         for name in self.hosts:
             try:
-                found += look(replace(self._record, options={**self._record.options, "hosts": [name]}))
+                one = replace(self._record, options={**self._record.options, "hosts": [name]})
+                found += look(one, WorkspaceFolder(self.workspace.path))
             except ComputeTargetException as error:
                 troubles.append(error.message)
         return found, troubles
@@ -159,27 +146,10 @@ class SshCompute(ComputeTarget):
         return {name: self._option(name) for name in names}
 
 
-def look(target: TargetRecord, secret: str = "") -> list[SshHostReport]:
+def look(target: TargetRecord, workspace: WorkspaceFolder, secret: str = "") -> list[SshHostReport]:
     """What the hosts of a target say when they are asked, all at once; `secret` is the password, if there is one."""
-    from trainmaster.engines.ssh.asking import ask, in_a_thread
-    from trainmaster.engines.ssh.host import hosts_of
-
-    hosts = hosts_of(target)
-    found = in_a_thread(ask(target, secret))
-    return [
-        SshHostReport(
-            host=host.shown,
-            name=facts.host,
-            address=facts.address,
-            python=facts.python,
-            version=".".join(map(str, facts.version)),
-            cpus=facts.cpus,
-            gpus=facts.gpus,
-            memory_gb=round(facts.memory / 2**30, 1),
-            free_gb=round(facts.free / 2**30, 1),
-        )
-        for host, facts in zip(hosts, found, strict=True)
-    ]
+    found = call_once(workspace, "targets.ask_hosts", target=to_plain(target), secret=secret)
+    return [from_plain(SshHostReport, each) for each in found]
 
 
 def check_way(port: int | None, private_key_file: str, config_file: str, lost_after_seconds: float) -> None:

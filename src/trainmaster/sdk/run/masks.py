@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from trainmaster.sdk.connection import Client
+from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.redaction import Mask
 
@@ -23,8 +23,4 @@ def mask_of(folder: RunFolder) -> Mask:
 
 @lru_cache(maxsize=64)
 def _asked(folder: RunFolder, version: tuple[int, ...]) -> Mask:
-    client = Client(WorkspaceFolder(folder.path.parent.parent))
-    try:
-        return Mask(client.call("secrets.masks", run_id=folder.path.name))
-    finally:
-        client.close()
+    return Mask(call_once(WorkspaceFolder(folder.path.parent.parent), "secrets.masks", run_id=folder.path.name))
