@@ -20,7 +20,6 @@ from trainmaster.dispatcher.api.targets import Targets
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.own_code import OwnCode
 from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
-from trainmaster.dispatcher.runs.accepting import accepted, with_plain_id
 from trainmaster.dispatcher.runs.dry_run import plan_run
 from trainmaster.dispatcher.runs.errands import Errands
 from trainmaster.dispatcher.runs.marks import STATES, Mark
