@@ -34,8 +34,6 @@ from trainmaster.job.errors import (
     UserErrorException,
     WorkspaceException,
 )
-from trainmaster.shared.job_spec import EnvironmentSpec
-from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException, WorkspaceException
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
