@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.sdk.connection import try_line
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 _SCRIPT = """import time

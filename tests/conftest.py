@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.sdk.connection import try_line
 from trainmaster.sdk.run.run import Run
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 # How long anything may take that is sure to come: only a test that fails waits so long.

@@ -18,7 +18,7 @@ from tests.conftest import dispatcher_handle, ended, stop_dispatcher, until, wai
 
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.job.errors import ServiceException
-from trainmaster.sdk.connection import try_line
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
@@ -283,16 +283,16 @@ def test_log_tells_what_happened(workspace, submit):
 
 
 def test_interrupted_call_does_not_mix_up_the_answers(workspace, monkeypatch):
-    from trainmaster.sdk.connection import _Line
+    from trainmaster.shared.dispatcher_socket import Line
 
     pid(workspace)
-    receive = _Line.receive
+    receive = Line.receive
 
     def interrupted(line):
-        monkeypatch.setattr(_Line, "receive", receive)
+        monkeypatch.setattr(Line, "receive", receive)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_Line, "receive", interrupted)
+    monkeypatch.setattr(Line, "receive", interrupted)
     with pytest.raises(KeyboardInterrupt):
         workspace._call("experiments.ensure", name="interrupted")
     assert [target["name"] for target in workspace._call("targets.list")] == ["local"]

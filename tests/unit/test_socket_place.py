@@ -15,7 +15,7 @@ from trainmaster.dispatcher.socket_place import make_place
 from trainmaster.job.agent import notify
 from trainmaster.job.errors import ServiceException, WorkspaceException
 from trainmaster.job.script.asking import ask
-from trainmaster.sdk.connection import try_line
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.private import make_private
 

@@ -7,9 +7,10 @@ from typing import Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.sdk.connection import stop_dispatcher, try_line
+from trainmaster.sdk.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import counted
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from trainmaster.dispatcher.dispatcher import ownership, serve, start_logging
 from trainmaster.job.agent import cgroup
 from trainmaster.job.errors import AzureMLException, ServiceException, WorkspaceException
-from trainmaster.sdk.connection import try_line
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 # How long to wait for the dispatcher that owns the workspace: to be reachable, or to be gone.

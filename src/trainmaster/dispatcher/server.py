@@ -15,7 +15,7 @@ from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.yard import Yard, news
 from trainmaster.job.agent.peer import credentials, is_trusted
 from trainmaster.job.errors import AzureMLException, ServiceException, UserErrorException
-from trainmaster.sdk.connection import LONGEST_REQUEST
+from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
 from trainmaster.shared.records import TERMINAL
 
 log = logging.getLogger("trainmaster.dispatch")

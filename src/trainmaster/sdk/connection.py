@@ -7,29 +7,23 @@ simply asked again.
 
 from __future__ import annotations
 
-import _socket
 import contextlib
 import json
 import os
-import socket
 import sys
 import threading
 import time
-from pathlib import Path
 from typing import Any
 
 from trainmaster import __version__
-from trainmaster.job.agent.peer import is_trusted
-from trainmaster.job.errors import ServiceException, UserErrorException, from_wire
+from trainmaster.job.errors import ServiceException, from_wire
+from trainmaster.shared.dispatcher_socket import Line, dispatcher_command, try_line
 from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.private import why_not_private
 
 # Generous: a busy machine may take seconds to start a Python that imports SQLAlchemy.
 _START_LIMIT_SECONDS = 60.0
 _STOP_LIMIT_SECONDS = 30.0
 _ATTEMPTS = 8
-LONGEST_REQUEST = 64 * 1024 * 1024
-"""In bytes."""
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 # Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
@@ -41,7 +35,7 @@ class Client:
     def __init__(self, folder: WorkspaceFolder) -> None:
         self.folder = folder
         self._guard = threading.Lock()
-        self._line: _Line | None = None
+        self._line: Line | None = None
         self._owner = 0
 
     def call(self, op: str, **args: Any) -> Any:
@@ -77,7 +71,7 @@ class Client:
         """News of one run, from its state now to its end."""
         return Watch(self.folder, run_id)
 
-    def _connected(self) -> _Line:
+    def _connected(self) -> Line:
         # A forked child must not speak on its parent's connection.
         if self._line is None or self._owner != os.getpid():
             self._line = open_line(self.folder)
@@ -110,7 +104,7 @@ class Watch:
     def __init__(self, folder: WorkspaceFolder, run_id: str) -> None:
         self._folder = folder
         self._run_id = run_id
-        self._line: _Line | None = None
+        self._line: Line | None = None
 
     def fileno(self) -> int:
         """What becomes readable when there is news."""
@@ -129,7 +123,7 @@ class Watch:
             news: dict[str, Any] = reply["result"]
             return news
 
-    def _connected(self) -> _Line:
+    def _connected(self) -> Line:
         while self._line is None:
             line = open_line(self._folder)
             try:
@@ -153,51 +147,7 @@ class Watch:
         self.close()
 
 
-class _Connection(socket.socket):
-    """Nobody closes a Workspace: its connection goes with it, silently.
-
-    Where they go together with a circle of objects, the socket may be the first of them, and would complain.
-    """
-
-    def __del__(self) -> None:
-        # Whoever still reads from it goes too.
-        _socket.socket.close(self)
-
-
-class _Line:
-    """One connection that speaks JSON lines."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
-        self._reader = connection.makefile("rb")
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def send(self, message: dict[str, Any]) -> None:
-        text = json.dumps(message).encode() + b"\n"
-        if len(text) > LONGEST_REQUEST:
-            raise UserErrorException(
-                f"{message['op']}: the request has {len(text) >> 20} MB",
-                cause=f"The dispatcher takes {LONGEST_REQUEST >> 20} MB at most.",
-            )
-        self._socket.sendall(text)
-
-    def receive(self) -> dict[str, Any]:
-        text = self._reader.readline()
-        if not text.endswith(b"\n"):
-            raise EOFError("the dispatcher closed the connection")
-        reply: dict[str, Any] = json.loads(text)
-        return reply
-
-    def close(self) -> None:
-        self._reader.close()
-        self._socket.close()
-
-    __del__ = close
-
-
-def open_line(folder: WorkspaceFolder) -> _Line:
+def open_line(folder: WorkspaceFolder) -> Line:
     """A connection to a living dispatcher of this version, started if need be."""
     deadline = time.monotonic() + _START_LIMIT_SECONDS
     killed = 0
@@ -214,39 +164,7 @@ def open_line(folder: WorkspaceFolder) -> _Line:
             raise ServiceException(f"the dispatcher of {folder.path} could not be reached", hint=f"See {folder.log}.")
 
 
-def try_line(folder: WorkspaceFolder) -> _Line | None:
-    """A connection to the dispatcher if one listens."""
-    place = folder.socket
-    if not _is_private(place, folder):
-        return None
-    connection = _Connection(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        connection.connect(str(place))
-    except OSError:
-        connection.close()
-        return None
-    if not is_trusted(connection, str(folder.path)):
-        # Nothing was said to it yet.
-        connection.close()
-        raise ServiceException(
-            f"another user listens in the place of the dispatcher of {folder.path}",
-            cause=str(place),
-            hint=f"Find out who has put it there, and remove {place}.",
-        )
-    return _Line(connection)
-
-
-def _is_private(place: Path, folder: WorkspaceFolder) -> bool:
-    """Whether no other user can have put a socket there. If one can, the next dispatcher finds a better place."""
-    if place.parent == folder.path:
-        return True
-    try:
-        return not why_not_private(place.parent, (os.geteuid(), os.stat(folder.path).st_uid))
-    except OSError:
-        return False
-
-
-def _greeted(line: _Line, folder: WorkspaceFolder) -> bool:
+def _greeted(line: Line, folder: WorkspaceFolder) -> bool:
     """Whether this dispatcher is of our version and its code is still what is installed; else it is sent away, if it is
     not newer (its runs go on).
     """
@@ -272,11 +190,6 @@ def _greeted(line: _Line, folder: WorkspaceFolder) -> bool:
 
 def _as_numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdigit())
-
-
-def dispatcher_command(folder: WorkspaceFolder) -> list[str]:
-    """The command line of this workspace's dispatcher."""
-    return [sys.executable, "-P", "-m", "trainmaster.dispatcher", str(folder.path)]
 
 
 def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.sdk.connection import try_line
+from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.engines import Place
 from trainmaster.launch import Launch, agent_count, plan_launch
-from trainmaster.sdk.connection import dispatcher_command
+from trainmaster.shared.dispatcher_socket import dispatcher_command
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.records import RunRecord
