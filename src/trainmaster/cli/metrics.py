@@ -10,8 +10,8 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.metric_values import metric_row, shown
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.sparkline import sparkline
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
 from trainmaster.shared.serialization import from_plain
@@ -19,8 +19,6 @@ from trainmaster.shared.serialization import from_plain
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
-_SPARK_WIDTH = 32
-_LONGEST = 40
 _METRIC = Column("METRIC", flexible=True, style=lambda text: "bold")
 _RANK = Column("RANK", right=True)
 _COLUMNS = (
@@ -137,19 +135,6 @@ def _show_values(found: list[MetricSeries]) -> None:
     _show_table(_VALUES, [row for series in found for row in value_rows(series)])
 
 
-def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
-    """A metric as a row; tables, pictures and the like have no line of blocks."""
-    spark = sparkline(series.values, _SPARK_WIDTH) if summary.kind == "scalar" and summary.count > 1 else ""
-    return (
-        summary.name,
-        shortened(shown(summary.last)),
-        shown(summary.minimum),
-        shown(summary.maximum),
-        str(summary.count),
-        spark,
-    )
-
-
 def rank_row(metric: RankMetric) -> tuple[str, ...]:
     """The same of one rank."""
     name, *cells = metric_row(metric.summary, metric.series)
@@ -166,28 +151,3 @@ def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
         rank = series.ranks[n] if n < len(series.ranks) else None
         rows.append((str(index), shown(step), at, shown(rank), shown(value)))
     return rows
-
-
-def shortened(text: str) -> str:
-    """A text as a cell beside others: in one line, and not longer than a number of blocks.
-
-    >>> shortened("a b"), shortened("word\\n" * 20)
-    ('a b', 'word word word word word word word wo...')
-    """
-    line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
-
-
-def shown(value: Any) -> str:
-    """A value of a metric for people.
-
-    >>> shown(0.123456789), shown(3), shown(None), shown({"a": 1})
-    ('0.123457', '3', '', 'a=1')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, dict):
-        return " ".join(f"{key}={shown(item)}" for key, item in value.items())
-    return str(value)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from trainmaster.cli.metrics import metric_row
 from trainmaster.cli.runs import statuses, table_row
 from trainmaster.sdk.display.describing import reason, run_as_json, style_of, took
+from trainmaster.sdk.display.metric_values import metric_row
 from trainmaster.shared.records import MetricSeries, MetricSummary, RunError, RunRecord, Status
 
 KEYS = {

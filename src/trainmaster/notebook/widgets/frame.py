@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trainmaster.cli.metrics import metric_row
 from trainmaster.notebook.widgets.view import RunView
 from trainmaster.sdk.display.describing import style_of, took
+from trainmaster.sdk.display.metric_values import metric_row
 from trainmaster.sdk.display.sweep_frame import frame as sweep_frame
 from trainmaster.sdk.display.table import Column, Paint, clipped, render
 from trainmaster.sdk.display.text import counted, duration, plain_text

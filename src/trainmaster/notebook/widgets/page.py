@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 
-from trainmaster.cli.metrics import shown
 from trainmaster.notebook.widgets.chart import chart
 from trainmaster.notebook.widgets.markup import escape
 from trainmaster.notebook.widgets.sweep_page import sweep_parts
 from trainmaster.notebook.widgets.view import Metric, Picture, RunView
 from trainmaster.sdk.display.describing import took
+from trainmaster.sdk.display.metric_values import shown
 from trainmaster.sdk.display.text import counted, duration, plain_text
 from trainmaster.shared.records import RunRecord, Status
 

@@ -1,0 +1,49 @@
+"""Metrics as text for people: one value, one row of a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainmaster.sdk.display.sparkline import sparkline
+from trainmaster.shared.records import MetricSeries, MetricSummary
+
+_SPARK_WIDTH = 32
+_LONGEST = 40
+
+
+def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
+    """A metric as a row; tables, pictures and the like have no line of blocks."""
+    spark = sparkline(series.values, _SPARK_WIDTH) if summary.kind == "scalar" and summary.count > 1 else ""
+    return (
+        summary.name,
+        shortened(shown(summary.last)),
+        shown(summary.minimum),
+        shown(summary.maximum),
+        str(summary.count),
+        spark,
+    )
+
+
+def shortened(text: str) -> str:
+    """A text as a cell beside others: in one line, and not longer than a number of blocks.
+
+    >>> shortened("a b"), shortened("word\\n" * 20)
+    ('a b', 'word word word word word word word wo...')
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
+
+
+def shown(value: Any) -> str:
+    """A value of a metric for people.
+
+    >>> shown(0.123456789), shown(3), shown(None), shown({"a": 1})
+    ('0.123457', '3', '', 'a=1')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={shown(item)}" for key, item in value.items())
+    return str(value)
