@@ -107,6 +107,10 @@ class Engine(Protocol):
 
     queues: bool
     """Whether runs wait for nodes in a queue of the engine's own. Then ours holds none back for lack of nodes."""
+    shares_files: bool
+    """Whether the nodes see the workspace's folder under its path."""
+    runs_here: bool
+    """Whether the nodes are this machine: they have its container images and reach the dispatcher's socket."""
 
     def place(self, nodes: Nodes) -> Place:
         """What the plans of this run are made with. Nothing is started, and nobody asked."""
@@ -132,8 +136,10 @@ class Engine(Protocol):
     async def ending(self, nodes: Nodes) -> Ending | None:
         """Why its nodes were taken away, if that is known; asked after the agents are gone."""
 
-    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
-        """What is worth keeping with the run after its end, by names that begin with the engine's."""
+    async def release(self, nodes: Nodes) -> Mapping[str, str]:
+        """Removes what the engine keeps for this attempt elsewhere. Returns properties for the run, by names that begin
+        with the engine's.
+        """
 
     async def close(self) -> None:
         """The dispatcher ends; agents go on."""

@@ -36,6 +36,8 @@ class LocalEngine:
     """Starts agents detached, so that they outlive the dispatcher, and watches them through pidfds."""
 
     queues = False
+    shares_files = True
+    runs_here = True
 
     def __init__(self) -> None:
         self._kits: dict[Path, str] = {}
@@ -172,7 +174,7 @@ class LocalEngine:
     async def ending(self, nodes: Nodes) -> Ending | None:
         return None
 
-    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+    async def release(self, nodes: Nodes) -> Mapping[str, str]:
         return {}
 
     async def close(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import logging
 import os
 import time
@@ -25,7 +24,7 @@ from trainmaster.dispatcher.runs.start import GRACE_SECONDS, agent_plans, lay_do
 from trainmaster.dispatcher.store.connection import is_trouble
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_claim
-from trainmaster.job.agent import process
+from trainmaster.job.agent import claim
 from trainmaster.job.agent.shortage import is_passing
 from trainmaster.job.errors import AzureMLException, WorkspaceException
 from trainmaster.launch import agent_count, most_processes, port_count
@@ -280,21 +279,7 @@ class Life:
     def _claim(self, number: int) -> None:
         folder = self._folder.node(number)
         folder.mkdir(parents=True, exist_ok=True)
-        mine = folder / f".claim-{os.getpid()}"
-        pid = os.getpid()
-        claim = {
-            "version": 1,
-            "pid": pid,
-            "start_time": process.start_time(pid),
-            "boot_id": process.boot_id(),
-        }
-        mine.write_text(json.dumps({**claim, "cgroup": None, "cancelled": True}))
-        try:
-            os.link(mine, folder / "agent.json")
-        except FileExistsError:
-            pass
-        finally:
-            mine.unlink()
+        claim.make(str(folder), None, cancelled=True)
 
     async def _until_gone(self, spec: JobSpec) -> None:
         """Waits for the agents; a cancel request on the way is passed on to them."""
@@ -346,7 +331,7 @@ class Life:
         # Asked before anything is cleared away: an engine may not tell that from an end that came from elsewhere.
         ending = None if self._cancel.done() else await self._engine.ending(nodes)
         remains = await self._remains(spec)
-        facts = await self._engine.facts(nodes)
+        facts = await self._engine.release(nodes)
         if self._is_trial and not facts and await self._end_at_once(remains, ending):
             return
         self._seen_started(remains)

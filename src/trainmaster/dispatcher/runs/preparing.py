@@ -80,8 +80,8 @@ async def _container(
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
     written = data.outside if data else ()
     engine = await asyncio.to_thread(containers.known_engine)
-    if yard.engine(record.target).queues:
-        # It runs on other machines, each with images of its own.
+    if not yard.engine(record.target).runs_here:
+        # Other machines have images of their own.
         return containers.plan_container(engine, found, folder, yard.folder, read, written)
     read.append(str(yard.folder.socket.parent))
     container = containers.plan_container(engine, found, folder, yard.folder, read, written)
@@ -119,7 +119,7 @@ async def _environment(
 ) -> Prefix:
     """The environment of a run: the one that is there, or a new one."""
     folder = yard.folder.run(record.id)
-    if spec.environment.user_managed and not getattr(yard.engine(record.target), "shares_files", True):
+    if spec.environment.user_managed and not yard.engine(record.target).shares_files:
         return prefix.users_own_elsewhere(spec.environment)
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")

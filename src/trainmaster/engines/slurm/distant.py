@@ -17,6 +17,7 @@ class DistantSlurmEngine:
 
     queues = True
     shares_files = False
+    runs_here = False
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -53,8 +54,8 @@ class DistantSlurmEngine:
     async def ending(self, nodes: Nodes) -> Ending | None:
         return await self._of(nodes).ending(nodes)
 
-    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
-        return await self._of(nodes).facts(nodes)
+    async def release(self, nodes: Nodes) -> Mapping[str, str]:
+        return await self._of(nodes).release(nodes)
 
     async def close(self) -> None:
         await asyncio.gather(*(cluster.close() for cluster in self._clusters.values()))

@@ -48,6 +48,8 @@ class SlurmEngine:
     """Has runs queued and started by one Slurm."""
 
     queues = True
+    shares_files = True
+    runs_here = False
 
     def __init__(self, surroundings: Surroundings, site: Site | None = None) -> None:
         self._site = site or Here()
@@ -202,7 +204,7 @@ class SlurmEngine:
             return None
         return {number: name for number, name in enumerate(machines) if name in down}
 
-    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+    async def release(self, nodes: Nodes) -> Mapping[str, str]:
         job = self._jobs.pop((nodes.run_id, nodes.folder.attempt), None) or Job(nodes)
         found = {"slurm.job_id": job.id, **({"slurm.nodes": job.node_list} if job.node_list else {})} if job.id else {}
         known = await self._accounting.facts(job.id) if job.id else {}

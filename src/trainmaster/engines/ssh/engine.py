@@ -40,6 +40,7 @@ class SshEngine:
 
     queues = False
     shares_files = False
+    runs_here = False
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._folder = surroundings.folder
@@ -230,7 +231,7 @@ class SshEngine:
         )
         return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": lost.number, "host": lost.host.shown}))
 
-    async def facts(self, nodes: Nodes) -> Mapping[str, str]:
+    async def release(self, nodes: Nodes) -> Mapping[str, str]:
         """Asked when the run is over for good: its folders on the hosts are not needed any more."""
         await self._sweep(nodes, remove=True)
         hosts = ", ".join(link.host.shown for link in self._links_of(nodes))

@@ -8,19 +8,20 @@ from trainmaster.job.agent import jsonfile, process
 NAME = "agent.json"
 
 
-def make(folder, cgroup):
+def make(folder, cgroup, **more):
     """Claims the plan in `folder` for this process; False if another agent has it. Raises OSError."""
     own = os.getpid()
     return take(
         os.path.join(folder, NAME),
-        {
-            "version": 1,
-            "pid": own,
-            "start_time": process.start_time(own),
-            "boot_id": process.boot_id(),
-            "host": os.uname().nodename,
-            "cgroup": cgroup,
-        },
+        dict(
+            more,
+            version=1,
+            pid=own,
+            start_time=process.start_time(own),
+            boot_id=process.boot_id(),
+            host=os.uname().nodename,
+            cgroup=cgroup,
+        ),
     )
 
 
