@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import ended, stop_dispatcher
 from trainmaster import ComputeTarget, Datastore, Estimator, Experiment, LocalCompute, Workspace
-from trainmaster.job.errors import AzureMLException, UserErrorException, WorkspaceException
+from trainmaster.job.errors import TrainmasterError, UserErrorException, WorkspaceException
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import dump_spec
@@ -34,15 +34,15 @@ def test_names_that_cannot_be(workspace: Workspace, tmp_path: Path, name: str) -
     before = tree(tmp_path)
     with pytest.raises(UserErrorException):
         Experiment(workspace, name)
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         Workspace.create(name)
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         ComputeTarget.create(workspace, name, LocalCompute.configuration())
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         Datastore.register(workspace, name, str(tmp_path / "data"))
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         Run.get(workspace, name)
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         workspace._call("runs.create", runs=[{"id": name, "experiment": "x", "status": "Running", "created_at": 0.0}])
     after = {each for each in tree(tmp_path) if not each.startswith("workspace/trainmaster.db")}
     assert after - before == set()
@@ -273,5 +273,5 @@ def test_a_request_beyond_all_measure(workspace: Workspace) -> None:
                 connection.sendall(piece)
     assert workspace._call("status")["pid"] == pid
     # As long as one may be.
-    with pytest.raises(AzureMLException, match="no run"):
+    with pytest.raises(TrainmasterError, match="no run"):
         workspace._call("runs.get", run_id="x" * (60 << 20))

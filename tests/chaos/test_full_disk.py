@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import end_workspace, ended, until
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 
 MEGABYTE = 1024 * 1024
 
@@ -53,7 +53,7 @@ def _estimator(project: object, script: str) -> Estimator:
 def test_submit_on_a_full_disk_says_so_and_leaves_nothing(full_workspace: Workspace, project: object) -> None:
     experiment = Experiment(full_workspace, "full")
     fill(full_workspace.path.parent)
-    with pytest.raises(AzureMLException, match=r"(?i)no space|full"):
+    with pytest.raises(TrainmasterError, match=r"(?i)no space|full"):
         experiment.submit(_estimator(project, "print('never')"))
     (full_workspace.path.parent / "ballast").unlink()
     assert list(experiment.get_runs()) == []

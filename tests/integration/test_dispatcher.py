@@ -177,7 +177,7 @@ def test_dispatcher_whose_code_was_replaced_is_too(tmp_path, home):
     first = pid_of_dispatcher("up")
     try:
         assert pid_of_dispatcher("up") == first
-        with open(package / "dispatcher" / "runs" / "yard.py", "a") as file:
+        with open(package / "dispatcher" / "runs" / "scheduler.py", "a") as file:
             file.write("# another line\n")
         second = pid_of_dispatcher("up")
         assert second != first

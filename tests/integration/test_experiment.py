@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster import Experiment
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 
 pytestmark = pytest.mark.usefixtures("notebook_folder")
 
@@ -62,7 +62,7 @@ def test_archived(shared):
 def test_deleted_only_when_empty(shared):
     used, empty = Experiment(shared, "used"), Experiment(shared, "empty")
     used.start_logging(snapshot_directory=None).complete()
-    with pytest.raises(AzureMLException, match="used"):
+    with pytest.raises(TrainmasterError, match="used"):
         Experiment.delete(shared, used.id)
     Experiment.delete(shared, empty.id)
     assert Experiment.list(shared, "empty") == []

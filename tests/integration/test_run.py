@@ -325,10 +325,10 @@ def test_submitting_something_else(shared):
 
 
 def test_script_that_is_not_there(shared, tmp_path):
-    from trainmaster.job.errors import AzureMLException
+    from trainmaster.job.errors import TrainmasterError
 
     (tmp_path / "empty").mkdir()
-    with pytest.raises(AzureMLException, match=r"nothing\.py"):
+    with pytest.raises(TrainmasterError, match=r"nothing\.py"):
         Experiment(shared, "spine").submit(
             Estimator(str(tmp_path / "empty"), entry_script="nothing.py", compute_target="local", user_managed=True)
         )

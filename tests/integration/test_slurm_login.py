@@ -22,10 +22,10 @@ from tests.conftest import PATIENCE, dispatcher_handle, end_workspace, ended, un
 
 from trainmaster import Environment, Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
-from trainmaster.engines.slurm.delivery import Delivery
-from trainmaster.engines.ssh import cargo
+from trainmaster.engines.slurm.upload import Upload
+from trainmaster.engines.ssh import upload
+from trainmaster.engines.ssh.cleanup import Cleanup
 from trainmaster.engines.ssh.host import SshHost
-from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import Session
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.pythons import all_pythons
@@ -464,18 +464,18 @@ def test_what_two_runs_need_is_sent_once(place, tmp_path, monkeypatch):
     monkeypatch.setattr(Session, "send_file", noted)
     for number in range(6):
         (tmp_path / str(number)).write_bytes(bytes([number]) * (number + 1) * 4_000_000)
-    contents = [cargo.content(tmp_path / str(number)) for number in range(6)]
+    contents = [upload.content(tmp_path / str(number)) for number in range(6)]
     host = SshHost("login", config_file=place.login.ssh_config)
 
-    async def bring(delivery: Delivery, wanted: list[cargo.Content]) -> None:
+    async def bring(delivery: Upload, wanted: list[upload.Content]) -> None:
         async with delivery.turn(lambda sentence: None) as carrier:
-            await cargo.bring_contents(carrier.session, wanted, lambda done, total: None)
-            assert await cargo.is_missing(carrier.session, "blobs/none")
+            await upload.bring_contents(carrier.session, wanted, lambda done, total: None)
+            assert await upload.is_missing(carrier.session, "blobs/none")
             for each in wanted:
-                assert not await cargo.is_missing(carrier.session, f"blobs/{each.name[:2]}/{each.name}")
+                assert not await upload.is_missing(carrier.session, f"blobs/{each.name[:2]}/{each.name}")
 
     async def both() -> None:
-        delivery = Delivery(host, f"{place.there}/shared/twice", 60, Left(tmp_path / "left"))
+        delivery = Upload(host, f"{place.there}/shared/twice", 60, Cleanup(tmp_path / "left"))
         await asyncio.gather(bring(delivery, contents), bring(delivery, contents[::-1]), bring(delivery, contents[2:4]))
         await delivery.close()
 
@@ -487,12 +487,12 @@ def test_where_no_more_connections_are_to_be_had_one_is_used_in_turns(place, tmp
     host = SshHost("login", config_file=place.login.ssh_config)
     (tmp_path / "file").write_text("content")
 
-    async def bring(delivery: Delivery) -> None:
+    async def bring(delivery: Upload) -> None:
         async with delivery.turn(lambda sentence: None) as carrier:
-            await cargo.bring_contents(carrier.session, [cargo.content(tmp_path / "file")], lambda done, total: None)
+            await upload.bring_contents(carrier.session, [upload.content(tmp_path / "file")], lambda done, total: None)
 
     async def both() -> None:
-        delivery = Delivery(host, f"{place.there}/shared/turns", 60, Left(tmp_path / "left"))
+        delivery = Upload(host, f"{place.there}/shared/turns", 60, Cleanup(tmp_path / "left"))
         async with delivery.turn(lambda sentence: None):
             before = place.login.refused
             place.login.refuse_more()

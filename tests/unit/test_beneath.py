@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import WorkspaceFolder, key_file
 from trainmaster.snapshots.model_contents import Contents
@@ -105,5 +105,5 @@ def test_no_id_from_outside_becomes_a_path(root: Path, name: str) -> None:
         lambda: key_file(name),
         lambda: Contents(root).place_of(name, 1),
     ):
-        with pytest.raises(AzureMLException, match="cannot be"):
+        with pytest.raises(TrainmasterError, match="cannot be"):
             work()

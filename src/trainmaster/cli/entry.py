@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from trainmaster.cli import exits
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display import screen
 from trainmaster.shared.terminal import SafeStream, is_terminal
 
@@ -24,7 +24,7 @@ def run(argv: list[str]) -> int:
         return exits.INTERRUPTED
     except BrokenPipeError:
         return _leave_pipe()
-    except AzureMLException as error:
+    except TrainmasterError as error:
         return _failed(_in_options(error, argv), as_json)
     except OSError as error:
         return _failed(_of_system(error), as_json)
@@ -83,13 +83,13 @@ def _dispatch(argv: list[str]) -> int:
     return code
 
 
-def _in_options(error: AzureMLException, argv: list[str]) -> AzureMLException:
+def _in_options(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
     from trainmaster.cli.option_names import in_options
 
     return in_options(error, argv)
 
 
-def _failed(error: AzureMLException, as_json: bool) -> int:
+def _failed(error: TrainmasterError, as_json: bool) -> int:
     code = exits.exit_code(error)
     try:
         if as_json:
@@ -103,7 +103,7 @@ def _failed(error: AzureMLException, as_json: bool) -> int:
     return code
 
 
-def _of_system(error: OSError) -> AzureMLException:
+def _of_system(error: OSError) -> TrainmasterError:
     place = f"{error.filename}: " if error.filename else ""
     return UserErrorException(f"{place}{error.strerror or error}")
 

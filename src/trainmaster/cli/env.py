@@ -15,7 +15,7 @@ from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.environments import lock, tidy
 from trainmaster.environments.tidy import Built
-from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException
+from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
@@ -218,7 +218,7 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_j
             answer["result"] = workspace._call(
                 "environments.build", spec=to_plain(spec), sources=source_variables(os.environ), refresh=refresh
             )
-        except (AzureMLException, OSError) as error:
+        except (TrainmasterError, OSError) as error:
             answer["error"] = error
 
     asking = threading.Thread(target=ask, daemon=True)
@@ -231,7 +231,7 @@ def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_j
 
 def _without_shown(error: Exception, shown: str) -> Exception:
     """The error without what the log has said of it."""
-    if isinstance(error, AzureMLException):
+    if isinstance(error, TrainmasterError):
         error.cause, error.hint = without_lines(error.cause, shown), without_lines(error.hint, shown)
     return error
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from trainmaster.job.errors import (
     ActivityCanceledException,
     ActivityFailedException,
-    AzureMLException,
     ModelNotFoundException,
     RunNotFoundException,
     ServiceException,
+    TrainmasterError,
     WorkspaceException,
 )
 
@@ -23,7 +23,7 @@ INTERRUPTED = 130
 # What a shell sees of a program that a closed pipe ended.
 BROKEN_PIPE = 141
 
-_CODES: tuple[tuple[type[AzureMLException], int], ...] = (
+_CODES: tuple[tuple[type[TrainmasterError], int], ...] = (
     (ActivityFailedException, RUN_FAILED),
     (ActivityCanceledException, RUN_CANCELED),
     (RunNotFoundException, NOT_FOUND),
@@ -33,7 +33,7 @@ _CODES: tuple[tuple[type[AzureMLException], int], ...] = (
 )
 
 
-def exit_code(error: AzureMLException) -> int:
+def exit_code(error: TrainmasterError) -> int:
     """The exit code for an error."""
     if error.headline.startswith(("ComputeTargetNotFound", "WebserviceNotFound", "ImageNotFound")):
         return NOT_FOUND

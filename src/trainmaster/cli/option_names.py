@@ -8,7 +8,7 @@ from copy import copy
 from functools import partial
 
 from trainmaster.cli.commands import all_commands
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 
 _PACKAGES = {"pip_packages": "--pip", "pip_requirements_file": "--pip-file"}
 _REGISTERED = {"model_framework": "'trainmaster models register' --framework"}
@@ -77,7 +77,7 @@ _BEFORE = r"(?<![\w.'\"/-])"
 _VALUE = r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\w+(?:\.\w+)*)?"
 
 
-def in_options(error: AzureMLException, argv: list[str]) -> AzureMLException:
+def in_options(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
     """The error with the options of the command that was called, where it names parameters."""
     names = _OPTIONS.get(_command(argv))
     if names is None:

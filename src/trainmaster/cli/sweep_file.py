@@ -12,7 +12,7 @@ from typing import Any
 from trainmaster.cli.marked_yaml import Marked, read_marked
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.sweep_space import expression_of, placed
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.text import experiment_name
 from trainmaster.sdk.sweeps.config import HyperDriveConfig
 from trainmaster.shared.spelling import guess
@@ -95,7 +95,7 @@ def _config(document: Marked, keys: dict[str, Marked], run_config: Any) -> Hyper
     }
     try:
         return HyperDriveConfig(**given)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         # Its sentence begins with the name of the parameter.
         first = error.headline.split()[0].rstrip(":").removeprefix("primary_").removesuffix("_name")
         raise placed(keys.get(first, document), error) from None
@@ -131,11 +131,11 @@ def _job(section: Marked, folder: Path) -> Any:
             warnings.simplefilter("ignore")
             config.compile({})
         return config
-    except AzureMLException as error:
+    except TrainmasterError as error:
         raise _of_option(section, keys, error) from None
 
 
-def _of_option(section: Marked, keys: dict[str, Marked], error: AzureMLException) -> UserErrorException:
+def _of_option(section: Marked, keys: dict[str, Marked], error: TrainmasterError) -> UserErrorException:
     """What is said of an option of 'trainmaster submit', said of the key that stands for it."""
     for name, item in keys.items():
         option = f"--{name.replace('_', '-')}"
@@ -181,11 +181,11 @@ def _sampling(section: Marked | None, space: Marked) -> HyperParameterSampling:
     expressions = {name: expression_of(item) for name, item in _mapping(space, None).items()}
     try:
         return SAMPLINGS[kind](expressions, {name: item.plain() for name, item in keys.items()} or None)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         raise placed(_named(space, error) or section or space, error) from None
 
 
-def _named(space: Marked, error: AzureMLException) -> Marked | None:
+def _named(space: Marked, error: TrainmasterError) -> Marked | None:
     """The parameter that a sentence is about: the first that it names."""
     named = {error.headline.find(repr(name)): item for name, item in space.value.items()}
     places = [place for place in named if place >= 0]
@@ -203,7 +203,7 @@ def _policy(section: Marked | None) -> EarlyTerminationPolicy | None:
             raise section.error(f"{name} is missing", hint=f"Write {{kind: {kind}, {name}: ...}}.")
     try:
         return POLICIES[kind](**{name: item.plain() for name, item in keys.items()})
-    except AzureMLException as error:
+    except TrainmasterError as error:
         raise placed(keys.get(error.headline.split()[0], section), error) from None
 
 

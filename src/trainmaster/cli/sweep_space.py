@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from trainmaster.cli.marked_yaml import Marked
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.text import counted
 from trainmaster.shared.spelling import guess
 from trainmaster.tuning import parameter_expressions
@@ -85,11 +85,11 @@ def _call(given: Marked, name: str, words: list[Any], named: dict[str, Any]) -> 
         ) from None
     try:
         return function(*words, **named)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         raise placed(given, error) from None
 
 
-def placed(given: Marked, error: AzureMLException) -> UserErrorException:
+def placed(given: Marked, error: TrainmasterError) -> UserErrorException:
     """`error`, said with the place where it was made."""
     return given.error(error.headline, error.cause, error.hint)
 

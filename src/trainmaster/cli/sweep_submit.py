@@ -123,14 +123,14 @@ def _show_plan(spec: SweepSpec, experiment: str, options: Options) -> int:
 
 def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
     from trainmaster.tuning.arguments import sampled_words
-    from trainmaster.tuning.samplers import Told, next_parameters
+    from trainmaster.tuning.samplers import Observation, next_parameters
 
-    told: list[Told] = []
+    told: list[Observation] = []
     for index in range(min(_SAMPLES, spec.max_total_runs)):
         parameters = next_parameters(spec, index, told)
         if parameters is None:
             return
-        told.append(Told(parameters))
+        told.append(Observation(parameters))
         yield {"parameters": parameters, "arguments": list(sampled_words(parameters))}
 
 

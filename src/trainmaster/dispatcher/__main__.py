@@ -15,7 +15,7 @@ from typing import Any
 
 from trainmaster.dispatcher.dispatcher import ownership, serve, start_logging
 from trainmaster.job.agent import cgroup
-from trainmaster.job.errors import AzureMLException, ServiceException, WorkspaceException
+from trainmaster.job.errors import ServiceException, TrainmasterError, WorkspaceException
 from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -36,7 +36,7 @@ def main() -> int:
     folder = WorkspaceFolder(options.folder)
     try:
         _run(folder, word, stay=not options.if_needed)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         logging.getLogger("trainmaster").error("%s", error.message)
         word.say({"error": error.to_wire()})
         return 1

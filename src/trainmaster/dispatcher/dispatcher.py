@@ -16,7 +16,7 @@ from pathlib import Path
 
 from trainmaster.dispatcher.api.service import Service
 from trainmaster.dispatcher.opening import open_store
-from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.server import Server
 from trainmaster.dispatcher.socket_place import make_place
 from trainmaster.shared.folders import WorkspaceFolder
@@ -53,8 +53,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     Without `stay` it ends at once when no run is on its way: an agent's cry for one may be answered by another.
     """
     store = open_store(folder)
-    yard = Yard(folder, store)
-    server = Server(yard, Service(yard))
+    scheduler = Scheduler(folder, store)
+    server = Server(scheduler, Service(scheduler))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
     place = make_place(folder)
@@ -68,31 +68,31 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     try:
         for record in store.active_runs():
             if record.spec:
-                yard.take(record)
+                scheduler.take(record)
             else:
-                yard.end_with_owner(record)
-        yard.resume()
+                scheduler.end_with_owner(record)
+        scheduler.resume()
         ready()
-        if stay or yard.busy:
-            await _serve_until_stop(server, yard, place)
+        if stay or scheduler.busy:
+            await _serve_until_stop(server, scheduler, place)
     finally:
         # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
         place.unlink(missing_ok=True)
         listener.close()
         await server.close()
-        await yard.close()
+        await scheduler.close()
         store.close()
         log.info("dispatcher %d ends", os.getpid())
 
 
-async def _serve_until_stop(server: Server, yard: Yard, place: Path) -> None:
-    stopped = asyncio.ensure_future(_until_stop(server, yard, place))
-    removed = start_task("looking for the workspace", partial(_until_removed, yard.folder))
+async def _serve_until_stop(server: Server, scheduler: Scheduler, place: Path) -> None:
+    stopped = asyncio.ensure_future(_until_stop(server, scheduler, place))
+    removed = start_task("looking for the workspace", partial(_until_removed, scheduler.folder))
     try:
         await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
-        if _is_removed(yard.folder):
-            log.warning("the workspace %s was removed: its runs are ended", yard.folder.path)
-            await yard.end_runs()
+        if _is_removed(scheduler.folder):
+            log.warning("the workspace %s was removed: its runs are ended", scheduler.folder.path)
+            await scheduler.end_runs()
         elif stopped.done():
             stopped.result()
     finally:
@@ -113,7 +113,7 @@ def _is_removed(folder: WorkspaceFolder) -> bool:
     return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
 
 
-async def _until_stop(server: Server, yard: Yard, place: Path) -> None:
+async def _until_stop(server: Server, scheduler: Scheduler, place: Path) -> None:
     limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
     seen, since = server.requests, time.monotonic()
     while True:
@@ -124,7 +124,7 @@ async def _until_stop(server: Server, yard: Yard, place: Path) -> None:
             # A folder for sockets goes with its user's last login: nobody can reach this dispatcher any more.
             log.warning("the socket %s is gone", place)
             return
-        if yard.busy or server.requests != seen:
+        if scheduler.busy or server.requests != seen:
             seen, since = server.requests, time.monotonic()
         elif time.monotonic() - since >= limit:
             log.info("idle for %.0f s", limit)

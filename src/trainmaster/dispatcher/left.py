@@ -10,7 +10,7 @@ _NAMED = 5
 
 
 @dataclass(frozen=True)
-class Left:
+class Cleanup:
     """The files that were left, over all nodes."""
 
     count: int
@@ -30,7 +30,7 @@ class Left:
         return f"The script left {at_least}{number} ({_size(self.bytes)}) outside of outputs/ and logs/: {listed}."
 
 
-def left_files(results: Sequence[Mapping[str, Any] | None]) -> Left | None:
+def left_files(results: Sequence[Mapping[str, Any] | None]) -> Cleanup | None:
     """What the results of all nodes tell; None if nothing was left, or nobody knows.
 
     A result comes from another machine at times: what is not as it should be tells nothing.
@@ -39,7 +39,7 @@ def left_files(results: Sequence[Mapping[str, Any] | None]) -> Left | None:
     if not any(report.count for report in reports):
         return None
     largest = sorted((file for report in reports for file in report.largest), key=lambda file: (-file[1], file[0]))
-    return Left(
+    return Cleanup(
         sum(report.count for report in reports),
         sum(report.bytes for report in reports),
         tuple(largest[:_NAMED]),
@@ -47,17 +47,17 @@ def left_files(results: Sequence[Mapping[str, Any] | None]) -> Left | None:
     )
 
 
-def warning(left: Left, run_id: str, stays: bool) -> str:
+def warning(left: Cleanup, run_id: str, stays: bool) -> str:
     """The warning of the run; `stays` says whether its working folder is still there."""
     if stays:
         return f"{left.sentence} 'trainmaster download {run_id} code/' copies them."
     return f"{left.sentence} They went with the run's folder on its host: what is to be kept belongs into outputs/."
 
 
-def _report(told: Any) -> Left | None:
+def _report(told: Any) -> Cleanup | None:
     try:
         largest = tuple((_printable(str(file["name"])), int(file["bytes"])) for file in told["largest"][:_NAMED])
-        return Left(int(told["count"]), int(told["bytes"]), largest, bool(told["all"]))
+        return Cleanup(int(told["count"]), int(told["bytes"]), largest, bool(told["all"]))
     except (TypeError, KeyError, ValueError):
         return None
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from trainmaster.job.errors import AzureMLException, from_wire
+from trainmaster.job.errors import TrainmasterError, from_wire
 from trainmaster.shared.private import open_private
 
 _WORK = {
@@ -21,7 +21,7 @@ _WORK = {
 }
 
 
-class Shortage(AzureMLException):
+class Shortage(TrainmasterError):
     """The process met a shortage of the machine that passes: it may well succeed in a while."""
 
 
@@ -58,7 +58,7 @@ async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, 
         raise error
 
 
-def _error_of(module: str, code: int, text: str) -> AzureMLException:
+def _error_of(module: str, code: int, text: str) -> TrainmasterError:
     lines = text.strip().splitlines()
     with contextlib.suppress(ValueError, IndexError):
         data = json.loads(lines[-1])
@@ -66,8 +66,8 @@ def _error_of(module: str, code: int, text: str) -> AzureMLException:
             return from_wire(data)
     cause = "\n".join(lines[-10:])
     if code >= 0:
-        return AzureMLException(f"{module} ended with {code}", cause=cause)
-    return AzureMLException(
+        return TrainmasterError(f"{module} ended with {code}", cause=cause)
+    return TrainmasterError(
         f"{_WORK.get(module, module)} was killed by {signal.Signals(-code).name}",
         cause=cause,
         hint="Submit again: it begins anew. If nobody killed it, the memory may have been used up.",

@@ -12,9 +12,9 @@ from typing import Any
 
 from trainmaster.dispatcher.api.service import Service, answer_error
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
-from trainmaster.dispatcher.runs.yard import Yard, news
+from trainmaster.dispatcher.runs.scheduler import Scheduler, news
 from trainmaster.job.agent.peer import credentials, is_trusted
-from trainmaster.job.errors import AzureMLException, ServiceException, UserErrorException
+from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
 from trainmaster.shared.records import TERMINAL
 
@@ -32,8 +32,8 @@ _FAULTS = 50
 class Server:
     """Serves clients until it is told to stop."""
 
-    def __init__(self, yard: Yard, service: Service) -> None:
-        self._yard = yard
+    def __init__(self, scheduler: Scheduler, service: Service) -> None:
+        self._scheduler = scheduler
         self._service = service
         self._connections: set[asyncio.Task[Any]] = set()
         self._strangers: set[int] = set()
@@ -112,7 +112,7 @@ class Server:
 
     def _note(self, op: Any, error: Exception) -> None:
         """Logs a fault of ours, each once: whoever repeats it must not rotate the log away."""
-        if isinstance(error, AzureMLException | OSError):
+        if isinstance(error, TrainmasterError | OSError):
             return
         place = traceback.extract_tb(error.__traceback__)[-1]
         fault = (str(op)[:60], type(error), place.filename, place.lineno)
@@ -123,7 +123,7 @@ class Server:
 
     async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Tells of every change until the run has ended, or the client has left."""
-        with self._yard.watched(run_id) as queue:
+        with self._scheduler.watched(run_id) as queue:
             record = self._service.get_run(run_id)
             await self._send(writer, {"id": 1, "result": news(record)})
             ended = record.status in TERMINAL
@@ -163,7 +163,7 @@ class Server:
 class _RefusedError(Exception):
     """A request that is not read to its end."""
 
-    def __init__(self, error: AzureMLException) -> None:
+    def __init__(self, error: TrainmasterError) -> None:
         super().__init__(error.headline)
         self.error = error
 

@@ -1,6 +1,6 @@
 """Engines: how nodes are had. Each offers the same small interface."""
 
-from trainmaster.engines.engine import Ending, Engine, Letter, Nodes, Place, Surroundings
+from trainmaster.engines.engine import Ending, Engine, EngineContext, JobRequest, Nodes, Place
 from trainmaster.engines.known import make_engine
 
-__all__ = ["Ending", "Engine", "Letter", "Nodes", "Place", "Surroundings", "make_engine"]
+__all__ = ["Ending", "Engine", "EngineContext", "JobRequest", "Nodes", "Place", "make_engine"]

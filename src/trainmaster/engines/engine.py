@@ -20,7 +20,7 @@ async def bring_nothing(paths: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Letter:
+class JobRequest:
     """What a script asks its workspace, on a machine from where the dispatcher cannot be reached."""
 
     run_id: str
@@ -36,7 +36,7 @@ class Letter:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class EngineContext:
     """What an engine is made with."""
 
     folder: WorkspaceFolder
@@ -44,7 +44,7 @@ class Surroundings:
     """`heard(run_id, "running")`, `heard(run_id, "done")`: what agents that cannot reach the dispatcher would tell."""
     secret: Callable[[str], str | None] = lambda name: None
     """A secret of the workspace by its name, such as the password of a host."""
-    asked: Callable[[Letter], None] = lambda letter: None
+    asked: Callable[[JobRequest], None] = lambda letter: None
     """Has a letter answered; one that is passed on twice does no harm."""
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import cast
 
-from trainmaster.engines.engine import Engine, Surroundings
+from trainmaster.engines.engine import Engine, EngineContext
 from trainmaster.job.errors import ComputeTargetException
 
 GROUP = "trainmaster.engines"
 
-Maker = Callable[[Surroundings], Engine]
+Maker = Callable[[EngineContext], Engine]
 
 
-def make_engine(name: str, surroundings: Surroundings) -> Engine:
+def make_engine(name: str, surroundings: EngineContext) -> Engine:
     """The engine of this name, for one workspace."""
     if name == "local":
         from trainmaster.engines.local import LocalEngine

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmaster.engines.agent_pool import Agent, AgentPool, WarmNursery, warm_modules
 from trainmaster.engines.engine import Ending, Nodes, Place
-from trainmaster.engines.nursery import Agent, Nursery, WarmNursery, warm_modules
 from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.job.agent import contained, process, tree
@@ -43,8 +43,8 @@ class LocalEngine:
         self._kits: dict[Path, str] = {}
         """Folder of a node to the kit its agent was started from, as long as that agent may have to be replaced."""
         self._spawned: dict[Path, int] = {}
-        self._lent: dict[Path, tuple[Nursery, Agent]] = {}
-        self._nursery: Nursery | None = None
+        self._lent: dict[Path, tuple[AgentPool, Agent]] = {}
+        self._nursery: AgentPool | None = None
         self._warm: dict[tuple[str, str, tuple[str, ...]], WarmNursery] = {}
         self._last_start = -_CLOSE_SECONDS
 
@@ -73,7 +73,7 @@ class LocalEngine:
             else:
                 self._spawned[folder] = _spawn_agent(folder, kit)
 
-    def _warm_nursery(self, plan: Mapping[str, Any], kit: str) -> Nursery | None:
+    def _warm_nursery(self, plan: Mapping[str, Any], kit: str) -> AgentPool | None:
         """For a script that asks for a Python with imports; until there is one, it is started like all others."""
         processes = plan["processes"]
         modules = warm_modules(processes[0]) if len(processes) == 1 else ()
@@ -89,14 +89,14 @@ class LocalEngine:
             self._warm[key] = WarmNursery(kit, processes[0])
         return None
 
-    def _common_nursery(self, kit: str) -> Nursery | None:
+    def _common_nursery(self, kit: str) -> AgentPool | None:
         """For agents that come one soon after the other; the first ones of them are started directly."""
         before, self._last_start = self._last_start, time.monotonic()
         if self._nursery is not None and self._nursery.kit == kit and self._nursery.lives:
             return self._nursery
         if self._last_start - before < _CLOSE_SECONDS:
             with contextlib.suppress(OSError):
-                self._nursery = Nursery(kit)
+                self._nursery = AgentPool(kit)
         return None
 
     async def ended(self, nodes: Nodes, number: int) -> None:

@@ -30,7 +30,7 @@ from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.job.agent import durable
 from trainmaster.job.agent.shortage import is_passing
-from trainmaster.job.errors import AzureMLException, EnvironmentException, from_wire
+from trainmaster.job.errors import EnvironmentException, TrainmasterError, from_wire
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.orphans import die_with
 from trainmaster.shared.serialization import from_plain, to_plain
@@ -45,7 +45,7 @@ def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], ref
     """
     try:
         question = _first_question(spec, Tools(variables))
-    except (AzureMLException, OSError):
+    except (TrainmasterError, OSError):
         # The builder meets it too, and says it where it belongs.
         question = None
     return marshal.dumps((str(folder), json.dumps(to_plain(spec)), os.getpid(), refresh, question))
@@ -68,7 +68,7 @@ def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahe
     try:
         with contextlib.redirect_stdout(log):
             build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, ahead)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         if not log.has(error.cause):
             print(error.message, flush=True)
         print(json.dumps(error.to_wire()), file=sys.stderr)
@@ -81,7 +81,7 @@ def check(folder: str, specification: str, parent: int, ahead: Ahead | None) -> 
     die_with(parent)
     try:
         check_packages(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), ahead)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         print(json.dumps(error.to_wire()), file=sys.stderr)
         return 1
     return 0
@@ -171,7 +171,7 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ah
     print(f"building environment {final.name}", flush=True)
     try:
         _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools, ahead)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         _keep_failure(folder, name, error, tools)
         raise
     _point(folder, name, final.name)
@@ -329,7 +329,7 @@ def _failure(folder: Path, name: str) -> Path:
     return folder / f"{name}.failed"
 
 
-def _keep_failure(folder: Path, name: str, error: AzureMLException, tools: Tools) -> None:
+def _keep_failure(folder: Path, name: str, error: TrainmasterError, tools: Tools) -> None:
     with contextlib.suppress(OSError):
         _failure(folder, name).write_text(json.dumps({"sources": _sources_key(tools), "error": error.to_wire()}))
 

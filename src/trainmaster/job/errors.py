@@ -1,6 +1,6 @@
 """Every error a person can meet, in one tree. Python 3.6, standard library: jobs import it too.
 
-AzureMLException                      what (headline), why (cause), what to do now (hint)
+TrainmasterError                      what (headline), why (cause), what to do now (hint)
 ├── UserErrorException                a wrong value from the user
 │   └── AuthenticationException
 ├── TrainingException                 an estimator that cannot be run as written
@@ -32,7 +32,7 @@ AzureMLException                      what (headline), why (cause), what to do n
 """
 
 
-class AzureMLException(Exception):
+class TrainmasterError(Exception):
     """The root of all errors: a headline (what), a cause (why) and a hint (what to do now)."""
 
     # Annotations in quotes: Python 3.6 must not evaluate them.
@@ -47,7 +47,7 @@ class AzureMLException(Exception):
         self.cause = str(cause)
         self.hint = str(hint)
         self.inner_exception = inner_exception
-        super(AzureMLException, self).__init__(self.message)
+        super(TrainmasterError, self).__init__(self.message)
 
     @property
     def message(self) -> str:
@@ -65,7 +65,7 @@ class AzureMLException(Exception):
         }
 
 
-class UserErrorException(AzureMLException):
+class UserErrorException(TrainmasterError):
     """A value given by the user is wrong."""
 
 
@@ -73,39 +73,39 @@ class AuthenticationException(UserErrorException):
     """Access was refused."""
 
 
-class TrainingException(AzureMLException):
+class TrainingException(TrainmasterError):
     """An estimator cannot be run as written."""
 
 
-class ExperimentExecutionException(AzureMLException):
+class ExperimentExecutionException(TrainmasterError):
     """A script or command cannot be started."""
 
 
-class SnapshotException(AzureMLException):
+class SnapshotException(TrainmasterError):
     """The source folder cannot be taken."""
 
 
-class ProjectSystemException(AzureMLException):
+class ProjectSystemException(TrainmasterError):
     """A project folder is not as it should be."""
 
 
-class RunEnvironmentException(AzureMLException):
+class RunEnvironmentException(TrainmasterError):
     """There is no run here."""
 
 
-class RunConfigurationException(AzureMLException):
+class RunConfigurationException(TrainmasterError):
     """A run configuration cannot be used."""
 
 
-class WorkspaceException(AzureMLException):
+class WorkspaceException(TrainmasterError):
     """A workspace cannot be found, opened or migrated."""
 
 
-class ComputeTargetException(AzureMLException):
+class ComputeTargetException(TrainmasterError):
     """A compute target is unknown, or can never fit the request."""
 
 
-class EnvironmentException(AzureMLException):
+class EnvironmentException(TrainmasterError):
     """An environment cannot be built."""
 
 
@@ -113,31 +113,31 @@ class PythonNotFoundException(EnvironmentException):
     """The Python that an environment asks for is not on this machine."""
 
 
-class DatastoreException(AzureMLException):
+class DatastoreException(TrainmasterError):
     """A datastore cannot be reached, or has no such path."""
 
 
-class RunNotFoundException(AzureMLException):
+class RunNotFoundException(TrainmasterError):
     """No run has this id."""
 
 
-class ServiceException(AzureMLException):
+class ServiceException(TrainmasterError):
     """The dispatcher cannot be reached, or refused a request."""
 
 
-class ActivityFailedException(AzureMLException):
+class ActivityFailedException(TrainmasterError):
     """A run that was waited for has failed."""
 
 
-class ActivityCanceledException(AzureMLException):
+class ActivityCanceledException(TrainmasterError):
     """A run that was waited for was cancelled."""
 
 
-class DiscoveryUrlNotFoundException(AzureMLException):
+class DiscoveryUrlNotFoundException(TrainmasterError):
     """Of v1's service. Programs may catch it; nothing here raises it."""
 
 
-class WebserviceException(AzureMLException):
+class WebserviceException(TrainmasterError):
     """A model or a service cannot be used as asked."""
 
 
@@ -149,15 +149,15 @@ class ModelPathNotFoundException(WebserviceException):
     """A model's file or folder is not there."""
 
 
-class OnnxException(AzureMLException):
+class OnnxException(TrainmasterError):
     """A model cannot be converted to ONNX, or answers otherwise afterwards."""
 
 
-class DatasetTimestampMissingError(AzureMLException):
+class DatasetTimestampMissingError(TrainmasterError):
     """A dataset is asked for times, and no column was named for them."""
 
 
-class HyperDriveException(AzureMLException):
+class HyperDriveException(TrainmasterError):
     """A sweep cannot be run as written."""
 
 
@@ -177,14 +177,18 @@ class HyperDriveScenarioNotSupportedException(HyperDriveException):
     """A sweep cannot be run in this way."""
 
 
-def _tree(root: "type[AzureMLException]") -> "dict[str, type[AzureMLException]]":
+# v1's name for the root, so that `except` clauses of v1 scripts work.
+AzureMLException = TrainmasterError
+
+
+def _tree(root: "type[TrainmasterError]") -> "dict[str, type[TrainmasterError]]":
     found = {root.__name__: root}
     for child in root.__subclasses__():
         found.update(_tree(child))
     return found
 
 
-def from_wire(data: "dict[str, str]") -> AzureMLException:
+def from_wire(data: "dict[str, str]") -> TrainmasterError:
     """The error that `to_wire` described; a type unknown here becomes the root."""
-    kind = _tree(AzureMLException).get(data.get("type", ""), AzureMLException)
+    kind = _tree(TrainmasterError).get(data.get("type", ""), TrainmasterError)
     return kind(data.get("headline", ""), cause=data.get("cause", ""), hint=data.get("hint", ""))

@@ -17,7 +17,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 
 FILE = Path(__file__).with_name("here.json")
 STANDINS = Path(__file__).parents[1] / "job" / "script" / "standins.py"
@@ -178,7 +178,7 @@ class _Anything:
 def _words(function: Callable[..., Any], *given: Any, **named: Any) -> str:
     try:
         function(*given, **named)
-    except (NotImplementedError, AzureMLException) as error:
+    except (NotImplementedError, TrainmasterError) as error:
         return " ".join(_without_name(str(error)).split())
     return ""
 

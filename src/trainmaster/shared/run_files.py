@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainmaster.job.agent import left
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import load_spec
 
@@ -36,7 +36,7 @@ def left_names(folder: RunFolder) -> list[str]:
     """
     try:
         snapshot_id = load_spec(folder.spec.read_text(encoding="utf-8")).snapshot_id
-    except (OSError, ValueError, AzureMLException):
+    except (OSError, ValueError, TrainmasterError):
         # A run without a job.
         return []
     workspace = folder.path.parent.parent

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from trainmaster.job.errors import AzureMLException, DatastoreException
+from trainmaster.job.errors import DatastoreException, TrainmasterError
 from trainmaster.shared.orphans import die_with
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain
@@ -32,7 +32,7 @@ def main(parent: int, given: bytes) -> int:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         go(json.loads(given))
-    except AzureMLException as error:
+    except TrainmasterError as error:
         return _failed(error)
     except Exception as error:  # noqa: BLE001 - the script's author is shown this, without a traceback of ours
         return _failed(DatastoreException(f"The files could not be copied: {type(error).__name__}: {error}"))
@@ -55,7 +55,7 @@ def go(order: dict[str, Any]) -> None:
         upload(storage, sources_in(folder), store_path(order["target"]), order["overwrite"], say_aloud, where)
 
 
-def _failed(error: AzureMLException) -> int:
+def _failed(error: TrainmasterError) -> int:
     print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
     return 1
 

@@ -11,7 +11,7 @@ from typing import Any
 import fsspec
 from fsspec.core import url_to_fs
 
-from trainmaster.job.errors import AzureMLException, DatastoreException
+from trainmaster.job.errors import DatastoreException, TrainmasterError
 from trainmaster.storage.folder import part_of
 from trainmaster.storage.paths import join, shown
 from trainmaster.storage.storage import StoredFile, protocol_of, shown_url
@@ -144,7 +144,7 @@ def check_driver(url: str) -> None:
 def _explained(headline: str, url: str, options: dict[str, Any]) -> Iterator[None]:
     try:
         yield
-    except AzureMLException:
+    except TrainmasterError:
         raise
     except Exception as error:  # Each driver raises types of its own, which cannot be imported here.
         # Drivers add the whole answer of the server below the first line.

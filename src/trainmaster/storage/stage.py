@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from trainmaster.job.errors import AzureMLException, DatastoreException
+from trainmaster.job.errors import DatastoreException, TrainmasterError
 from trainmaster.job.script.dataset_files import LocalTree, WebFiles, find_files, matcher, selected
 from trainmaster.job.script.dataset_views import copy_files, show_files, shown_sources
 from trainmaster.shared.orphans import die_with
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     """Do one half of a plan; the exit code."""
     if len(arguments) not in (2, 3) or arguments[1] not in ("before", "after"):
         usage = "Usage: python -m trainmaster.storage.stage <plan.json> before|after [parent process]"
-        return _failed(AzureMLException(usage))
+        return _failed(TrainmasterError(usage))
     if len(arguments) == 3:
         die_with(int(arguments[2]))
     # Unwinds the stack, so that no half-written file stays behind.
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
     try:
         plan = _with_options(read_plan(Path(arguments[0])), b"" if sys.stdin.isatty() else sys.stdin.buffer.read())
         before(plan, say_aloud) if arguments[1] == "before" else after(plan, say_aloud)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         return _failed(error)
     except Exception as error:  # noqa: BLE001 - the dispatcher shows this to a person, who gets no traceback of ours
         return _failed(DatastoreException(f"The data could not be staged: {type(error).__name__}: {error}"))
@@ -180,7 +180,7 @@ def _open(plan: DataPlan, transfer: Transfer) -> Storage:
     return open_storage(record.url, record.options)
 
 
-def _failed(error: AzureMLException) -> int:
+def _failed(error: TrainmasterError) -> int:
     print(error.message, flush=True)
     print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
     return 1

@@ -385,7 +385,7 @@ class Bench:
         pid = int(WorkspaceFolder(self.place.workspace.path).lock.read_text())
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        self.until(lambda: not _lives(pid), "the end of the dispatcher")
+        self.until(lambda: not _drivers(pid), "the end of the dispatcher")
 
     def until(self, condition: Callable[[], T], what: str) -> T:
         """Waits for what comes in its own time."""
@@ -396,7 +396,7 @@ class Bench:
         return found
 
 
-def _lives(pid: int) -> bool:
+def _drivers(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from trainmaster.shared.records import Status
 from trainmaster.tuning.decisions import decide
 from trainmaster.tuning.history import History
-from trainmaster.tuning.samplers import Told, next_parameters
+from trainmaster.tuning.samplers import Observation, next_parameters
 from trainmaster.tuning.space import Parameters
 from trainmaster.tuning.spec import SweepSpec
 from trainmaster.tuning.trial import Decision, Trial
@@ -171,11 +171,11 @@ def _starts(spec: SweepSpec, history: History) -> Iterable[Start]:
         if start is None:
             return
         yield start
-        told.append(Told(start.parameters))
+        told.append(Observation(start.parameters))
         room -= 1
 
 
-def _start(spec: SweepSpec, number: int, told: Sequence[Told]) -> Start | None:
+def _start(spec: SweepSpec, number: int, told: Sequence[Observation]) -> Start | None:
     if number < len(spec.continued):
         earlier = spec.continued[number]
         return Start(number, earlier.parameters, continues=earlier.run_id)
@@ -183,16 +183,16 @@ def _start(spec: SweepSpec, number: int, told: Sequence[Told]) -> Start | None:
     return None if parameters is None else Start(number, parameters)
 
 
-def _of_earlier(spec: SweepSpec) -> Iterable[Told]:
-    return (Told(each.parameters, "ended", each.value) for each in spec.earlier)
+def _of_earlier(spec: SweepSpec) -> Iterable[Observation]:
+    return (Observation(each.parameters, "ended", each.value) for each in spec.earlier)
 
 
-def _told(spec: SweepSpec, trial: Trial) -> Told:
+def _told(spec: SweepSpec, trial: Trial) -> Observation:
     if not trial.has_ended:
-        return Told(trial.parameters)
+        return Observation(trial.parameters)
     if trial.status == Status.FAILED or not trial.has_value:
-        return Told(trial.parameters, "failed")
-    return Told(trial.parameters, "ended", trial.best(spec.goal))
+        return Observation(trial.parameters, "failed")
+    return Observation(trial.parameters, "ended", trial.best(spec.goal))
 
 
 def _missing_metric(spec: SweepSpec, first: Trial | None) -> Iterable[str]:

@@ -12,7 +12,7 @@ sys.path.insert(0, sys.argv[1])
 
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.parameter_expressions import choice, loguniform, uniform
-from trainmaster.tuning.samplers import Told, bayesian
+from trainmaster.tuning.samplers import Observation, bayesian
 from trainmaster.tuning.space import read_space
 from trainmaster.tuning.spec import SamplingSpec
 
@@ -35,8 +35,8 @@ def main():
     told = []
     for index in range(RANDOM + ASKED):
         found = ask(index, told)
-        told.append(Told(found, "ended", loss(found)))
-    going = [*told, Told(told[0].parameters), Told(told[1].parameters, "failed")]
+        told.append(Observation(found, "ended", loss(found)))
+    going = [*told, Observation(told[0].parameters), Observation(told[1].parameters, "failed")]
     answer = {
         "losses": [each.value for each in told],
         "parameters": [dict(each.parameters) for each in told],

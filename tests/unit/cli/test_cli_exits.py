@@ -24,7 +24,7 @@ from trainmaster.job import errors
         (errors.WorkspaceException("x"), 5),
     ],
 )
-def test_codes(error: errors.AzureMLException, code: int) -> None:
+def test_codes(error: errors.TrainmasterError, code: int) -> None:
     assert exits.exit_code(error) == code
 
 

@@ -15,9 +15,9 @@ import pytest
 
 from trainmaster.dispatcher.api.service import Service
 from trainmaster.dispatcher.arguments import Arguments
-from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.store import Store
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import (
     DatasetRecord,
@@ -49,8 +49,8 @@ class Place:
         self.folder = WorkspaceFolder(path)
         self.folder.identity.write_text('{"id": "w", "name": "w"}')
         self.store = Store.create(self.folder.database)
-        self.yard = Yard(self.folder, self.store)
-        self.service = Service(self.yard)
+        self.scheduler = Scheduler(self.folder, self.store)
+        self.service = Service(self.scheduler)
         # There is something of the name that the calls use.
         self.store.insert_run(RunRecord("x", "x", Status.RUNNING, 1.0))
         self.store.ensure_experiment("x", at=1.0)
@@ -61,7 +61,7 @@ async def in_a_place(path: Path, work: Callable[[Place], Awaitable[None]]) -> No
     try:
         await work(place)
     finally:
-        await place.yard.close()
+        await place.scheduler.close()
         place.store.close()
 
 
@@ -73,7 +73,7 @@ def test_no_argument_makes_an_operation_fail(tmp_path: Path) -> None:
                 try:
                     async with asyncio.timeout(20):
                         await place.service.call(op, args)
-                except AzureMLException:
+                except TrainmasterError:
                     pass
                 except Exception as error:  # noqa: BLE001 (that is what is looked for)
                     faults.append(f"{op} {args!r:.200}: {error!r:.200}")
@@ -208,7 +208,7 @@ def test_no_field_of_a_record_makes_an_operation_fail(tmp_path: Path) -> None:
                     try:
                         async with asyncio.timeout(20):
                             await place.service.call(op, args)
-                    except AzureMLException:
+                    except TrainmasterError:
                         pass
                     except Exception as error:  # noqa: BLE001 (that is what is looked for)
                         faults.append(f"{op} {name}={value!r:.60}: {error!r:.200}")

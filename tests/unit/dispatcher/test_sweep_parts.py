@@ -178,8 +178,8 @@ def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
     ends = (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.COMPLETED, Status.CANCELED, Status.COMPLETED)
     for number, status in enumerate(ends):
         assert store.move(f"s_{number}", status, at=6.0) is not None
-    yard = SimpleNamespace(store=store, sweep=lambda run_id: None)
-    sweeps = Sweeps(yard, lambda run: run)  # type: ignore[arg-type]
+    scheduler = SimpleNamespace(store=store, sweep=lambda run_id: None)
+    sweeps = Sweeps(scheduler, lambda run: run)  # type: ignore[arg-type]
     expected = summary_of(asyncio.run(sweeps.view("s")), 10.0)
     assert expected.best is not None and expected.best.number == (2 if goal == PrimaryMetricGoal.MAXIMIZE else 0)
     assert expected.counts == Counts(started=9, going=3, completed=3, cut=1, canceled=1, failed=1)

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.slurm import travel
-from trainmaster.engines.slurm.desk import Desk
+from trainmaster.engines.slurm.command_channel import CommandChannel
 from trainmaster.engines.slurm.fetched import Fetched
-from trainmaster.engines.ssh.cargo import Settled
-from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.host import SshHost, login_of, root_of
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.engines.ssh.ssh_errors import Unreachable
+from trainmaster.engines.ssh.upload import Settled
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.job.agent.fill import host_token
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
@@ -132,7 +132,7 @@ class _CutWhereOneWrites:
 
 def test_a_connection_is_broken_for_all_as_soon_as_one_has_noticed() -> None:
     async def main() -> tuple[Any, list[Any]]:
-        desk = await Desk.at(cast("Session", _CutWhereOneWrites()), THERE, 60.0, lambda *told: None)
+        desk = await CommandChannel.at(cast("Session", _CutWhereOneWrites()), THERE, 60.0, lambda *told: None)
         heard = await asyncio.gather(*(desk.carry_out(["scancel"], "", 1.0) for _ in range(2)), return_exceptions=True)
         broken = desk.broken.result() if desk.broken.done() else None
         await desk.close()

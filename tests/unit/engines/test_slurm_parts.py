@@ -10,7 +10,7 @@ import pytest
 
 from trainmaster.dispatcher.runs.capacity import Request, decide
 from trainmaster.dispatcher.runs.outcome import outcome
-from trainmaster.engines.engine import Ending, Nodes, Surroundings
+from trainmaster.engines.engine import Ending, EngineContext, Nodes
 from trainmaster.engines.slurm import engine as slurm_engine
 from trainmaster.engines.slurm import states
 from trainmaster.engines.slurm.commands import Said
@@ -166,7 +166,7 @@ def test_runs_are_handed_over_at_once_but_for_a_limit():
 
 class TestBlanks:
     def test_a_plan_for_hosts_that_are_not_known_yet(self, tmp_path, monkeypatch):
-        place = SlurmEngine(Surroundings(WorkspaceFolder(tmp_path), lambda run_id, event: None)).place(
+        place = SlurmEngine(EngineContext(WorkspaceFolder(tmp_path), lambda run_id, event: None)).place(
             nodes(tmp_path, gpus=2)
         )
         spec = JobSpec("", "cluster", node_count=2, distribution=Distribution("mpi", process_count_per_node=2))
@@ -277,7 +277,7 @@ class TestSweeping:
 
     async def _swept(self, place, down):
         engine = SlurmEngine(
-            Surroundings(WorkspaceFolder(place.folder.path), lambda run_id, event: None), Answering(down)
+            EngineContext(WorkspaceFolder(place.folder.path), lambda run_id, event: None), Answering(down)
         )
         await engine.ended(place, 0)
         await engine.sweep(place)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.engines.ssh.complaints import Unreachable, explained
 from trainmaster.engines.ssh.host import SshHost, command, hosts_of, parted
+from trainmaster.engines.ssh.ssh_errors import Unreachable, explained
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute import SshCompute
 from trainmaster.shared.records import TargetRecord

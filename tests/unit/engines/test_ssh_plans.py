@@ -7,10 +7,10 @@ import json
 import pytest
 
 from trainmaster.engines.ssh import mpi
-from trainmaster.engines.ssh.cargo import relocated, scan
-from trainmaster.engines.ssh.data import Freight
+from trainmaster.engines.ssh.data import RunData
 from trainmaster.engines.ssh.mirror import Mirror
 from trainmaster.engines.ssh.plans import for_every_node, moved_paths, translated
+from trainmaster.engines.ssh.upload import relocated, scan
 from trainmaster.shared.folders import RunFolder
 
 PROCESS = {
@@ -140,7 +140,7 @@ class TestMirror:
         return folder
 
     def test_growth_at_its_place(self, run):
-        mirror = Mirror(run, 0, {}, Freight())
+        mirror = Mirror(run, 0, {}, RunData())
         mirror.take({"grown": "journals/a", "offset": 0}, b"one\n")
         mirror.take({"grown": "journals/a", "offset": 4}, b"two\n")
         # The same again, as after a connection that dropped.
@@ -149,14 +149,14 @@ class TestMirror:
         assert mirror.sizes() == {"journals/a": 14}
 
     def test_result_comes_last(self, run):
-        mirror = Mirror(run, 0, {}, Freight())
+        mirror = Mirror(run, 0, {}, RunData())
         assert mirror.take({"small": "nodes/0/result.json"}, b"{}") == "nodes/0/result.json"
         assert not (run.node(0) / "result.json").exists()
         mirror.finish()
         assert (run.node(0) / "result.json").read_bytes() == b"{}"
 
     def test_whole_files_and_their_tails(self, run):
-        mirror = Mirror(run, 0, {}, Freight())
+        mirror = Mirror(run, 0, {}, RunData())
         frame = {"work": "code/outputs/model", "mode": 0o644}
         mirror.take({**frame, "offset": 0, "start": 0, "last": False}, b"ab")
         assert not (run.code / "outputs" / "model").exists()
@@ -169,7 +169,7 @@ class TestMirror:
 
     def test_first_node_counts(self, run):
         owners: dict[str, int] = {}
-        first, second = (Mirror(run, number, owners, Freight()) for number in (0, 1))
+        first, second = (Mirror(run, number, owners, RunData()) for number in (0, 1))
         frame = {"work": "code/outputs/same", "mode": 0o644, "offset": 0, "start": 0, "last": True}
         second.take(frame, b"second")
         first.take(frame, b"first")
@@ -177,10 +177,10 @@ class TestMirror:
         assert (run.code / "outputs" / "same").read_bytes() == b"first"
 
     def test_states_are_remembered(self, run):
-        mirror = Mirror(run, 0, {}, Freight())
+        mirror = Mirror(run, 0, {}, RunData())
         mirror.take({"state": "code/outputs/a", "is": [1, 2, 3]}, b"")
         mirror.finish()
-        assert Mirror(run, 0, {}, Freight()).states() == {"code/outputs/a": [1, 2, 3]}
+        assert Mirror(run, 0, {}, RunData()).states() == {"code/outputs/a": [1, 2, 3]}
 
     @pytest.mark.parametrize("kind", ["small", "grown", "work", "state"])
     @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ class TestMirror:
         (tmp_path / "other" / "spec.json").touch()
         (tmp_path / "interactive" / "journals").mkdir()
         before = {path for path in tmp_path.rglob("*") if not path.is_relative_to(run.path)}
-        Mirror(run, 0, {}, Freight()).take(
+        Mirror(run, 0, {}, RunData()).take(
             {kind: name, "offset": 0, "start": 0, "last": True, "mode": 0o644, "is": [1]}, b"x"
         )
         assert {path for path in tmp_path.rglob("*") if not path.is_relative_to(run.path)} == before
@@ -208,11 +208,11 @@ class TestMirror:
 
     def test_hosts_cannot_set_special_bits(self, run):
         frame = {"work": "code/outputs/a", "mode": 0o6755, "offset": 0, "start": 0, "last": True}
-        Mirror(run, 0, {}, Freight()).take(frame, b"x")
+        Mirror(run, 0, {}, RunData()).take(frame, b"x")
         assert (run.code / "outputs" / "a").stat().st_mode & 0o7777 == 0o755
 
     def test_data_goes_back_to_where_it_came_from(self, run, tmp_path):
-        freight = Freight({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))
+        freight = RunData({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))
         frame = {"work": "outside/0/in/deep/new", "mode": 0o644, "offset": 0, "start": 0, "last": True}
         Mirror(run, 0, {}, freight).take(frame, b"new")
         assert (tmp_path / "store" / "in" / "deep" / "new").read_bytes() == b"new"

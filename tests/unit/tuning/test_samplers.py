@@ -26,7 +26,7 @@ from trainmaster.tuning.parameter_expressions import (
     randint,
     uniform,
 )
-from trainmaster.tuning.samplers import Told, bayesian, draw, grid, next_parameters, random
+from trainmaster.tuning.samplers import Observation, bayesian, draw, grid, next_parameters, random
 from trainmaster.tuning.space import branch_of, read_space
 from trainmaster.tuning.spec import SamplingSpec
 
@@ -142,13 +142,13 @@ def test_every_combination_once(sizes):
 def history(space, count, value):
     nodes = read_space(space)
     drawn = [random.parameters_at(nodes, 11, n) for n in range(count)]
-    return [Told(parameters, "ended", value(parameters)) for parameters in drawn]
+    return [Observation(parameters, "ended", value(parameters)) for parameters in drawn]
 
 
 @pytest.mark.parametrize("space", [EVERYTHING, CONDITIONAL])
 @pytest.mark.parametrize("count", [0, 3, 25])
 def test_the_same_records_give_the_same_proposal(space, count):
-    going = [Told(each.parameters) for each in history(space, 2, len)]
+    going = [Observation(each.parameters) for each in history(space, 2, len)]
     told = [*history(space, count, lambda p: float(len(json.dumps(p)))), *going]
     first = bayes(space, told)
     assert bayes(space, told) == first
@@ -211,7 +211,7 @@ def test_it_finds_the_valley(goal, sign):
     for index in range(60):
         p = bayes(space, told, index, goal=goal)
         height = (p["x"] - 3) ** 2 + (math.log(p["lr"]) + 4) ** 2 + 5 * (p["c"] == "bad")
-        told.append(Told(p, "ended", sign * height))
+        told.append(Observation(p, "ended", sign * height))
     heights = [sign * each.value for each in told]
     assert min(heights) < 2
     assert sum(heights[-20:]) < sum(heights[:20]) / 2
@@ -221,18 +221,18 @@ def test_it_learns_which_branch_is_better():
     told = []
     for index in range(50):
         p = bayes(CONDITIONAL, told, index)
-        told.append(Told(p, "ended", 1.0 + p["--lr"] if p["optimizer"]["--name"] == "adam" else p["--lr"]))
+        told.append(Observation(p, "ended", 1.0 + p["--lr"] if p["optimizer"]["--name"] == "adam" else p["--lr"]))
     assert Counter(each.parameters["optimizer"]["--name"] for each in told[-20:])["sgd"] >= 15
 
 
 def test_failed_trials_and_other_spaces_do_no_harm():
     strange = [
-        Told({"x": 5.0}, "ended", 1.0),
-        Told({"lr": "text", "c": 9}, "ended", 2.0),
-        Told({}, "failed"),
-        Told({"x": 0.5, "c": "a"}, "ended", math.nan),
-        Told({"x": 0.5, "c": "a"}, "ended", math.inf),
-        Told({"x": 0.5, "c": "a"}),
+        Observation({"x": 5.0}, "ended", 1.0),
+        Observation({"lr": "text", "c": 9}, "ended", 2.0),
+        Observation({}, "failed"),
+        Observation({"x": 0.5, "c": "a"}, "ended", math.nan),
+        Observation({"x": 0.5, "c": "a"}, "ended", math.inf),
+        Observation({"x": 0.5, "c": "a"}),
     ]
     found = bayes({"x": uniform(0, 1), "c": choice("a", "b")}, strange * 4)
     assert 0 <= found["x"] <= 1

@@ -13,15 +13,15 @@ from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
 class Datastores:
     """The operations on datastores."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -36,13 +36,13 @@ class Datastores:
 
     def list(self) -> list[DatastoreRecord]:
         """All datastores, by name."""
-        return [opened(store, self._yard.secrets) for store in self._store.list_datastores()]
+        return [opened(store, self._scheduler.secrets) for store in self._store.list_datastores()]
 
     def get(self, name: str | None = None) -> DatastoreRecord | None:
         """The datastore of this name; without one, the default."""
         stores = self._store.list_datastores()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
-        return None if found is None else opened(found, self._yard.secrets)
+        return None if found is None else opened(found, self._scheduler.secrets)
 
     def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         """Registers a datastore; one that is replaced stays the default if it was."""
@@ -53,7 +53,7 @@ class Datastores:
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
         kept = replace(store, is_default=known.is_default if known else store.is_default)
-        self._store.put_datastore(sealed(kept, self._yard.secrets))
+        self._store.put_datastore(sealed(kept, self._scheduler.secrets))
         return store
 
     def delete(self, name: str) -> None:

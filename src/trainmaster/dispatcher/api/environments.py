@@ -17,12 +17,12 @@ from trainmaster.environments import companions, facts, prefix, tidy
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
 from trainmaster.environments.sources import is_source_variable
-from trainmaster.job.errors import AzureMLException, EnvironmentException
+from trainmaster.job.errors import EnvironmentException, TrainmasterError
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 _NOTE = "environment.json"
 _CHECK_SECONDS = 60.0
@@ -56,7 +56,7 @@ async def build(
 
 
 async def build_told(
-    spec: EnvironmentSpec, yard: Yard, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
+    spec: EnvironmentSpec, scheduler: Scheduler, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
 ) -> None:
     """Builds an environment of the workspace and says how far that is. `log` is the run's own.
 
@@ -64,11 +64,11 @@ async def build_told(
     """
     name = prefix.digest(spec)
     say(f"building environment {name}")
-    building = asyncio.ensure_future(build(spec, yard.folder.environments, log, variables))
+    building = asyncio.ensure_future(build(spec, scheduler.folder.environments, log, variables))
     told = ""
     try:
         while not (await asyncio.wait((building,), timeout=_LOOK_SECONDS))[0]:
-            shown = yard.builds.setdefault(name, log)
+            shown = scheduler.builds.setdefault(name, log)
             progress = await asyncio.to_thread(progress_in, shown)
             if progress and progress != told:
                 told = progress
@@ -81,8 +81,8 @@ async def build_told(
         await asyncio.wait((building,))
         raise
     finally:
-        if yard.builds.get(name) == log:
-            del yard.builds[name]
+        if scheduler.builds.get(name) == log:
+            del scheduler.builds[name]
 
 
 def progress_in(log: Path) -> str:
@@ -103,14 +103,14 @@ def _add_line(log: Path, line: str) -> None:
 
 
 async def check(
-    spec: EnvironmentSpec, yard: Yard, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
+    spec: EnvironmentSpec, scheduler: Scheduler, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
 ) -> None:
     """Refuses an environment whose packages can be had but do not work together, before a run is queued.
 
     Only where such packages are named, because uv has to be asked for the lock: seconds, and the build needs the answer
     anyway. What is not known in time is left to the build.
     """
-    place, name = yard.folder.environments, prefix.digest(spec)
+    place, name = scheduler.folder.environments, prefix.digest(spec)
     if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
         return
     if await asyncio.to_thread(prefix.ready, place, name) is not None:
@@ -118,12 +118,12 @@ async def check(
     wanted = variables(sources, inherited)
     order = await asyncio.to_thread(builder.order, place, spec, wanted)
     try:
-        with yard.working():
+        with scheduler.working():
             async with asyncio.timeout(_CHECK_SECONDS):
                 await run_module(["trainmaster.environments", "check"], tidy.log_of(place, name), wanted, order)
     except EnvironmentException:
         raise
-    except (AzureMLException, OSError):
+    except (TrainmasterError, OSError):
         # It was killed, could not be started, or an index does not answer in time.
         return
 
@@ -156,29 +156,29 @@ def used_by(run: RunFolder) -> str:
         return ""
 
 
-def in_use(yard: Yard) -> dict[str, list[str]]:
+def in_use(scheduler: Scheduler) -> dict[str, list[str]]:
     """Folder to the runs (and services) that need it: the one a run began with, and the newest of what it asks for."""
     found: dict[str, list[str]] = {}
-    for record in yard.store.active_runs():
+    for record in scheduler.store.active_runs():
         if not record.spec:
             continue
         spec = load_spec(record.spec).environment
-        newest = None if spec.user_managed else prefix.target(yard.folder.environments, prefix.digest(spec))
-        for folder in {used_by(yard.folder.run(record.id)), str(newest or "")} - {""}:
+        newest = None if spec.user_managed else prefix.target(scheduler.folder.environments, prefix.digest(spec))
+        for folder in {used_by(scheduler.folder.run(record.id)), str(newest or "")} - {""}:
             found.setdefault(folder, []).append(record.id)
-    for folder, users in yard.services.environments_in_use().items():
+    for folder, users in scheduler.services.environments_in_use().items():
         found.setdefault(folder, []).extend(users)
     return found
 
 
 async def on_request(
-    yard: Yard, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
+    scheduler: Scheduler, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
 ) -> dict[str, Any]:
     """Builds what a client asks for, if it is not there; its log lies beside it."""
-    place, name = yard.folder.environments, prefix.digest(spec)
+    place, name = scheduler.folder.environments, prefix.digest(spec)
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
-    with yard.working():
+    with scheduler.working():
         ready = await asyncio.to_thread(prefix.ready, place, name)
         if refresh or ready is None or await asyncio.to_thread(facts.is_outdated, ready, spec):
             log = tidy.log_of(place, name)
@@ -188,13 +188,13 @@ async def on_request(
     return {"digest": name, "folder": str(folder) if folder else ""}
 
 
-async def remove(yard: Yard, names: Sequence[str]) -> list[str]:
+async def remove(scheduler: Scheduler, names: Sequence[str]) -> list[str]:
     """Removes builds (`<digest>.<n>`) that no run needs; which ones they were.
 
     The names go at once, while nothing else of the dispatcher runs; the files after that.
     """
-    needed = in_use(yard)
-    place = yard.folder.environments
+    needed = in_use(scheduler)
+    place = scheduler.folder.environments
     doomed = [name for name in names if str(place / name) not in needed]
     gone = [(name, tidy.hide(place, name)) for name in doomed]
     await asyncio.to_thread(tidy.delete, place)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import (
-    AzureMLException,
     ModelNotFoundException,
     RunNotFoundException,
+    TrainmasterError,
     UserErrorException,
     WebserviceException,
 )
@@ -27,7 +27,7 @@ from trainmaster.snapshots.model_facts import facts_of
 from trainmaster.snapshots.model_sources import Sources, files_at, files_of_run
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST_KEY = 64
@@ -42,10 +42,10 @@ Users = Callable[[str, int], Sequence[str]]
 class Models:
     """The operations on models."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
-        self._contents = Contents(yard.folder.models)
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
+        self._contents = Contents(scheduler.folder.models)
         # Contents are looked at and a model is registered, or contents are removed: never both at once.
         self._guard = asyncio.Lock()
         self.users: list[Users] = []
@@ -97,9 +97,9 @@ class Models:
         draft = _checked(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
         if draft.run_id:
             # A child of the job's run is only known when the journals were read.
-            await self._yard.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
+            await self._scheduler.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
             self._run(draft.run_id)
-        with self._yard.working():
+        with self._scheduler.working():
             for _ in range(_ATTEMPTS):
                 kept = await asyncio.to_thread(self._keep, draft, path, of_run, child_paths)
                 found = await self.register(to_plain(kept))
@@ -120,7 +120,7 @@ class Models:
 
     def _sources(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> Sources:
         if of_run:
-            return files_of_run(self._yard.folder.run(draft.run_id), path)
+            return files_of_run(self._scheduler.folder.run(draft.run_id), path)
         return files_at(path, child_paths)
 
     def get(self, name: str, version: int | None = None) -> ModelRecord:
@@ -273,7 +273,7 @@ def lineage(run: RunRecord) -> dict[str, Any]:
     spec = load_spec(run.spec)
     try:
         found["environment"] = digest(spec.environment)
-    except AzureMLException:
+    except TrainmasterError:
         # An environment that cannot be built has no digest; a model may come from a run that never got so far.
         found["environment"] = ""
     data = [f"{each.datastore}/{each.path}" for each in spec.data]

@@ -21,16 +21,16 @@ from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.own_code import OwnCode
 from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
 from trainmaster.dispatcher.runs.dry_run import plan_run
-from trainmaster.dispatcher.runs.errands import Errands
 from trainmaster.dispatcher.runs.marks import STATES, Mark
-from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.runs.storage_requests import StorageRequests
 from trainmaster.dispatcher.store.experiments import View
 from trainmaster.dispatcher.sweeps import Sweeps
-from trainmaster.dispatcher.sweeps.life import is_sweep
+from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.job.errors import (
-    AzureMLException,
     RunNotFoundException,
     ServiceException,
+    TrainmasterError,
     UserErrorException,
     WorkspaceException,
 )
@@ -46,15 +46,15 @@ _UNCHANGED: Any = object()
 class Service:
     """Every operation by its name."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
         self._code = OwnCode()
-        self._datasets = Datasets(yard.store)
-        self._models = Models(yard)
-        self._models.users.append(yard.services.users_of_model)
-        self._sweeps = Sweeps(yard, partial(accept, yard))
-        yard.letters.answer_with(self.call, answer_error)
+        self._datasets = Datasets(scheduler.store)
+        self._models = Models(scheduler)
+        self._models.users.append(scheduler.services.users_of_model)
+        self._sweeps = Sweeps(scheduler, partial(accept, scheduler))
+        scheduler.letters.answer_with(self.call, answer_error)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,
@@ -81,10 +81,10 @@ class Service:
             "environments.build": self.build_environment,
             "environments.in_use": self.environments_in_use,
             "environments.remove": self.remove_environments,
-            "secrets.put": self._yard.secrets.put,
-            "secrets.get": self._yard.secrets.get,
-            "secrets.delete": self._yard.secrets.delete,
-            "secrets.list": self._yard.secrets.names,
+            "secrets.put": self._scheduler.secrets.put,
+            "secrets.get": self._scheduler.secrets.get,
+            "secrets.delete": self._scheduler.secrets.delete,
+            "secrets.list": self._scheduler.secrets.names,
             "secrets.fetch": self.fetch_secrets,
             "secrets.masks": self.secret_masks,
             "datasets.register": self._datasets.register,
@@ -93,12 +93,12 @@ class Service:
             "datasets.update": self._datasets.update,
             "datasets.delete": self._datasets.delete,
             "datasets.locate": self._datasets.locate,
-            **Targets(yard).operations,
-            **RegisteredEnvironments(yard.store).operations,
-            **Datastores(yard).operations,
-            **Errands(yard).operations,
-            **yard.services.operations,
-            **yard.removal.operations,
+            **Targets(scheduler).operations,
+            **RegisteredEnvironments(scheduler.store).operations,
+            **Datastores(scheduler).operations,
+            **StorageRequests(scheduler).operations,
+            **scheduler.services.operations,
+            **scheduler.removal.operations,
             **self._models.operations,
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,
@@ -142,11 +142,11 @@ class Service:
         return {"version": __version__, "pid": os.getpid(), "outdated": self._code.has_changed()}
 
     def status(self) -> dict[str, Any]:
-        services = [record.name for record in self._yard.services.list()]
+        services = [record.name for record in self._scheduler.services.list()]
         return {"version": __version__, "pid": os.getpid(), "active": self._store.active_runs(), "services": services}
 
     def agent_notify(self, run_id: str, node: int, event: str) -> None:
-        self._yard.heard_from_agent(run_id, event)
+        self._scheduler.heard_from_agent(run_id, event)
 
     # Experiments
 
@@ -175,32 +175,32 @@ class Service:
         record = with_plain_id(from_plain(RunRecord, run))
         known = self._store.get_run(record.id)
         if known is None:
-            new = await accept(self._yard, record, sources)
+            new = await accept(self._scheduler, record, sources)
             known = self._store.get_run(record.id) or self._store.insert_run(new)
-        self._yard.take(known, sources)
+        self._scheduler.take(known, sources)
         return known
 
     async def plan(self, experiment: str, spec: str) -> dict[str, Any]:
         """What submitting this job would do; nothing is written."""
-        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, self._yard.situation())
+        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, self._scheduler.situation())
 
     def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
         """Interactive runs and children: no job stands behind them."""
         records = [with_plain_id(from_plain(RunRecord, run)) for run in runs]
         for record in records:
-            self._yard.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
-            self._yard.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
+            self._scheduler.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
+            self._scheduler.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
         created = self._store.insert_runs(records)
         for record in created:
-            self._yard.end_with_owner(record)
+            self._scheduler.end_with_owner(record)
         return created
 
     def get_run(self, run_id: str) -> RunRecord:
-        return self._yard.described(self._run(run_id))
+        return self._scheduler.described(self._run(run_id))
 
     async def list_runs(self, query: Mapping[str, Any]) -> list[RunRecord]:
         found = await asyncio.to_thread(self._store.list_runs, from_plain(RunQuery, query))
-        return [self._yard.described(record) for record in found]
+        return [self._scheduler.described(record) for record in found]
 
     def cancel(self, run_id: str) -> RunRecord:
         """Asks a run to end; one without a job ends at once."""
@@ -208,9 +208,9 @@ class Service:
         if record.status in TERMINAL:
             return record
         if not record.spec:
-            return self._yard.move(run_id, Status.CANCELED) or self._run(run_id)
-        self._yard.move(run_id, Status.CANCEL_REQUESTED)
-        self._yard.cancel(run_id)
+            return self._scheduler.move(run_id, Status.CANCELED) or self._run(run_id)
+        self._scheduler.move(run_id, Status.CANCEL_REQUESTED)
+        self._scheduler.cancel(run_id)
         return self._run(run_id)
 
     async def finish(self, run_id: str, status: str, error: Mapping[str, Any] | None = None) -> RunRecord:
@@ -220,16 +220,16 @@ class Service:
             raise UserErrorException(f"a run is ended as {' or '.join(sorted(STATES))}, not as {status!r:.40}")
         if is_sweep(record):
             raise UserErrorException(f"sweep {run_id} ends with its trials", hint="Use cancel() to end it now.")
-        await self._yard.bring_in(run_id)
+        await self._scheduler.bring_in(run_id)
         mark = Mark(Status(status), from_plain(RunError, error) if error else None)
         if record.spec:
-            self._yard.mark(run_id, mark)
+            self._scheduler.mark(run_id, mark)
             return self._run(run_id)
-        return self._yard.move(run_id, mark.status, error=mark.error) or self._run(run_id)
+        return self._scheduler.move(run_id, mark.status, error=mark.error) or self._run(run_id)
 
     async def ingest(self, run_id: str) -> None:
         self._run(run_id)
-        await self._yard.bring_in(run_id)
+        await self._scheduler.bring_in(run_id)
 
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
         self._run(run_id)
@@ -282,14 +282,14 @@ class Service:
         self, spec: Mapping[str, Any], sources: Mapping[str, str] | None = None, refresh: bool = False
     ) -> dict[str, Any]:
         """Builds an environment unless it is there; answers when it is."""
-        return await environments.on_request(self._yard, from_plain(EnvironmentSpec, spec), sources, refresh)
+        return await environments.on_request(self._scheduler, from_plain(EnvironmentSpec, spec), sources, refresh)
 
     def environments_in_use(self) -> dict[str, list[str]]:
-        return environments.in_use(self._yard)
+        return environments.in_use(self._scheduler)
 
     async def remove_environments(self, names: list[str]) -> list[str]:
         """Removes builds that no run needs; the names of those that are gone."""
-        return await environments.remove(self._yard, names)
+        return await environments.remove(self._scheduler, names)
 
     # Secrets
 
@@ -298,13 +298,13 @@ class Service:
         record = self._run(run_id)
         if record.status in TERMINAL or not record.spec:
             raise UserErrorException(f"run {run_id} has no job that runs: it gets no secrets")
-        return self._yard.secrets.fetch(self._yard.folder.run(run_id), names)
+        return self._scheduler.secrets.fetch(self._scheduler.folder.run(run_id), names)
 
     def secret_masks(self, run_id: str) -> list[str]:
         """What has to be hidden when logs of this run are shown."""
         record = self._run(run_id)
         try:
-            return self._yard.secrets.masks(self._yard.folder.run(run_id))
+            return self._scheduler.secrets.masks(self._scheduler.folder.run(run_id))
         except WorkspaceException:
             # The logs of a run that has ended were masked where they lie: a key that was lost since does no harm.
             if record.status in TERMINAL:
@@ -318,7 +318,7 @@ def _unusable(op: str, error: Exception) -> UserErrorException:
 
 def answer_error(error: Exception) -> dict[str, Any]:
     """Any error as the client gets it."""
-    if isinstance(error, AzureMLException):
+    if isinstance(error, TrainmasterError):
         return error.to_wire()
     if isinstance(error, OSError):
         # The disk is full, a file cannot be read ...

@@ -13,15 +13,15 @@ from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
 class Targets:
     """The operations on compute targets."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -36,7 +36,7 @@ class Targets:
 
     def list(self) -> list[TargetRecord]:
         """All targets."""
-        return list(self._yard.targets().values())
+        return list(self._scheduler.targets().values())
 
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
         """Keeps a target, in the place of the one of its name."""
@@ -44,19 +44,19 @@ class Targets:
         known = self._store.get_target(record.name)
         record = replace(record, created_at=known.created_at if known else time.time())
         self._store.put_target(record)
-        self._yard.targets_changed()
+        self._scheduler.targets_changed()
         return record
 
     def delete(self, name: str) -> None:
         """Forgets a target; refused while runs are on it."""
-        target_named(self._yard, name)
+        target_named(self._scheduler, name)
         users = [run.id for run in self._store.active_runs() if run.target == name]
         if users:
             raise ComputeTargetException(
                 f"target '{name}' is in use by {users[0]}", hint="Cancel its runs first, or wait for them."
             )
         self._store.delete_target(name)
-        self._yard.targets_changed()
+        self._scheduler.targets_changed()
 
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
         """What the hosts of a target over SSH are and have now, in the order of its nodes."""
@@ -64,7 +64,7 @@ class Targets:
         from trainmaster.engines.ssh.host import hosts_of
 
         record = from_plain(TargetRecord, target)
-        with self._yard.working():
+        with self._scheduler.working():
             found = await ask(record, secret)
         return [
             SshHostReport(
@@ -85,13 +85,13 @@ class Targets:
         """What sinfo says, with these options, where jobs of the target are submitted."""
         from trainmaster.engines.slurm.asking import ask
 
-        with self._yard.working():
+        with self._scheduler.working():
             return await ask(from_plain(TargetRecord, target), ("sinfo", *options))
 
 
-def target_named(yard: Yard, name: str) -> TargetRecord:
+def target_named(scheduler: Scheduler, name: str) -> TargetRecord:
     """The target of this name; one clear error if there is none."""
-    targets = yard.targets()
+    targets = scheduler.targets()
     if name not in targets:
         raise ComputeTargetException(
             f"ComputeTargetNotFound: there is no compute target '{name[:300]}' in this workspace",

@@ -20,18 +20,18 @@ from trainmaster.shared.records import RunRecord, Status, TargetRecord
 from trainmaster.shared.vm_sizes import read_sizes
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
-async def accept(yard: Yard, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
+async def accept(scheduler: Scheduler, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
     """A new run as it will be kept; refused if it can never run."""
     with_plain_id(record)
     spec = load_spec(record.spec)
-    target = _target_of(yard, record, spec)
+    target = _target_of(scheduler, record, spec)
     spec = as_on(target, spec)
-    _check_can_run(yard, spec, target)
-    await environments.check(spec.environment, yard, sources, spec.inherited_variables)
-    save_inputs(spec, yard.store)
+    _check_can_run(scheduler, spec, target)
+    await environments.check(spec.environment, scheduler, sources, spec.inherited_variables)
+    save_inputs(spec, scheduler.store)
     warnings = (*record.warnings, *_doubts(spec, target))
     return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
 
@@ -53,23 +53,23 @@ def with_plain_id(record: RunRecord) -> RunRecord:
     return record
 
 
-def _target_of(yard: Yard, record: RunRecord, spec: JobSpec) -> TargetRecord:
+def _target_of(scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
     """Where a run is to run: a target of the workspace, or a cluster of its own."""
-    own = target_for(record.id, spec, read_sizes(yard.folder)) if record.target == THROW_AWAY else None
-    return own or target_named(yard, record.target)
+    own = target_for(record.id, spec, read_sizes(scheduler.folder)) if record.target == THROW_AWAY else None
+    return own or target_named(scheduler, record.target)
 
 
-def _check_can_run(yard: Yard, spec: JobSpec, target: TargetRecord) -> None:
+def _check_can_run(scheduler: Scheduler, spec: JobSpec, target: TargetRecord) -> None:
     check_buildable(spec.environment)
     check_fits(spec, target)
     # Refuses one that is not installed.
-    yard.engine_named(target.engine)
-    if spec.use_gpu and not target.gpus_per_node and read_sizes(yard.folder).strict:
+    scheduler.engine_named(target.engine)
+    if spec.use_gpu and not target.gpus_per_node and read_sizes(scheduler.folder).strict:
         raise ComputeTargetException(
             f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
-            hint=f'Say "strict": false in {yard.folder.vm_sizes} to run on the CPU.',
+            hint=f'Say "strict": false in {scheduler.folder.vm_sizes} to run on the CPU.',
         )
-    stores = {store.name for store in yard.store.list_datastores()}
+    stores = {store.name for store in scheduler.store.list_datastores()}
     for name in stores_of(spec):
         if name not in stores:
             raise DatastoreException(

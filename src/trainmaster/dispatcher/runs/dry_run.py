@@ -21,9 +21,9 @@ from trainmaster.dispatcher.runs.containers import known_engine, plan_container
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
-from trainmaster.engines import Engine, Nodes, Surroundings, make_engine
+from trainmaster.engines import Engine, EngineContext, Nodes, make_engine
 from trainmaster.environments import prefix
-from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.launch import Launch, agent_count, most_processes, plan_launch, port_count
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.hardware import local_target
@@ -167,12 +167,12 @@ def main(path: str) -> None:
     """The plan in a workspace that does not exist yet: it would have this machine and no runs."""
     folder = WorkspaceFolder(Path(path))
     local = local_target()
-    around = Surroundings(folder, lambda run_id, event: None)
+    around = EngineContext(folder, lambda run_id, event: None)
     now = Situation(folder, {local.name: local}, lambda name: make_engine(name, around), {})
     asked = json.load(sys.stdin)
     try:
         answer = {"result": plan_run(load_spec(asked["spec"]), asked["experiment"], now)}
-    except AzureMLException as error:
+    except TrainmasterError as error:
         answer = {"error": error.to_wire()}
     json.dump(answer, sys.stdout)
 

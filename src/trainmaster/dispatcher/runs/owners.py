@@ -9,10 +9,10 @@ from trainmaster.shared.owner import Owner, owner_of
 from trainmaster.shared.records import RunError, Status
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
-async def end_with(owner: Owner, yard: Yard) -> None:
+async def end_with(owner: Owner, scheduler: Scheduler) -> None:
     """Waits for the end of the program; then the runs it has not completed are Failed."""
     while owner.lives:
         await pid_ended(owner.pid)
@@ -20,7 +20,7 @@ async def end_with(owner: Owner, yard: Yard) -> None:
         f"the program that logged to this run (process {owner.pid} on {owner.host}) ended without completing it\n"
         "End a run with run.complete() or run.fail(), or use it in a 'with' block."
     )
-    for record in yard.store.active_runs():
+    for record in scheduler.store.active_runs():
         if not record.spec and owner_of(record.properties) == owner:
-            await yard.bring_in(record.id)
-            yard.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))
+            await scheduler.bring_in(record.id)
+            scheduler.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))

@@ -23,7 +23,7 @@ from trainmaster.shared.records import TERMINAL, RunQuery, RunRecord
 from trainmaster.snapshots.collect import collect
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -63,15 +63,15 @@ class Removed:
 class Removal:
     """The operations, and what they do."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
         self._turn = asyncio.Lock()
         self.operations: Mapping[str, Callable[..., Any]] = {"runs.delete": self.delete, "runs.old": self.old}
 
     @property
     def _aside(self) -> Path:
-        return self._yard.folder.runs / _ASIDE
+        return self._scheduler.folder.runs / _ASIDE
 
     async def old(
         self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
@@ -111,7 +111,7 @@ class Removal:
         """
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
-            with self._yard.working():
+            with self._scheduler.working():
                 used = await asyncio.to_thread(self._store.continued_runs)
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
@@ -128,7 +128,7 @@ class Removal:
             return
         try:
             async with self._turn:
-                with self._yard.working():
+                with self._scheduler.working():
                     await self._finish()
         except (WorkspaceException, OSError) as error:
             # No room, mostly. It stays noted.
@@ -158,7 +158,7 @@ class Removal:
                 hint="Wait for it, or cancel it.",
             )
         for each, _ in family:
-            await self._yard.until_left(each)
+            await self._scheduler.until_left(each)
         return [each for each, _ in family]
 
     async def _finish(self) -> _Done:
@@ -173,8 +173,8 @@ class Removal:
         for run_id, reason in kept.items():
             log.warning("run %s cannot be removed: %s", run_id[:300], reason)
         left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
-        freed = await asyncio.to_thread(beneath.remove_tree, self._yard.folder.runs, _ASIDE, left)
-        freed += await asyncio.to_thread(lambda: collect(self._yard.folder.path, self._store.needed_snapshots()))
+        freed = await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.runs, _ASIDE, left)
+        freed += await asyncio.to_thread(lambda: collect(self._scheduler.folder.path, self._store.needed_snapshots()))
         return _Done(frozenset(kept), freed, tuple(left))
 
     def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
@@ -202,7 +202,7 @@ class Removal:
 
     def _set_aside(self, run_ids: Sequence[str]) -> None:
         """The folders of a family, all or none; under names that are always short enough."""
-        runs = self._yard.folder.runs
+        runs = self._scheduler.folder.runs
         self._aside.mkdir(parents=True, exist_ok=True)
         moved: list[tuple[str, str]] = []
         try:
@@ -218,7 +218,7 @@ class Removal:
 
     def _path(self, run_id: str) -> Path | None:
         """The folder of a run; none for an id that an earlier release took and that cannot be a folder's name."""
-        return self._yard.folder.run(run_id).path if is_plain(run_id) else None
+        return self._scheduler.folder.run(run_id).path if is_plain(run_id) else None
 
 
 @dataclass(frozen=True)

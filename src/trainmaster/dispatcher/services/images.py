@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatcher.services.making import environment, note
-from trainmaster.job.errors import AzureMLException, WebserviceException
+from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.serialization import from_plain
@@ -21,7 +21,7 @@ from trainmaster.shared.service_spec import ImageRecord
 from trainmaster.shared.tasks import start_task
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -31,9 +31,9 @@ _LONGEST_WAIT = 60.0
 class Images:
     """All images of the workspace."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
         self._changed = asyncio.Event()
         self._building: dict[str, asyncio.Task[None]] = {}
 
@@ -69,7 +69,7 @@ class Images:
         """The next version of its name; its packages are installed meanwhile."""
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
         # Refuses a name that cannot be that of a folder.
-        self._yard.folder.image(record.name, record.version)
+        self._scheduler.folder.image(record.name, record.version)
         kept = self._store.add_image(record)
         if kept.state == "Running":
             self._take(kept, sources)
@@ -129,8 +129,8 @@ class Images:
             task.cancel()
             await asyncio.wait({task})
         # First the folder: once the record is gone, its version may be given again.
-        place = self._yard.folder.image(name, version).relative_to(self._yard.folder.images)
-        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.images, str(place))
+        place = self._scheduler.folder.image(name, version).relative_to(self._scheduler.folder.images)
+        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.images, str(place))
         gone = self._store.forget_image(name, version)
         self._tell()
         return gone
@@ -142,15 +142,15 @@ class Images:
             task.add_done_callback(lambda _: self._building.pop(record.id, None))
 
     async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
-        place = self._yard.folder.image(record.name, record.version)
+        place = self._scheduler.folder.image(record.name, record.version)
         changes: dict[str, Any] = {"state": "Succeeded"}
         try:
             await self._install(record, place, sources)
         except Exception as error:
             # The image says it; one whose task died in silence would be Running for ever.
-            if not isinstance(error, AzureMLException | OSError):
+            if not isinstance(error, TrainmasterError | OSError):
                 log.exception("image %s", record.id)
-            told = error if isinstance(error, AzureMLException) else WebserviceException(str(error) or repr(error))
+            told = error if isinstance(error, TrainmasterError) else WebserviceException(str(error) or repr(error))
             with suppress(OSError):
                 note(place / "deploy.log", f"failed: {told.message}")
             changes = {"state": "Failed", "error": told.to_wire()}
@@ -160,7 +160,7 @@ class Images:
     async def _install(self, record: ImageRecord, place: Path, sources: Mapping[str, str] | None) -> None:
         spec, say = record.spec, partial(note, place / "deploy.log")
         say(f"image {record.id}: the packages of its environment")
-        await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._yard, sources, say)
+        await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._scheduler, sources, say)
         say("the packages are there")
 
     def _tell(self) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.dispatcher.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import AzureMLException, ServiceException, WebserviceException
+from trainmaster.job.errors import ServiceException, TrainmasterError, WebserviceException
 from trainmaster.scoring import control
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import ServiceFolder
@@ -21,7 +21,7 @@ from trainmaster.shared.service_plan import ServiceFiles, ServicePlan, State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -37,13 +37,15 @@ _THREADS = ThreadPoolExecutor(8, "services")
 class Keeper:
     """Keeps one service as its record says, until there is nothing left to keep."""
 
-    def __init__(self, name: str, yard: Yard, tell: Callable[[], None], sources: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, name: str, scheduler: Scheduler, tell: Callable[[], None], sources: Mapping[str, str] | None
+    ) -> None:
         self.name = name
         self.sources = sources
         self.finished = False
-        self._yard = yard
-        self._store = yard.store
-        self._folder: ServiceFolder = yard.folder.service(name)
+        self._scheduler = scheduler
+        self._store = scheduler.store
+        self._folder: ServiceFolder = scheduler.folder.service(name)
         self._tell = tell
         self._woken = asyncio.Event()
         self._pause = _FIRST_PAUSE
@@ -116,7 +118,7 @@ class Keeper:
             )
             await asyncio.to_thread(self._drop_old, {record.serving, generation})
 
-    def _fail(self, record: ServiceRecord, error: AzureMLException) -> None:
+    def _fail(self, record: ServiceRecord, error: TrainmasterError) -> None:
         self._say(record.generation, f"failed: {error.message}")
         self._change(record.generation, state=ServiceState.FAILED, error=error.to_wire())
 
@@ -126,7 +128,7 @@ class Keeper:
         def say(sentence: str) -> None:
             self._say(generation, sentence)
 
-        return await make_plan(record, spec, generation, self._yard, self.sources, say)
+        return await make_plan(record, spec, generation, self._scheduler, self.sources, say)
 
     async def _bring_up(self, plan: ServicePlan) -> State:
         """The state of the service when the generation answers; its own error if it never will."""
@@ -173,7 +175,7 @@ class Keeper:
         self._tell()
         await self._wait_a_moment()
 
-    async def _still_down(self, record: ServiceRecord, error: AzureMLException) -> None:
+    async def _still_down(self, record: ServiceRecord, error: TrainmasterError) -> None:
         log.warning("service %s cannot be brought back yet: %s", self.name, error.message)
         if record.state is not ServiceState.FAILED:
             self._change(record.generation, state=ServiceState.UNHEALTHY, error=error.to_wire())
@@ -190,7 +192,7 @@ class Keeper:
         """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
         await end_processes(self._folder.path)
         self._store.forget_service(self.name)
-        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, self.name)
+        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.services, self.name)
         log.info("service %s is deleted", self.name)
 
     # Words
@@ -203,9 +205,9 @@ class Keeper:
     def _say(self, generation: int, sentence: str) -> None:
         note(self._folder.deploy_log(generation), sentence)
 
-    def _told(self, error: Exception) -> AzureMLException:
+    def _told(self, error: Exception) -> TrainmasterError:
         """What the service says of it; of a fault of ours the log has all."""
-        if isinstance(error, AzureMLException):
+        if isinstance(error, TrainmasterError):
             return error
         if isinstance(error, OSError):
             place = f"{error.filename}: " if error.filename else ""

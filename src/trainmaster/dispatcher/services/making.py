@@ -25,7 +25,7 @@ from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
 from trainmaster.snapshots.model_contents import Contents
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 CODE = "code"
 MODELS = "azureml-models"
@@ -36,20 +36,20 @@ async def make_plan(
     record: ServiceRecord,
     spec: ServiceSpec,
     generation: int,
-    yard: Yard,
+    scheduler: Scheduler,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> tuple[ServicePlan, tuple[str, ...]]:
     """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
-    folder = yard.folder.service(record.name)
+    folder = scheduler.folder.service(record.name)
     here = folder.generation(generation)
     await asyncio.to_thread(_begin, here, spec)
-    found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), yard, sources, say)
-    await asyncio.to_thread(_lay_out_code, spec, yard.folder, here)
-    places = {each: await asyncio.to_thread(_model_place, each, yard) for each in spec.models}
+    found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), scheduler, sources, say)
+    await asyncio.to_thread(_lay_out_code, spec, scheduler.folder, here)
+    places = {each: await asyncio.to_thread(_model_place, each, scheduler) for each in spec.models}
     await asyncio.to_thread(_link_models, places, here / MODELS)
-    identity = json.loads(yard.folder.identity.read_text())
-    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(yard.folder.path)), identity)
+    identity = json.loads(scheduler.folder.identity.read_text())
+    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(scheduler.folder.path)), identity)
     return plan, found.warnings
 
 
@@ -122,7 +122,7 @@ async def environment(
     spec: EnvironmentSpec,
     inherited: Mapping[str, str],
     place: RunFolder,
-    yard: Yard,
+    scheduler: Scheduler,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Prefix:
@@ -130,10 +130,10 @@ async def environment(
     path = inherited.get("PATH", "")
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
     for attempt in range(_ATTEMPTS):
-        found = await environments.find(spec, yard.folder, path, shared, outdated=attempt > 0)
+        found = await environments.find(spec, scheduler.folder, path, shared, outdated=attempt > 0)
         if found is None:
             wanted = environments.variables(sources, inherited)
-            await environments.build_told(spec, yard, place.path / "deploy.log", wanted, say)
+            await environments.build_told(spec, scheduler, place.path / "deploy.log", wanted, say)
         elif environments.note_use(place, found):
             return found
     raise EnvironmentException(
@@ -171,13 +171,13 @@ def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> 
         lay_out(workspace.snapshot(spec.code.snapshot_id), workspace.blobs, place)
 
 
-def _model_place(model: str, yard: Yard) -> Path:
+def _model_place(model: str, scheduler: Scheduler) -> Path:
     name, _, version = model.rpartition(":")
-    record = yard.store.get_model(name, int(version))
+    record = scheduler.store.get_model(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
     # A model that was changed on the disk is never served.
-    return Contents(yard.folder.models).sound(name, record.version, record.manifest)
+    return Contents(scheduler.folder.models).sound(name, record.version, record.manifest)
 
 
 def _link_models(places: Mapping[str, Path], root: Path) -> None:

@@ -32,7 +32,7 @@ from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceS
 from trainmaster.shared.tasks import start_task
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -45,13 +45,13 @@ _KEYS = ("primary", "secondary")
 class Services:
     """All services of the workspace."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
-        self._store = yard.store
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._store = scheduler.store
         self._keepers: dict[str, Keeper] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
-        self.images = Images(yard)
+        self.images = Images(scheduler)
 
     @property
     def operations(self) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Services:
     def _sweep(self, known: set[str]) -> None:
         """What a killed dispatcher had not yet removed of services that are deleted."""
         with suppress(FileNotFoundError):
-            for place in self._yard.folder.services.iterdir():
+            for place in self._scheduler.folder.services.iterdir():
                 if place.name not in known:
                     self._tasks[f"/{place.name}"] = start_task(
                         f"removing service {place.name}", partial(self._remove, place)
@@ -93,7 +93,7 @@ class Services:
 
     async def _remove(self, place: Path) -> None:
         await end_processes(place)
-        await asyncio.to_thread(beneath.remove_tree, self._yard.folder.services, place.name)
+        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.services, place.name)
         self._tasks.pop(f"/{place.name}", None)
 
     async def close(self) -> None:
@@ -241,7 +241,7 @@ class Services:
         """Folder of an environment to the services that have it."""
         found: dict[str, builtins.list[str]] = {}
         for record in self._store.list_services():
-            folder = self._yard.folder.service(record.name)
+            folder = self._scheduler.folder.service(record.name)
             places = (used_by(RunFolder(folder.generation(each))) for each in {record.serving, record.generation})
             for place in {each for each in places if each}:
                 found.setdefault(place, []).append(f"service {record.name}")
@@ -261,7 +261,7 @@ class Services:
                 )
 
     def _add(self, record: ServiceRecord, keys: Mapping[str, str | None]) -> ServiceRecord:
-        folder = self._yard.folder.service(record.name).path
+        folder = self._scheduler.folder.service(record.name).path
         durable.make_folder(folder, mode=0o700)
         self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
         now = time.time()
@@ -296,7 +296,7 @@ class Services:
             keeper.sources = keeper.sources if sources is None else sources
             keeper.wake()
             return
-        keeper = self._keepers[name] = Keeper(name, self._yard, self._tell, sources)
+        keeper = self._keepers[name] = Keeper(name, self._scheduler, self._tell, sources)
         self._tasks[name] = start_task(f"service {name}", partial(self._keep, keeper))
 
     async def _keep(self, keeper: Keeper) -> None:
@@ -321,7 +321,7 @@ class Services:
             if task is None:
                 return None
             await asyncio.wait({task}, timeout=_LONGEST_WAIT)
-        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._yard.folder.log}.")
+        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._scheduler.folder.log}.")
 
     def _seen(self, name: str) -> ServiceRecord | None:
         record = self._store.get_service(name) if isinstance(name, str) else None
@@ -340,7 +340,7 @@ class Services:
         """The record with what its supervisor says now."""
         if not record.serving:
             return record
-        state = _state_of(self._yard.folder.service(record.name).path)
+        state = _state_of(self._scheduler.folder.service(record.name).path)
         if state is None:
             return record
         warnings = tuple(dict.fromkeys((*record.warnings, *state.warnings)))
@@ -349,7 +349,7 @@ class Services:
         return replace(record, warnings=warnings)
 
     def _read_keys(self, name: str) -> dict[str, str]:
-        file = self._yard.folder.service(name).keys
+        file = self._scheduler.folder.service(name).keys
         try:
             keys = json.loads(file.read_text())
             return {which: str(keys[which]) for which in _KEYS}
@@ -357,7 +357,7 @@ class Services:
             raise WebserviceException(f"the keys of service '{name}' cannot be read", cause=str(error)) from None
 
     def _write_keys(self, name: str, keys: Mapping[str, str]) -> None:
-        control.write_keys(self._yard.folder.service(name).keys, keys["primary"], keys["secondary"])
+        control.write_keys(self._scheduler.folder.service(name).keys, keys["primary"], keys["secondary"])
 
 
 def new_key() -> str:

@@ -1,6 +1,6 @@
 """Sweeps in the dispatcher: the life of each, and the operations that clients have."""
 
-from trainmaster.dispatcher.sweeps.life import SweepLife
+from trainmaster.dispatcher.sweeps.driver import SweepDriver
 from trainmaster.dispatcher.sweeps.operations import Sweeps
 
-__all__ = ["SweepLife", "Sweeps"]
+__all__ = ["SweepDriver", "Sweeps"]

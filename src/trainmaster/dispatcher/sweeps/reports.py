@@ -17,7 +17,7 @@ _TOGETHER_SECONDS = 0.1
 class Reports:
     """Calls `bring_in(run_id)` soon after a watched run has written to a journal.
 
-    Where files are written on other machines nothing is heard of it; there the ticker of the yard does.
+    Files on other machines cause no events; the scheduler looks at those now and then.
     """
 
     def __init__(self, bring_in: Callable[[str], Awaitable[None]]) -> None:

@@ -11,7 +11,7 @@ site.py        from where it is used: this machine is a login node, or one is re
 And from a laptop, with the help of `engines/ssh/`:
 
 login.py       a login node as a site
-desk.py        the connection that is kept: commands, and what comes back (`job/helper/desk.py`)
+desk.py        the connection that is kept: commands, and what comes back (`job/helper/command_channel.py`)
 delivery.py    the connection on which things are brought
 travel.py      the plans of a run as files at the cluster
 fetched.py     what came back, into the run's folder here

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainmaster.engines.slurm.command_channel import CommandChannel
 from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused, carry_out_here
-from trainmaster.engines.slurm.desk import Desk
 from trainmaster.engines.ssh.asking import check_folder
 from trainmaster.engines.ssh.host import check_ssh, login_of, lost_after
 from trainmaster.engines.ssh.session import Session
@@ -29,7 +29,7 @@ async def _ask_login(target: TargetRecord, command: Sequence[str]) -> str:
     session, facts = await Session.open(host, host.folder, patience, make=False)
     try:
         await check_folder(session, "shared_folder", _ON_FOLDER)
-        desk = await Desk.at(session, facts, patience, lambda name, header, payload: None)
+        desk = await CommandChannel.at(session, facts, patience, lambda name, header, payload: None)
         try:
             return await _said(f" at host {host.shown}", Commands(desk.carry_out), command)
         finally:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
+from trainmaster.engines.engine import Ending, EngineContext, Nodes, Place
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.login import Login
 from trainmaster.engines.ssh.host import SshHost, login_of, lost_after
@@ -19,7 +19,7 @@ class DistantSlurmEngine:
     shares_files = False
     runs_here = False
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: EngineContext) -> None:
         self._surroundings = surroundings
         self._clusters: dict[SshHost, SlurmEngine] = {}
 

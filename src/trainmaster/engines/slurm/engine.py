@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines import letters
-from trainmaster.engines.engine import Ending, Nodes, Place, Surroundings
+from trainmaster.engines import job_requests
+from trainmaster.engines.engine import Ending, EngineContext, Nodes, Place
 from trainmaster.engines.plans import read_claim
 from trainmaster.engines.slurm import options, states
 from trainmaster.engines.slurm.accounting import Accounting
@@ -51,7 +51,7 @@ class SlurmEngine:
     shares_files = True
     runs_here = False
 
-    def __init__(self, surroundings: Surroundings, site: Site | None = None) -> None:
+    def __init__(self, surroundings: EngineContext, site: Site | None = None) -> None:
         self._site = site or Here()
         self._heard = surroundings.heard
         self._hand_on = surroundings.asked
@@ -87,7 +87,7 @@ class SlurmEngine:
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        letters.make_room(nodes)
+        job_requests.make_room(nodes)
         job = self._job(nodes)
         if not job.submitted:
             await self._bring(job, plans, Path(kit))
@@ -321,7 +321,7 @@ class SlurmEngine:
         for event in news:
             if event != "ended":
                 self._heard(job.nodes.run_id, event)
-        asked = list(letters.waiting(job.nodes)) if "running" in job.told and not job.settled else []
+        asked = list(job_requests.waiting(job.nodes)) if "running" in job.told and not job.settled else []
         for letter in asked:
             self._hand_on(letter)
         if news:

@@ -16,23 +16,23 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import Letter, Surroundings
+from trainmaster.engines.engine import EngineContext, JobRequest
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.engines.slurm import travel
+from trainmaster.engines.slurm.command_channel import CommandChannel
 from trainmaster.engines.slurm.commands import NoAnswer, Said
-from trainmaster.engines.slurm.delivery import Delivery
-from trainmaster.engines.slurm.desk import Desk
 from trainmaster.engines.slurm.fetched import Fetched
 from trainmaster.engines.slurm.job import Job
+from trainmaster.engines.slurm.upload import Upload
 from trainmaster.engines.ssh import starting
-from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.cleanup import Cleanup
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
-from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.lending import lend
+from trainmaster.engines.ssh.on_demand import lend
 from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patiently
+from trainmaster.engines.ssh.ssh_errors import Unreachable
 from trainmaster.job.agent.watch import STOP
-from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import JobSpec, load_spec
 from trainmaster.shared.json_files import read_json, write_json
 from trainmaster.shared.tasks import start_task
@@ -48,17 +48,17 @@ class Login:
 
     python = "python3"
 
-    def __init__(self, host: SshHost, patience: float, surroundings: Surroundings) -> None:
+    def __init__(self, host: SshHost, patience: float, surroundings: EngineContext) -> None:
         self.news: Callable[[], None] = lambda: None
         self._host = host
         self._patience = patience
         self._workspace = surroundings.folder
         self._asked = surroundings.asked
         self._root = root_of(host, surroundings.folder)
-        self._left = Left(surroundings.folder.path / "logins" / re.sub(r"[^\w.-]", "_", self._root))
-        self._delivery = Delivery(host, self._root, patience, self._left)
-        self._desk: Desk | None = None
-        self._connecting: asyncio.Task[Desk] | None = None
+        self._left = Cleanup(surroundings.folder.path / "logins" / re.sub(r"[^\w.-]", "_", self._root))
+        self._delivery = Upload(host, self._root, patience, self._left)
+        self._desk: CommandChannel | None = None
+        self._connecting: asyncio.Task[CommandChannel] | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._tidier: asyncio.Task[None] | None = None
         self._followed: dict[str, _Followed] = {}
@@ -80,7 +80,7 @@ class Login:
     async def user(self) -> int:
         return (await self._reached()).facts.user
 
-    async def _reached(self) -> Desk:
+    async def _reached(self) -> CommandChannel:
         """The kept connection. Raises NoAnswer where there is none now."""
         try:
             return await self._connected()
@@ -159,24 +159,24 @@ class Login:
             await asyncio.sleep(pause)
             pause = min(pause * 2, LONGEST_PAUSE)
 
-    async def _connected(self) -> Desk:
+    async def _connected(self) -> CommandChannel:
         if self._desk is not None and not self._desk.broken.done():
             return self._desk
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.get_running_loop().create_task(self._connect())
         return await asyncio.shield(self._connecting)
 
-    async def _connect(self) -> Desk:
+    async def _connect(self) -> CommandChannel:
         if self._desk is not None:
             await self._desk.close()
             self._desk = None
-        self._desk = await Desk.open(self._host, self._root, self._patience, self._take)
+        self._desk = await CommandChannel.open(self._host, self._root, self._patience, self._take)
         for followed in list(self._followed.values()):
             await self._begin_to_watch(self._desk, followed)
         self.news()
         return self._desk
 
-    async def _begin_to_watch(self, desk: Desk, followed: _Followed) -> None:
+    async def _begin_to_watch(self, desk: CommandChannel, followed: _Followed) -> None:
         """What may not have arrived over the connection before this one is said again."""
         with contextlib.suppress(ComputeTargetException):
             if not followed.job.settled:
@@ -193,7 +193,7 @@ class Login:
         elif followed.fetched.take(header, payload):
             self.news()
 
-    def _letter(self, run_id: str, name: str, text: bytes) -> Letter:
+    def _letter(self, run_id: str, name: str, text: bytes) -> JobRequest:
         async def answer(data: bytes) -> None:
             await self._tell({"op": "answer", "run": run_id, "name": name}, data)
 
@@ -204,7 +204,7 @@ class Login:
         async def bring(paths: Sequence[str]) -> list[str]:
             return await patiently(lambda: lent(paths), self._patience)
 
-        return Letter(run_id, name, text, answer, bring)
+        return JobRequest(run_id, name, text, answer, bring)
 
     async def look(self, job: Job) -> None:
         pause = FIRST_PAUSE
@@ -271,7 +271,7 @@ class Login:
 
     async def _tidy(self) -> None:
         """What cannot be removed now is removed when something is brought again."""
-        with contextlib.suppress(AzureMLException):
+        with contextlib.suppress(TrainmasterError):
             while self._left.runs(self._host.shown):
                 await self._delivery.tidy()
 

@@ -8,9 +8,9 @@ from typing import Any
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.plans import plan_files
 from trainmaster.engines.ssh import plans, starting
-from trainmaster.engines.ssh.cargo import Settled
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.session import HostFacts
+from trainmaster.engines.ssh.upload import Settled
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec

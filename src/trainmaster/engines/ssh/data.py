@@ -17,7 +17,7 @@ OUTSIDE = "outside"
 
 
 @dataclass(frozen=True)
-class Freight:
+class RunData:
     """What of a run's data has to be on a host."""
 
     brought: Mapping[str, Path] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class Freight:
         return None
 
 
-def freight_of(folder: RunFolder) -> Freight:
+def freight_of(folder: RunFolder) -> RunData:
     """Of a run as its data plan says."""
     if not folder.data_plan.exists():
-        return Freight()
+        return RunData()
     plan = read_plan(folder.data_plan)
     _check(plan)
     outside = {f"{OUTSIDE}/{number}/{Path(path).name}": Path(path) for number, path in enumerate(plan.outside)}
@@ -55,7 +55,7 @@ def freight_of(folder: RunFolder) -> Freight:
     uploads = [Path(upload.local) for upload in plan.uploads if Path(upload.local).is_relative_to(folder.path)]
     # Folders of the run's own data are looked at file by file: only those that were changed come back.
     back = (*outside, *(str(path.relative_to(folder.path)) for path in uploads))
-    return Freight({**own, **outside}, tuple(dict.fromkeys(back)), described=bool(plan.inputs or plan.outputs))
+    return RunData({**own, **outside}, tuple(dict.fromkeys(back)), described=bool(plan.inputs or plan.outputs))
 
 
 def _check(plan: DataPlan) -> None:

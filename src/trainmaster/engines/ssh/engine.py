@@ -12,18 +12,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.engine import Ending, Letter, Nodes, Place, Surroundings
+from trainmaster.engines.engine import Ending, EngineContext, JobRequest, Nodes, Place
 from trainmaster.engines.plans import write_plans
 from trainmaster.engines.ssh import mpi, passwords, starting
+from trainmaster.engines.ssh.cleanup import Cleanup
 from trainmaster.engines.ssh.data import freight_of
 from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after, root_of
-from trainmaster.engines.ssh.left import Left
-from trainmaster.engines.ssh.lending import Lender
 from trainmaster.engines.ssh.link import Link
+from trainmaster.engines.ssh.on_demand import OnDemand
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.starting import has_helpers, within
 from trainmaster.job.agent import fill, silence
-from trainmaster.job.errors import AzureMLException, ComputeTargetException
+from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, Status
@@ -42,7 +42,7 @@ class SshEngine:
     shares_files = False
     runs_here = False
 
-    def __init__(self, surroundings: Surroundings) -> None:
+    def __init__(self, surroundings: EngineContext) -> None:
         self._folder = surroundings.folder
         self._heard = surroundings.heard
         self._asked = surroundings.asked
@@ -56,9 +56,9 @@ class SshEngine:
         """Runs that were cancelled while they were being started."""
         self._secret = surroundings.secret
         self._hosts = surroundings.folder.path / "hosts"
-        self._left = Left(self._hosts)
+        self._left = Cleanup(self._hosts)
         self._tidying: dict[str, asyncio.Task[None]] = {}
-        self._lenders: dict[str, Lender] = {}
+        self._lenders: dict[str, OnDemand] = {}
 
     def place(self, nodes: Nodes) -> Place:
         """The hosts' addresses are known once they were reached: until then there are tokens."""
@@ -122,7 +122,7 @@ class SshEngine:
             # It may have been broken off in the middle of a frame: what is to be said now goes over another connection.
             await link.close()
             if reached:
-                with contextlib.suppress(AzureMLException):
+                with contextlib.suppress(TrainmasterError):
                     await link.sweep(remove=True)
                     link.forget()
             await link.close()
@@ -211,7 +211,7 @@ class SshEngine:
         while self._left.runs(host.shown):
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_TIDY_SECONDS)
-            with contextlib.suppress(AzureMLException):
+            with contextlib.suppress(TrainmasterError):
                 session, _ = await self._opened(host)
                 try:
                     await self._left.settle(session)
@@ -301,9 +301,11 @@ class SshEngine:
         link = self._links_of(nodes)[number]
         lender = self._lenders.get(link.host.shown)
         if lender is None:
-            lender = self._lenders[link.host.shown] = Lender(lambda: self._opened(link.host), lost_after(nodes.target))
+            lender = self._lenders[link.host.shown] = OnDemand(
+                lambda: self._opened(link.host), lost_after(nodes.target)
+            )
         bring = partial(lender.lend, nodes.run_id, name)
-        self._asked(Letter(nodes.run_id, name, text, partial(link.answer, name), bring))
+        self._asked(JobRequest(nodes.run_id, name, text, partial(link.answer, name), bring))
 
     async def _opened(self, host: SshHost) -> tuple[Session, HostFacts]:
         return await Session.open(host, self._root(host), variables=self._variables(host))

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.engines.ssh.data import Freight
+from trainmaster.engines.ssh.data import RunData
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.mirror import RESULT, Mirror
 from trainmaster.engines.ssh.session import HostFacts, Session
@@ -51,7 +51,7 @@ class Link:
         common: bool,
         patience: float,
         owners: dict[str, int] | None,
-        freight: Freight,
+        freight: RunData,
         heard: Callable[[str], Awaitable[None]],
         grown: Callable[[], Awaitable[None]],
         asked: Callable[[str, bytes], None],

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.ssh.clocks import on_our_clock
-from trainmaster.engines.ssh.data import Freight
+from trainmaster.engines.ssh.data import RunData
 from trainmaster.job.helper.names import LONGEST_RUN_ID, inner_parts, is_plain
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
@@ -37,7 +37,7 @@ _WRITE_SECONDS = 1.0
 class Mirror:
     """One node of one attempt of a run."""
 
-    def __init__(self, folder: RunFolder, number: int, owners: dict[str, int] | None, freight: Freight) -> None:
+    def __init__(self, folder: RunFolder, number: int, owners: dict[str, int] | None, freight: RunData) -> None:
         """`owners` is shared by the nodes of a run: file name to the node that it is taken from; None where all nodes
         see the same files.
         """

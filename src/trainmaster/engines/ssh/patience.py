@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.ssh_errors import Unreachable
 
 T = TypeVar("T")
 

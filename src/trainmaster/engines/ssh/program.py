@@ -6,7 +6,18 @@ from functools import cache
 from importlib import resources
 
 # Each needs only those before it.
-_MODULES = ("line", "names", "files", "machine", "agents", "letters", "telling", "watching", "desk", "serving")
+_MODULES = (
+    "line",
+    "names",
+    "files",
+    "machine",
+    "agents",
+    "requests",
+    "telling",
+    "watching",
+    "command_channel",
+    "serving",
+)
 _PROGRAM = """\
 import sys
 from importlib.machinery import ModuleSpec
@@ -23,6 +34,6 @@ module.main()
 def program() -> bytes:
     """Nothing of it is ever a file on the host."""
     folder = resources.files("trainmaster.job.helper")
-    names = {"ferry": "__init__", **{f"ferry.{name}": name for name in _MODULES}}
+    names = {"helper": "__init__", **{f"helper.{name}": name for name in _MODULES}}
     texts = [(name, folder.joinpath(f"{file}.py").read_text("utf-8")) for name, file in names.items()]
     return _PROGRAM.format(texts=texts).encode()

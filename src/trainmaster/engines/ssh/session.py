@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.ssh import clocks
-from trainmaster.engines.ssh.complaints import explained, never_began
 from trainmaster.engines.ssh.host import CONNECT_SECONDS, DEFAULT_LOST_AFTER, SshHost, command
 from trainmaster.engines.ssh.program import program
+from trainmaster.engines.ssh.ssh_errors import explained, never_began
 from trainmaster.engines.ssh.under_way import UnderWay
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.job.helper.line import GREETING, PIECE

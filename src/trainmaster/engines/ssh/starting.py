@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.engines.ssh import cargo, mpi, plans
-from trainmaster.engines.ssh.data import Freight, freight_of
+from trainmaster.engines.ssh import mpi, plans, upload
+from trainmaster.engines.ssh.data import RunData, freight_of
 from trainmaster.engines.ssh.host import is_shared
 from trainmaster.engines.ssh.link import Order
 from trainmaster.engines.ssh.session import HostFacts, Session
@@ -43,18 +43,18 @@ def within(nodes: Nodes, number: int) -> str:
     return str(nodes.folder.node(number).relative_to(nodes.folder.path))
 
 
-async def bring(way: Way, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> cargo.Settled:
+async def bring(way: Way, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> upload.Settled:
     """All that the run needs on one host."""
     session, facts = way.session, way.facts
     assert facts is not None
-    await cargo.bring_kit(session, kit)
-    await cargo.bring_snapshot(session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
+    await upload.bring_kit(session, kit)
+    await upload.bring_snapshot(session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
     for name, path in freight_of(nodes.folder).brought.items():
-        await cargo.bring_data(session, f"runs/{nodes.run_id}/{name}", path, way.say("data"))
+        await upload.bring_data(session, f"runs/{nodes.run_id}/{name}", path, way.say("data"))
     folder = travelling_environment(nodes, spec)
     if not folder:
-        return cargo.Settled()
-    return await cargo.bring_environment(session, facts, Path(folder), way.say("environment"))
+        return upload.Settled()
+    return await upload.bring_environment(session, facts, Path(folder), way.say("environment"))
 
 
 def orders(
@@ -65,7 +65,7 @@ def orders(
     kit: Path,
     python: str,
     facts: Sequence[HostFacts],
-    settled: Sequence[cargo.Settled],
+    settled: Sequence[upload.Settled],
 ) -> list[Order]:
     """For each host, the plan of its node and the files that go with it."""
     addresses = plans.host_names([each.address for each in facts])
@@ -97,7 +97,7 @@ def _plan_of(nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: st
 
 
 def paths_there(
-    nodes: Nodes, workspace: WorkspaceFolder, freight: Freight, there: HostFacts, place: cargo.Settled
+    nodes: Nodes, workspace: WorkspaceFolder, freight: RunData, there: HostFacts, place: upload.Settled
 ) -> dict[str, str]:
     """Paths of this machine, and where on a host the same is found."""
     environment = _environment(nodes)
@@ -108,7 +108,7 @@ def paths_there(
     }
 
 
-def _files(nodes: Nodes, plan: dict[str, Any], freight: Freight, paths: dict[str, str]) -> dict[str, Any]:
+def _files(nodes: Nodes, plan: dict[str, Any], freight: RunData, paths: dict[str, str]) -> dict[str, Any]:
     files: dict[str, Any] = described(nodes, freight, paths)
     if "ranks" in plan:
         # Every host has ranks that look there for what they are to become.
@@ -116,7 +116,7 @@ def _files(nodes: Nodes, plan: dict[str, Any], freight: Freight, paths: dict[str
     return files
 
 
-def described(nodes: Nodes, freight: Freight, paths: dict[str, str]) -> dict[str, Any]:
+def described(nodes: Nodes, freight: RunData, paths: dict[str, str]) -> dict[str, Any]:
     """The description of datasets for the script, if there is one, by its path in the run's folder."""
     if not freight.described:
         return {}

@@ -10,7 +10,7 @@ if __name__ == "__main__":
     # -I keeps the user's packages and variables out; it also keeps out the kit this file lies in.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
     if sys.argv[1:2] == ["--nursery"]:
-        from trainmaster.job.agent.nursery import main as serve
+        from trainmaster.job.agent.pool import main as serve
 
         sys.exit(serve(sys.argv[2:]))
     from trainmaster.job.agent.agent import main

@@ -8,7 +8,7 @@ import time
 from itertools import islice
 
 from trainmaster.job.agent import jsonfile, layout
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 
 _COLLECTED = ("outputs", "logs")
 _PASSED_OVER = "__pycache__"
@@ -92,7 +92,7 @@ def _known(manifest):
     """Size and digest of the snapshot's files, by their paths; none of a snapshot that cannot be read any more."""
     try:
         files, _, _ = layout.read_manifest(manifest)
-    except AzureMLException:
+    except TrainmasterError:
         return {}
     return {path: (size, digest) for path, digest, size, _ in files}
 

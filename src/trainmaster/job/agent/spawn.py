@@ -72,7 +72,7 @@ def start(process, environment, cgroup=None):
 
 def _warm(process):
     """The module that runs the script without a new Python, if this one is warm for it."""
-    warm = sys.modules.get("trainmaster.job.agent.warm")
+    warm = sys.modules.get("trainmaster.job.agent.preloaded")
     return warm if warm is not None and warm.fits(process) else None
 
 

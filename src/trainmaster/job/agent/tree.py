@@ -12,7 +12,7 @@ import os
 import time
 
 from trainmaster.job.agent import cgroup as cgroups
-from trainmaster.job.agent import process, warm
+from trainmaster.job.agent import preloaded, process
 
 RUN_VARIABLE = "TRAINMASTER_RUN_ID"
 # The agents of two nodes may share a machine: this one tells their processes apart.
@@ -273,7 +273,7 @@ def _is_inside(one):
 
 
 def _is_agent(one):
-    if one.command == warm.NAME.decode("ascii"):
+    if one.command == preloaded.NAME.decode("ascii"):
         return False
     arguments = (process.read("/proc/{}/cmdline".format(one.pid)) or b"").split(b"\0")
     return any(argument.endswith(_AGENTS) for argument in arguments[1:])

@@ -10,9 +10,9 @@ import signal
 import subprocess
 import sys
 
-from . import letters
+from . import requests
 from .agents import Kit, claim, end, node_folders, start
-from .desk import Desk
+from .command_channel import CommandChannel
 from .files import (
     PLACED,
     appear,
@@ -225,10 +225,10 @@ class Ferry(object):
         if attempt > 1 and not os.path.exists(os.path.join(folder, "plan.json")):
             # What the attempt before printed has been fetched; this one begins with empty logs.
             shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
-            letters.clear(run)
+            requests.clear(run)
         for name in ("files/azureml-logs", "journals"):
             os.makedirs(os.path.join(run, name), exist_ok=True)
-        letters.make_room(run)
+        requests.make_room(run)
         for name, data in files.items():
             write_json(self._path(name), data)
 
@@ -263,7 +263,7 @@ class Ferry(object):
         Watch(self._line, kit, run, folder, header).until_ended()
 
     def on_desk(self, header):
-        Desk(self._line, self._path, header).serve()
+        CommandChannel(self._line, self._path, header).serve()
 
     def on_ping(self, header):
         return None

@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 
-from . import letters
+from . import requests
 from .files import PLACED, changed, files_in, inside, names
 from .line import PIECE
 
@@ -115,15 +115,15 @@ class Teller(object):
     # What the script asks its workspace
 
     def _tell_letters(self, folders):
-        waiting = letters.waiting(self._run) if self._common else []
+        waiting = requests.waiting(self._run) if self._common else []
         new = [name for name in waiting if name not in self._letters]
         self._letters = set(waiting)
         for name in new:
-            text = letters.read(self._run, name)
+            text = requests.read(self._run, name)
             if text is not None:
                 # A letter may be about what was written before it, which has to be there first.
                 self._tell_grown(folders, True)
-                if letters.is_about_files(text):
+                if requests.is_about_files(text):
                     self._tell_work(False, at_once=True)
                 self._send({"letter": name}, text)
         return bool(new)
@@ -144,7 +144,7 @@ class Teller(object):
     def _work(self):
         if not self._common:
             return
-        for name in ["code/outputs", "code/logs", "children", letters.FILES, *self._given(), *self._back]:
+        for name in ["code/outputs", "code/logs", "children", requests.FILES, *self._given(), *self._back]:
             top = os.path.join(self._run, name)
             # A file of data was brought in a folder of its own.
             since = max(changed(top + PLACED), changed(os.path.dirname(top) + PLACED))

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-from . import letters
+from . import requests
 from .agents import claim, end, start
 from .files import mark, read_json, write_whole
 from .line import Gone
@@ -34,7 +34,7 @@ class Watch(object):
         pause = _PAUSE_SECONDS
         told = 0.0
         while True:
-            ended = not self._lives()
+            ended = not self._drivers()
             some = self._teller.look([self._folder], self._small(), ended)
             if ended:
                 self._line.send({"ended": True})
@@ -45,7 +45,7 @@ class Watch(object):
             pause = _PAUSE_SECONDS if some else min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
             self._listen(pause)
 
-    def _lives(self):
+    def _drivers(self):
         found = read_json(self._folder + "/agent.json")
         if found is None:
             found = read_json(self._folder + "/spawned.json")
@@ -97,4 +97,4 @@ class Watch(object):
         elif op == "put":
             write_whole(os.path.join(self._run, header["path"]), self._line.payload())
         elif op == "answer":
-            letters.answer(self._run, header["name"], self._line.payload())
+            requests.answer(self._run, header["name"], self._line.payload())

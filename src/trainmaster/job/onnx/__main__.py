@@ -9,7 +9,7 @@ import json
 import sys
 from typing import Any
 
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.job.onnx.exporting import export
 from trainmaster.job.onnx.loading import load_model
 from trainmaster.job.onnx.sampling import sample_for
@@ -20,7 +20,7 @@ def main() -> int:
     order = json.load(sys.stdin)
     try:
         answer = {"facts": _converted(order)}
-    except AzureMLException as error:
+    except TrainmasterError as error:
         answer = {"error": error.to_wire()}
     with open(order["answer"], "w") as file:
         json.dump(answer, file)

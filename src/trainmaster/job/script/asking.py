@@ -24,14 +24,14 @@ def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
     """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
     request = {"id": 1, "op": op, "args": args}
     if is_elsewhere():
-        from trainmaster.job.script.letters import Letter
+        from trainmaster.job.script.requests import JobRequest
 
-        with Letter(os.environ["TRAINMASTER_LETTERS"], what, hint) as letter:
+        with JobRequest(os.environ["TRAINMASTER_LETTERS"], what, hint) as letter:
             reply = letter.exchange(letter.with_files(request), seconds)
     elif os.environ.get("TRAINMASTER_CONTAINER"):
-        from trainmaster.job.script.letters import Letter
+        from trainmaster.job.script.requests import JobRequest
 
-        with Letter(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "letters"), what, hint) as letter:
+        with JobRequest(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "letters"), what, hint) as letter:
             reply = _over_socket(letter.with_files_at_hand(request), what, hint, seconds)
     else:
         reply = _over_socket(request, what, hint, seconds)

@@ -278,7 +278,7 @@ class _Errand:
 
     def take(self, files):
         """Lays files there, by their paths."""
-        from trainmaster.job.script.letters import place
+        from trainmaster.job.script.requests import place
 
         for source, path in files:
             place(source, os.path.join(self._files, path))

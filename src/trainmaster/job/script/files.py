@@ -3,7 +3,7 @@
 import os
 
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.values import is_text
 
 # Everyone who lists a run's files passes over these: files that are still being written.
@@ -110,7 +110,7 @@ class RunFiles:
 
 
 def _not_kept(error):
-    return AzureMLException(
+    return TrainmasterError(
         "the file was NOT kept: it cannot be written to the run's folder",
         inner_exception=error,
         cause=str(error),

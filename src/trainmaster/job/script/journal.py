@@ -8,7 +8,7 @@ from _thread import RLock
 from errno import EBADF
 from os import getpid, write
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 
 # The reader of journals gives up on endless lines; a record of this size is a file, not a metric.
 LONGEST_RECORD = 16 * 1024 * 1024
@@ -141,7 +141,7 @@ class _Handle:
                 return
             except OSError as second:
                 error = second
-        raise AzureMLException(
+        raise TrainmasterError(
             "the value was NOT kept: the run's journal cannot be written",
             inner_exception=error,
             cause="{}: {}".format(self.path, error.strerror or error),

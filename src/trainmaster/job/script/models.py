@@ -4,9 +4,9 @@ import os
 import sys
 
 from trainmaster.job.errors import (
-    AzureMLException,
     ModelNotFoundException,
     RunEnvironmentException,
+    TrainmasterError,
     WebserviceException,
 )
 from trainmaster.job.script import model_questions
@@ -294,7 +294,7 @@ class Model:
             raise AttributeError(name)
         try:
             whole = full_model("model." + name)(_whole(self.workspace), id=self.id)
-        except AzureMLException as error:
+        except TrainmasterError as error:
             raise AttributeError(str(error)) from error
         return getattr(whole, name)
 

@@ -2,7 +2,7 @@
 
 import io
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.files import existing_file
 
 _BEGINNINGS = (
@@ -49,7 +49,7 @@ def drawn(plot):
     """A stream with the plot (matplotlib's pyplot, a figure, or what belongs to one) as PNG."""
     owner = plot if hasattr(plot, "savefig") else getattr(plot, "figure", None)
     if owner is None or not hasattr(owner, "savefig"):
-        raise AzureMLException(
+        raise TrainmasterError(
             "the plot is a {}, which has no savefig".format(type(plot).__name__),
             hint="Give matplotlib.pyplot or a figure, or the path of an image file with path=.",
         )

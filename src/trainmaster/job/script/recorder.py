@@ -3,7 +3,7 @@
 import os
 from time import time
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script import values
 from trainmaster.job.script.files import RunFiles, existing_folder, walk_files
 
@@ -75,7 +75,7 @@ class Recorder:
 
         name = values.metric_name(name)
         if (path is None) == (plot is None):
-            raise AzureMLException(
+            raise TrainmasterError(
                 "log_image({!r}) takes exactly one of path and plot".format(name),
                 cause="both were given" if path is not None else "neither was given",
             )

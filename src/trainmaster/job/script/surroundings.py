@@ -5,7 +5,7 @@ Everything else of them is there where the full Trainmaster is installed in the 
 
 import os
 
-from trainmaster.job.errors import AzureMLException, RunEnvironmentException
+from trainmaster.job.errors import RunEnvironmentException, TrainmasterError
 from trainmaster.job.script.absent import Partly
 
 
@@ -96,7 +96,7 @@ def _of_full(kind, name, open_it):
         raise AttributeError(name)
     try:
         whole = open_it()
-    except AzureMLException:
+    except TrainmasterError:
         # Alone: what could not be imported is no news to the reader of this.
         raise AttributeError(
             "inside a job the {0} has only its names, not {1!r}: open it outside of the job, or with Trainmaster "

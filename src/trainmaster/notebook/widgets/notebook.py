@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.notebook.widgets.page import page
 from trainmaster.notebook.widgets.terminal import as_lines
 from trainmaster.notebook.widgets.view import RunView, look_at
@@ -61,7 +61,7 @@ class _LiveView:
                 self._draw()
                 if self._ended:
                     return
-        except (AzureMLException, OSError) as error:
+        except (TrainmasterError, OSError) as error:
             self._give_up(error)
 
     def _draw(self) -> None:
@@ -74,7 +74,7 @@ class _LiveView:
         # Also when the thread has seen the end: what it draws between two cells does not reach every program.
         try:
             self._draw()
-        except (AzureMLException, OSError) as error:
+        except (TrainmasterError, OSError) as error:
             self._give_up(error)
         if self._ended:
             self._shell.events.unregister("post_execute", self._at_end_of_cell)

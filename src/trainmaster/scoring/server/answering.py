@@ -8,8 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import parse_qsl
 
 from .log import Log, request_id
-from .misfit import misfits
 from .raw import AMLRequest, AMLResponse
+from .schema_errors import misfits
 from .script import Script, in_one_line, own_traceback
 
 try:

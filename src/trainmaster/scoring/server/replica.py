@@ -18,9 +18,9 @@ from typing import Any, Dict, Union
 
 from .application import Application
 from .calling import MainThread, Threads
+from .health_fallback import HealthFallback
 from .log import Log, Printed, request_id
 from .numbers import Numbers
-from .porter import Porter
 from .script import Script, ScriptError, load
 from .settings import Settings, read
 
@@ -81,13 +81,13 @@ class _Replica:
         self.application.use(script, caller, loop)
 
     def start(self, listening: socket.socket, words: socket.socket) -> None:
-        doors = _doors()
-        self._doors = doors.Doors(self.application, listening, self._loop)
+        acceptor = _load_acceptor()
+        self._acceptor = acceptor.Acceptor(self.application, listening, self._loop)
         listening.setblocking(False)
         words.setblocking(False)
         self._words = words
         self._loop.add_reader(words, self._hear)
-        Porter(self.application, listening, self._doors.let_in).start()
+        HealthFallback(self.application, listening, self._acceptor.let_in).start()
         # What is there now stays: the collector need not look at it ever again.
         gc.collect()
         gc.freeze()
@@ -108,37 +108,37 @@ class _Replica:
         if not said:
             os._exit(0)
         if b"o" in said:
-            self._doors.open()
+            self._acceptor.open()
         if said == b"o":
             return
         if not self.application.draining:
             self._drain()
         if b"s" in said:
-            self._doors.dismiss()
+            self._acceptor.dismiss()
 
     def _drain(self) -> None:
         self.application.draining = True
-        self._doors.close()
+        self._acceptor.close()
         self._end = monotonic() + self._drain_seconds
         self._look()
 
     def _look(self) -> None:
-        if self._doors.empty or monotonic() > self._end:
+        if self._acceptor.empty or monotonic() > self._end:
             self._main.end()
         else:
             self._loop.call_later(_LOOK_SECONDS, self._look)
 
 
-def _doors() -> Any:
+def _load_acceptor() -> Any:
     """uvicorn is asked for only here: a broken script is told of even where it is missing."""
     try:
-        from . import doors
+        from . import acceptor
     except ModuleNotFoundError as error:
         raise ScriptError(
             "{} is missing in the environment of the service".format(error.name),
             hint="Add uvicorn (best with httptools, uvloop and orjson) to the environment.",
         ) from None
-    return doors
+    return acceptor
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from trainmaster.job.agent import jsonfile, process
-from trainmaster.job.errors import AzureMLException, WebserviceException
+from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.scoring.control import TAKEN, sweep
 from trainmaster.scoring.server import numbers
 from trainmaster.scoring.supervisor.address import listen
@@ -32,7 +32,7 @@ def main(folder: Path) -> int:
         plan = read_plan(folder)
         numbers.make(str(files.numbers))
         listening = listen(files.address, plan.host, plan.port)
-    except AzureMLException as error:
+    except TrainmasterError as error:
         print(json.dumps(error.to_wire()))
         return 1
     except OSError as error:

@@ -22,7 +22,7 @@ from trainmaster.scoring.supervisor.backoff import pause
 from trainmaster.scoring.supervisor.models import Models
 from trainmaster.scoring.supervisor.replica import ReplicaProcess
 from trainmaster.scoring.supervisor.signals import Signals
-from trainmaster.scoring.supervisor.turned_away import turn_away
+from trainmaster.scoring.supervisor.unavailable import turn_away
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.service_plan import Replica, ServiceFiles, ServicePlan, State, StateName, read_plan
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from trainmaster.job.errors import AzureMLException
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.terminal import SafeStream, clean
 from trainmaster.shared.terminal import is_terminal as is_terminal
 
@@ -86,7 +86,7 @@ def strict(value: Any) -> Any:
     return value
 
 
-def show_error(error: AzureMLException) -> None:
+def show_error(error: TrainmasterError) -> None:
     """What, why and what to do now, to standard error."""
     lines = [f"{paint('error:', 'bold red', sys.stderr)} {paint(error.headline, 'bold', sys.stderr)}"]
     lines += [f"  {line}" for line in error.cause.splitlines()]
@@ -94,7 +94,7 @@ def show_error(error: AzureMLException) -> None:
     sys.stderr.write("\n".join(lines) + "\n")
 
 
-def show_error_as_json(error: AzureMLException, code: int) -> None:
+def show_error_as_json(error: TrainmasterError, code: int) -> None:
     """The same as `{"error": ...}`, to standard output."""
     say_json({"error": {**error.to_wire(), "exit_code": code}})
 

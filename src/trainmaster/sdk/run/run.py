@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import AzureMLException, RunNotFoundException, UserErrorException
+from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException
 from trainmaster.job.script.files import RunFiles, walk_files
 from trainmaster.job.script.journal import Journal
 from trainmaster.job.script.recorder import Recorder
@@ -255,7 +255,7 @@ class Run(RunLabels, Recorder):
         for path in paths:
             try:
                 RunFiles(self._files_folder()).add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
-            except (AzureMLException, OSError) as error:
+            except (TrainmasterError, OSError) as error:
                 warn(f"{path} is not among the files of run {self.id}: {error}")
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainmaster.tuning.samplers.told import Told
+from trainmaster.tuning.samplers.observation import Observation
 from trainmaster.tuning.space import Parameters
 from trainmaster.tuning.spec import SweepSpec
 
-__all__ = ["Told", "next_parameters"]
+__all__ = ["Observation", "next_parameters"]
 
 
-def next_parameters(spec: SweepSpec, index: int, told: Sequence[Told]) -> Parameters | None:
+def next_parameters(spec: SweepSpec, index: int, told: Sequence[Observation]) -> Parameters | None:
     """The parameters of the `index`-th sampled trial, or None if the space is exhausted (a grid).
 
     The same arguments give the same parameters; random and grid sampling do not look at `told`, Bayesian sampling

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.job.errors import HyperDriveConfigException
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.samplers import draw
-from trainmaster.tuning.samplers.told import Told
+from trainmaster.tuning.samplers.observation import Observation
 from trainmaster.tuning.space import (
     Branches,
     Constant,
@@ -38,7 +38,7 @@ _LEAST_QUANTILE = 1e-12
 
 
 def propose(
-    space: Space, sampling: SamplingSpec, goal: PrimaryMetricGoal, index: int, told: Sequence[Told]
+    space: Space, sampling: SamplingSpec, goal: PrimaryMetricGoal, index: int, told: Sequence[Observation]
 ) -> Parameters:
     """The parameters of trial `index`, given what is known of the others."""
     check_installed(sampling.algorithm)
@@ -104,7 +104,7 @@ def _suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _trial(space: Space, told: Told) -> FrozenTrial:
+def _trial(space: Space, told: Observation) -> FrozenTrial:
     from optuna.trial import TrialState, create_trial
 
     known = list(_known(space, told.parameters, ""))

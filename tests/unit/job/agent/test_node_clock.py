@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.engines.ssh.data import Freight
+from trainmaster.engines.ssh.data import RunData
 from trainmaster.engines.ssh.mirror import Mirror
 from trainmaster.job.agent import cause, clock, ranks
 from trainmaster.shared.folders import RunFolder
@@ -44,7 +44,7 @@ def test_small_differences_are_left_alone(tmp_path, monkeypatch):
 
 def test_what_a_host_wrote_down_is_told_by_our_clock(tmp_path: Path):
     folder = RunFolder(tmp_path / "run")
-    mirror = Mirror(folder, 1, {}, Freight())
+    mirror = Mirror(folder, 1, {}, RunData())
     mirror.behind = 60.0
     told = {"ended_at": 40.0, "processes": [{"rank": 1, "ended_at": 39.0, "wrote_at": None}]}
     mirror.take({"small": "nodes/1/result.json"}, json.dumps(told).encode())

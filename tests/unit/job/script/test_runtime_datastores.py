@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import trainmaster
-from trainmaster.job.errors import AzureMLException, DatastoreException, UserErrorException
+from trainmaster.job.errors import DatastoreException, TrainmasterError, UserErrorException
 from trainmaster.job.script import store_folder
 from trainmaster.job.script.datasets import Dataset
 from trainmaster.job.script.datastores import DataReference, Datastore
@@ -189,7 +189,7 @@ def test_references_as_outside_of_jobs(store):
 def test_what_a_job_has_not(store):
     with pytest.raises(AttributeError, match="inside a job a datastore has no 'unregister'"):
         store.unregister()
-    with pytest.raises(AzureMLException, match=r"Datastore\.register cannot be used in this job"):
+    with pytest.raises(TrainmasterError, match=r"Datastore\.register cannot be used in this job"):
         Datastore.register(None, "name", "/folder")
     for name in ("", None, 3):
         with pytest.raises(UserErrorException, match="cannot be the name"):

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.files import RunFiles, copy_out, file_name
 
 
@@ -131,7 +131,7 @@ def test_a_stream_that_breaks_leaves_nothing(files, job):
                 raise ConnectionError("gone")
             return super().read(2)
 
-    with pytest.raises(AzureMLException, match="NOT kept") as caught:
+    with pytest.raises(TrainmasterError, match="NOT kept") as caught:
         files.add("outputs/a.txt", Broken(b"abcdef"))
     assert "gone" in caught.value.cause
     assert os.listdir(job / "code" / "outputs") == []

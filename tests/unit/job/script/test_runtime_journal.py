@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script import journal as journal_module
 from trainmaster.job.script.journal import LONGEST_RECORD, Journal, read_records
 
@@ -51,7 +51,7 @@ def test_a_torn_line_of_an_earlier_process_stays_alone(tmp_path):
 
 
 def test_a_full_disk_is_told(tmp_path):
-    with pytest.raises(AzureMLException, match="NOT kept") as caught:
+    with pytest.raises(TrainmasterError, match="NOT kept") as caught:
         Journal("/dev/full").append({"n": 1})
     assert "No space left" in caught.value.cause
     assert caught.value.hint
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(AzureMLException, match="NOT kept"):
+    with pytest.raises(TrainmasterError, match="NOT kept"):
         Journal(tmp_path / "file" / "j.jsonl").append({"n": 1})
 
 
@@ -84,7 +84,7 @@ def test_a_line_written_in_part_is_made_good(tmp_path):
     def work():
         journal.append({"n": 1})
         resource.setrlimit(resource.RLIMIT_FSIZE, (20, resource.RLIM_INFINITY))
-        with pytest.raises(AzureMLException, match="NOT kept"):
+        with pytest.raises(TrainmasterError, match="NOT kept"):
             journal.append({"n": "does not fit, is not kept"})
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         journal.append({"n": 3})
@@ -115,7 +115,7 @@ def test_a_short_write_is_finished(tmp_path, monkeypatch, taken):
 
 def test_endless_short_writes_end(tmp_path, monkeypatch):
     monkeypatch.setattr(journal_module, "write", lambda fd, line: os.write(fd, line[:1]))
-    with pytest.raises(AzureMLException, match="NOT kept"):
+    with pytest.raises(TrainmasterError, match="NOT kept"):
         Journal(tmp_path / "j.jsonl").append({"n": 1})
 
 

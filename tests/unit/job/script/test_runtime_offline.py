@@ -3,7 +3,7 @@ import uuid
 
 import pytest
 
-from trainmaster.job.errors import AzureMLException, RunEnvironmentException, UserErrorException
+from trainmaster.job.errors import RunEnvironmentException, TrainmasterError, UserErrorException
 from trainmaster.job.script import OfflineRun, Run
 
 pytestmark = pytest.mark.usefixtures("no_job")
@@ -50,7 +50,7 @@ def test_values_are_checked_as_in_a_job():
         lambda: run.upload_file("../a", io.BytesIO()),
         lambda: run.upload_file("a", "absent"),
     ):
-        with pytest.raises(AzureMLException):
+        with pytest.raises(TrainmasterError):
             wrong()
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from trainmaster.job.errors import AzureMLException, UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.journal import Journal, read_records
 from trainmaster.job.script.pictures import is_image
 from trainmaster.job.script.recorder import Recorder
@@ -128,7 +128,7 @@ def test_plots_of_one_second_do_not_overwrite_each_other(run, records, job):
 
 @pytest.mark.parametrize("arguments", [{}, {"path": "a.png", "plot": object()}, {"plot": object()}])
 def test_exactly_one_of_path_and_plot(run, records, arguments):
-    with pytest.raises(AzureMLException):
+    with pytest.raises(TrainmasterError):
         run.log_image("m", **arguments)
     assert records() == []
 

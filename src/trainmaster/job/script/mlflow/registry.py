@@ -12,7 +12,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.model_registry.abstract_store import AbstractStore
 
-from trainmaster.job.errors import AzureMLException, ModelNotFoundException
+from trainmaster.job.errors import ModelNotFoundException, TrainmasterError
 from trainmaster.job.script.mlflow.files import folder_of
 from trainmaster.job.script.mlflow.releases import made, not_here
 from trainmaster.job.script.model_rules import check_name
@@ -278,7 +278,7 @@ def _told_by_mlflow():
         yield
     except ModelNotFoundException as error:
         raise _error(error.message, _ABSENT) from None
-    except AzureMLException as error:
+    except TrainmasterError as error:
         raise _error(error.message, _WRONG) from None
 
 

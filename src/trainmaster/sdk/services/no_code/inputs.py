@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.errors import AzureMLException, WebserviceException
+from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.shared.notices import warn
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def _of_sample(model: Model) -> list[dict[str, Any]]:
         return []
     try:
         table = sample.take(_SAMPLE_ROWS).to_pandas_dataframe()
-    except (AzureMLException, OSError, ImportError) as error:
+    except (TrainmasterError, OSError, ImportError) as error:
         warn(f"the sample of inputs of model {model.id} cannot be read, so they are not checked: {error}")
         return []
     if not len(table.columns) or any(kind.kind not in "fiub" for kind in table.dtypes):

@@ -1,4 +1,4 @@
-"""The yard: all runs that are on their way, the queue for nodes, and those who watch."""
+"""The scheduler: runs that have not ended, the queue for nodes, and the clients that watch runs."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from typing import Any
 from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.runs import owners
 from trainmaster.dispatcher.runs.capacity import Request, decide
+from trainmaster.dispatcher.runs.driver import RunDriver
 from trainmaster.dispatcher.runs.dry_run import Situation
+from trainmaster.dispatcher.runs.job_requests import JobRequests
 from trainmaster.dispatcher.runs.journals import Ingest
-from trainmaster.dispatcher.runs.letters import Letters
-from trainmaster.dispatcher.runs.life import Life
 from trainmaster.dispatcher.runs.marks import Mark, mark_of, mark_property
 from trainmaster.dispatcher.runs.ports import Ports
 from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.throw_away import target_again
 from trainmaster.dispatcher.services import Services
 from trainmaster.dispatcher.store import Store
-from trainmaster.dispatcher.sweeps.life import SweepLife, is_sweep
-from trainmaster.engines import Engine, Surroundings, make_engine
-from trainmaster.job.errors import AzureMLException
+from trainmaster.dispatcher.sweeps.driver import SweepDriver, is_sweep
+from trainmaster.engines import Engine, EngineContext, make_engine
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.hardware import local_target
 from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, load_spec
@@ -43,7 +43,7 @@ _INGEST_SECONDS = 2.0
 _KILL_SECONDS = 10.0
 
 
-class Yard:
+class Scheduler:
     """Keeps every run that has not ended moving, and the store true."""
 
     def __init__(self, folder: WorkspaceFolder, store: Store) -> None:
@@ -52,14 +52,14 @@ class Yard:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
-        self.letters = Letters(folder)
+        self.letters = JobRequests(folder)
         self.services = Services(self)
         self.removal = Removal(self)
         self.builds: dict[str, Path] = {}
         """Environments that are being built, by their digests, to the logs of their builders."""
         self._engines: dict[str, Engine] = {}
-        self._lives: dict[str, Life] = {}
-        self._sweeps: dict[str, SweepLife] = {}
+        self._drivers: dict[str, RunDriver] = {}
+        self._sweeps: dict[str, SweepDriver] = {}
         self._working = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._queue: dict[str, tuple[Request, asyncio.Future[tuple[int, ...]]]] = {}
@@ -80,7 +80,7 @@ class Yard:
     @property
     def busy(self) -> bool:
         """Whether any run is on its way, work is done that a client asked for, or services have to be kept."""
-        return bool(self._lives or self._sweeps or self._working or self.services.busy)
+        return bool(self._drivers or self._sweeps or self._working or self.services.busy)
 
     @contextmanager
     def working(self) -> Iterator[None]:
@@ -98,7 +98,7 @@ class Yard:
     def engine_named(self, name: str) -> Engine:
         """One of each kind, made when it is first needed."""
         if name not in self._engines:
-            around = Surroundings(self.folder, self.heard_from_agent, self._secret, self.letters.received)
+            around = EngineContext(self.folder, self.heard_from_agent, self._secret, self.letters.received)
             self._engines[name] = make_engine(name, around)
         return self._engines[name]
 
@@ -123,15 +123,15 @@ class Yard:
 
         `spec` is what the record says, if the caller has it at hand.
         """
-        if record.id in self._lives or record.id in self._sweeps or record.status in TERMINAL:
+        if record.id in self._drivers or record.id in self._sweeps or record.status in TERMINAL:
             return
         if record.target.startswith(THROW_AWAY) and record.target not in self.targets():
             self._give_own_target(record)
         if is_sweep(record):
-            self._sweeps[record.id] = SweepLife(record, self, sources)
+            self._sweeps[record.id] = SweepDriver(record, self, sources)
             self._start(f"sweep {record.id}", partial(self._drive_sweep, record.id))
             return
-        self._lives[record.id] = Life(record, self, sources, spec)
+        self._drivers[record.id] = RunDriver(record, self, sources, spec)
         if record.nodes:
             self._held.setdefault(record.target, {})[record.id] = record.nodes
         self._start(f"run {record.id}", partial(self._drive, record.id))
@@ -146,22 +146,22 @@ class Yard:
 
     def _give_own_target(self, record: RunRecord) -> None:
         # A specification that cannot be read fails its run, not the dispatcher.
-        with suppress(AzureMLException):
+        with suppress(TrainmasterError):
             target = target_again(record.id, load_spec(record.spec), self.folder)
             if target is not None:
                 self._own_targets[record.id] = target
 
     async def _drive(self, run_id: str) -> None:
         try:
-            await self._lives[run_id].drive()
+            await self._drivers[run_id].drive()
         except Exception:
             record = self.store.get_run(run_id)
             if record is not None and record.status not in TERMINAL:
                 # Started again, it continues from the store, as under the next dispatcher.
-                self._lives[run_id] = Life(record, self)
+                self._drivers[run_id] = RunDriver(record, self)
                 raise
             log.exception("run %s", run_id)
-        del self._lives[run_id]
+        del self._drivers[run_id]
         self.ingest.forget(run_id)
         self._troubles.pop(run_id, None)
         self.ports.release(run_id)
@@ -182,16 +182,16 @@ class Yard:
 
     async def until_left(self, run_id: str) -> None:
         """Returns when nothing is done for a run that has ended any more."""
-        while run_id in self._lives or run_id in self._sweeps:
+        while run_id in self._drivers or run_id in self._sweeps:
             await asyncio.sleep(0.01)
 
-    def sweep(self, run_id: str) -> SweepLife | None:
+    def sweep(self, run_id: str) -> SweepDriver | None:
         """The sweep of this id, while it goes."""
         return self._sweeps.get(run_id)
 
     async def _tick(self) -> None:
         """While runs go: their journals into the store, now and then."""
-        while self._lives:
+        while self._drivers:
             await asyncio.sleep(_INGEST_SECONDS)
             for run_id in [run_id for held in self._held.values() for run_id in held]:
                 self._begin_to_read(run_id)
@@ -219,7 +219,7 @@ class Yard:
         for sweep in self._sweeps.values():
             sweep.reported(run_id)
         # A journal may have told the end of a child.
-        for watched in [each for each in self._watchers if each not in self._lives]:
+        for watched in [each for each in self._watchers if each not in self._drivers]:
             record = self.store.get_run(watched)
             if record is not None and record.status in TERMINAL:
                 self.tell(record)
@@ -235,7 +235,7 @@ class Yard:
 
     def cancel(self, run_id: str) -> None:
         """Passes a cancel request on to the run."""
-        life = self._lives.get(run_id) or self._sweeps.get(run_id)
+        life = self._drivers.get(run_id) or self._sweeps.get(run_id)
         if life is not None:
             life.cancel()
 
@@ -245,14 +245,14 @@ class Yard:
         if record is None or record.status in (*TERMINAL, Status.CANCEL_REQUESTED) or mark_of(record.properties):
             return
         self.store.add_properties(run_id, mark_property(mark))
-        life = self._lives.get(run_id)
+        life = self._drivers.get(run_id)
         if life is not None:
             life.mark(mark)
         self.store.add_warnings(run_id, mark.notice)
 
     def heard_from_agent(self, run_id: str, event: str) -> None:
         """An agent said something: its script runs, or only services are left. The end is seen by itself."""
-        life = self._lives.get(run_id)
+        life = self._drivers.get(run_id)
         if life is not None and event == "running":
             life.seen_running()
         elif life is not None and event == "done":
@@ -315,7 +315,7 @@ class Yard:
     def _queues(self, target: str) -> bool:
         try:
             return self.engine(target).queues
-        except AzureMLException:
+        except TrainmasterError:
             # An engine that is not installed any more: its runs will hear of it when they start.
             return True
 
@@ -327,7 +327,7 @@ class Yard:
     def described(self, record: RunRecord) -> RunRecord:
         """The record with the reason it waits for, which lives here and not in the store."""
         reason = self._reasons.get(record.id)
-        life = self._lives.get(record.id) or self._sweeps.get(record.id)
+        life = self._drivers.get(record.id) or self._sweeps.get(record.id)
         if reason is None and life is not None:
             reason = life.doing
         if record.status is Status.QUEUED and record.nodes:
@@ -374,7 +374,7 @@ class Yard:
         if to is Status.FAILED:
             error = RunError("ParentFailed", f"run {run_id}, of which this is a part, failed before this was completed")
         for child in self.store.list_runs(query):
-            if child.id not in self._lives:
+            if child.id not in self._drivers:
                 ended = self.store.move(child.id, to, at=time.time(), error=error)
                 if ended is not None:
                     self.tell(ended)
@@ -410,7 +410,7 @@ class Yard:
         await self._cancel_tasks()
         try:
             async with asyncio.timeout(_KILL_SECONDS):
-                await asyncio.gather(*(life.kill() for life in self._lives.values()), return_exceptions=True)
+                await asyncio.gather(*(life.kill() for life in self._drivers.values()), return_exceptions=True)
         except TimeoutError:
             log.warning("not all runs could be ended within %.0f s", _KILL_SECONDS)
 

@@ -1,4 +1,4 @@
-"""A connection to a login node over which commands are called and many runs are watched (`job/helper/desk.py`)."""
+"""A connection to a login node that calls commands and watches many runs (`job/helper/command_channel.py`)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 
 from trainmaster.engines.slurm.commands import Said, late
 from trainmaster.engines.slurm.options import PASSED_ON, PASSED_ON_BEGINNINGS
-from trainmaster.engines.ssh.complaints import Unreachable
 from trainmaster.engines.ssh.host import SshHost
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.engines.ssh.ssh_errors import Unreachable
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.tasks import start_task
 
@@ -19,7 +19,7 @@ Take = Callable[[str, dict[str, Any], bytes], None]
 """Takes what becomes of a run: under which name it is watched, a header, and bytes."""
 
 
-class Desk:
+class CommandChannel:
     """An open connection. When it breaks, all who wait for something hear why."""
 
     def __init__(self, session: Session, facts: HostFacts, patience: float, take: Take) -> None:
@@ -34,12 +34,12 @@ class Desk:
         self._tasks = [asyncio.create_task(self._receive()), start_task(f"ping of {session.host.shown}", self._ping)]
 
     @classmethod
-    async def open(cls, host: SshHost, root: str, patience: float, take: Take) -> Desk:
+    async def open(cls, host: SshHost, root: str, patience: float, take: Take) -> CommandChannel:
         """Connects; `root` is the folder of the workspace there, which is made if need be."""
         return await cls.at(*await Session.open(host, root, patience), patience, take)
 
     @classmethod
-    async def at(cls, session: Session, facts: HostFacts, patience: float, take: Take) -> Desk:
+    async def at(cls, session: Session, facts: HostFacts, patience: float, take: Take) -> CommandChannel:
         """On a connection that is there already."""
         await session.send(
             {

@@ -10,7 +10,7 @@ from trainmaster.engines.ssh.session import Session
 from trainmaster.job.agent import durable
 
 
-class Left:
+class Cleanup:
     """Notes in the workspace's folder: `hosts/<host>/<run id>`, which hold the kit to use there."""
 
     def __init__(self, folder: Path) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from . import letters
+from . import requests
 from .agents import Kit, claim, node_folders
 from .files import names, write_whole
 from .line import Gone
@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
 
 
-class Desk(object):
+class CommandChannel(object):
     """Serves until the connection ends."""
 
     def __init__(self, line, path, order):
@@ -112,7 +112,7 @@ class Desk(object):
 
     def on_answer(self, header, payload):
         """Answers what a script asked."""
-        letters.answer(self._path("runs/" + header["run"]), header["name"], payload)
+        requests.answer(self._path("runs/" + header["run"]), header["name"], payload)
 
     def on_claim(self, header, payload):
         """Takes the claims that no agent has yet."""

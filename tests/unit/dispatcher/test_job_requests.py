@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 
 from trainmaster.dispatcher.api.service import answer_error
-from trainmaster.dispatcher.runs.letters import Letters
-from trainmaster.engines import Letter
+from trainmaster.dispatcher.runs.job_requests import JobRequests
+from trainmaster.engines import JobRequest
 from trainmaster.shared.folders import WorkspaceFolder
 
 
-class Desk:
+class CommandChannel:
     """Letters whose operations are noted; `results` is what they give."""
 
     def __init__(self, folder: Path, **results: Any) -> None:
-        self.letters = Letters(WorkspaceFolder(folder))
+        self.letters = JobRequests(WorkspaceFolder(folder))
         self.letters.answer_with(self._call, answer_error)
         self.called: list[tuple[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
@@ -32,16 +32,16 @@ class Desk:
         await self.open.wait()
         return self._results.get(op.replace(".", "_"), {})
 
-    def letter(self, text: Any, name: str = "l") -> Letter:
+    def letter(self, text: Any, name: str = "l") -> JobRequest:
         async def answer(data: bytes) -> None:
             self.answers.append(json.loads(data))
 
         async def bring(paths: Sequence[str]) -> list[str]:
             return [f"/there{path}" for path in paths]
 
-        return Letter("r", name, text if isinstance(text, bytes) else json.dumps(text).encode(), answer, bring)
+        return JobRequest("r", name, text if isinstance(text, bytes) else json.dumps(text).encode(), answer, bring)
 
-    async def answered(self, *letters: Letter) -> dict[str, Any]:
+    async def answered(self, *letters: JobRequest) -> dict[str, Any]:
         for letter in letters:
             self.letters.received(letter)
         self.open.set()
@@ -57,7 +57,7 @@ def test_a_letter_is_named_by_a_file_name(tmp_path: Path, name: Any) -> None:
     victim.mkdir(parents=True)
 
     async def exchange() -> None:
-        desk = Desk(tmp_path)
+        desk = CommandChannel(tmp_path)
         model = {"op": "models.keep", "args": {"model": {}, "path": "kept/x", "files": True}}
         desk.letters.received(desk.letter(model, name))
         await desk.answered(desk.letter({"op": "models.get", "args": {}}, "good"))
@@ -79,7 +79,7 @@ def test_files_of_a_letter_are_not_removed_through_a_link(tmp_path: Path) -> Non
 
 def ask(folder: Path, text: Any, **results: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
     async def exchange() -> tuple[dict[str, Any], list[tuple[str, Any]]]:
-        desk = Desk(folder, **results)
+        desk = CommandChannel(folder, **results)
         return await desk.answered(desk.letter(text)), desk.called
 
     return asyncio.run(exchange())
@@ -111,7 +111,7 @@ def test_it_speaks_for_its_own_run_alone(tmp_path: Path) -> None:
 
 def test_one_that_is_passed_on_again_is_answered_once(tmp_path: Path) -> None:
     async def exchange() -> list[tuple[str, Any]]:
-        desk = Desk(tmp_path)
+        desk = CommandChannel(tmp_path)
         letter = desk.letter({"op": "models.list", "args": {}})
         await desk.answered(letter, letter, letter)
         await desk.letters.close()

@@ -11,7 +11,7 @@ Outcome = Literal["going", "ended", "failed"]
 
 
 @dataclass(frozen=True)
-class Told:
+class Observation:
     """A trial as far as sampling is concerned: a cut one has ended, with the best value it had."""
 
     parameters: Parameters

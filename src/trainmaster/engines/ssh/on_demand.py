@@ -7,13 +7,13 @@ import os
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
-from trainmaster.engines.ssh.cargo import Tree, bring_tree, content
 from trainmaster.engines.ssh.patience import patiently
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.engines.ssh.upload import Tree, bring_tree, content
 from trainmaster.job.script.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
 
 
-class Lender:
+class OnDemand:
     """To one host: many scripts may ask at once, and sshd drops those who come in crowds."""
 
     def __init__(self, connect: Callable[[], Awaitable[tuple[Session, HostFacts]]], patience: float) -> None:

@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
-from trainmaster.engines.ssh.complaints import Unreachable
+from trainmaster.engines.ssh.cleanup import Cleanup
 from trainmaster.engines.ssh.host import SshHost
-from trainmaster.engines.ssh.left import Left
 from trainmaster.engines.ssh.session import HostFacts, Session
+from trainmaster.engines.ssh.ssh_errors import Unreachable
 from trainmaster.engines.ssh.under_way import UnderWay
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.tasks import start_task
@@ -41,10 +41,10 @@ class Carrier:
         return told
 
 
-class Delivery:
+class Upload:
     """To one login node."""
 
-    def __init__(self, host: SshHost, root: str, patience: float, left: Left) -> None:
+    def __init__(self, host: SshHost, root: str, patience: float, left: Cleanup) -> None:
         self._host = host
         self._root = root
         self._patience = patience

@@ -1,4 +1,4 @@
-"""The dispatcher's end of `job/agent/nursery.py`: agents in a tenth of the time that a new Python takes, or in none."""
+"""The dispatcher's end of `job/agent/pool.py`: agents in a tenth of the time that a new Python takes, or in none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.pids import pid_ended
-from trainmaster.job.agent.warm import VARIABLE
+from trainmaster.job.agent.preloaded import VARIABLE
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.engines")
@@ -92,7 +92,7 @@ class Agent:
                 word.set_result(b"")
 
 
-class Nursery:
+class AgentPool:
     """One process that forks agents. Where it fails the caller starts the agent itself: the claim decides."""
 
     def __init__(
@@ -205,7 +205,7 @@ def _pair() -> tuple[socket.socket, socket.socket]:
     return ours, theirs
 
 
-class WarmNursery(Nursery):
+class WarmNursery(AgentPool):
     """One of the run's own Python, which has imported modules that the run asks for. Ready when it has."""
 
     def __init__(self, kit: str, process: Mapping[str, Any]) -> None:

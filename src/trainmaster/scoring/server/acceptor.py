@@ -22,7 +22,7 @@ _PATIENCE_SECONDS = 0.002
 _NO_HANDLES_SECONDS = 0.2
 
 
-class Doors:
+class Acceptor:
     """Accepts connections while open, and speaks HTTP on them (uvicorn's protocol) for the app."""
 
     def __init__(self, application: Application, listening: socket.socket, loop: asyncio.AbstractEventLoop) -> None:

@@ -18,7 +18,7 @@ from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.job.agent import result
-from trainmaster.job.helper.letters import ERRANDS, clear
+from trainmaster.job.helper.requests import ERRANDS, clear
 from trainmaster.launch.names import rank_names
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec
@@ -28,7 +28,7 @@ _LITTLE_ROOM = 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Remains:
+class AttemptResults:
     """The results of all nodes; None for one whose agent was killed before it could write any."""
 
     spec: JobSpec
@@ -89,7 +89,7 @@ class Remains:
             write_process_table(self.folder, self.results)
 
 
-async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> Remains:
+async def find_attempt_results(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> AttemptResults:
     """Looks after the agents are gone. Secrets are hidden first, in letters too, and what a lost agent left running
     is ended.
     """
@@ -104,7 +104,7 @@ async def find_remains(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Sec
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
     if None in results:
         await engine.sweep(nodes)
-    return Remains(spec, nodes.folder, results, bool(getattr(engine, "shares_files", True)))
+    return AttemptResults(spec, nodes.folder, results, bool(getattr(engine, "shares_files", True)))
 
 
 def is_full(folder: Path) -> bool:

@@ -24,7 +24,7 @@ _TELL_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
-class Letter:
+class JobRequest:
     """One question and its answer; both are gone at the end of the context."""
 
     def __init__(self, folder, what, hint):

@@ -14,11 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.runs.errands import inner
-from trainmaster.engines import Letter
-from trainmaster.job.errors import AzureMLException, UserErrorException
-from trainmaster.job.helper.letters import FILES
+from trainmaster.dispatcher.runs.storage_requests import inner
+from trainmaster.engines import JobRequest
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.helper.names import is_plain
+from trainmaster.job.helper.requests import FILES
 from trainmaster.job.script.dataset_files import is_web
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import WorkspaceFolder
@@ -47,7 +47,7 @@ _ALLOWED = frozenset(
 )
 
 
-class Letters:
+class JobRequests:
     """Answers letters, each once at a time."""
 
     def __init__(self, folder: WorkspaceFolder) -> None:
@@ -60,7 +60,7 @@ class Letters:
         """From here on `call` does what is asked, and `error_of` says how it is told what went wrong."""
         self._call, self._error_of = call, error_of
 
-    def received(self, letter: Letter) -> None:
+    def received(self, letter: JobRequest) -> None:
         """Begins to answer, unless it does so already."""
         if not is_plain(letter.name):
             log.warning("run %s: a letter whose name is no file name is passed over", letter.run_id)
@@ -78,21 +78,21 @@ class Letters:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answer(self, letter: Letter) -> None:
+    async def _answer(self, letter: JobRequest) -> None:
         try:
             reply: dict[str, Any] = {"result": await self._result(letter)}
         except Exception as error:
-            if not isinstance(error, AzureMLException):
+            if not isinstance(error, TrainmasterError):
                 # Not what was asked: there may be a secret in it.
                 log.exception("a letter of run %s", letter.run_id)
             reply = {"error": self._error_of(error)}
         try:
             await letter.answer(json.dumps(reply).encode("ascii"))
-        except (AzureMLException, OSError) as error:
+        except (TrainmasterError, OSError) as error:
             # The letter is still there, and is passed on again.
             log.warning("run %s: an answer did not arrive: %s", letter.run_id, error)
 
-    async def _result(self, letter: Letter) -> Any:
+    async def _result(self, letter: JobRequest) -> Any:
         op, args = _read(letter)
         if op in ("secrets.fetch", "datastores.fetch", "datastores.send"):
             args["run_id"] = letter.run_id
@@ -111,7 +111,7 @@ class Letters:
             found = [{**store, "folder": None} for store in found]
         return found
 
-    async def _with_files(self, letter: Letter, op: str, args: dict[str, Any]) -> Any:
+    async def _with_files(self, letter: JobRequest, op: str, args: dict[str, Any]) -> Any:
         """Does something with files that the script's machine has brought to the run's folder here."""
         run = self._folder.run(letter.run_id).path
         if op == "models.keep" and not args.get("of_run"):
@@ -122,7 +122,7 @@ class Letters:
             # What was sent along with this letter and is none of the run's files.
             await asyncio.to_thread(beneath.remove_tree, run, f"{FILES}/{letter.name}")
 
-    async def _fetch(self, letter: Letter, args: dict[str, Any]) -> str:
+    async def _fetch(self, letter: JobRequest, args: dict[str, Any]) -> str:
         """What a datastore has, brought to the script's machine."""
         run, name = self._folder.run(letter.run_id).path, f"errands/{letter.name}"
         try:
@@ -139,14 +139,14 @@ async def _nobody(op: str, args: Mapping[str, Any]) -> Any:
     raise AssertionError("a letter before there is a service to ask")
 
 
-async def _brought(sources: Sequence[Mapping[str, Any]], letter: Letter) -> list[dict[str, Any]]:
+async def _brought(sources: Sequence[Mapping[str, Any]], letter: JobRequest) -> list[dict[str, Any]]:
     """The sources of a dataset, where the script finds them; those of the web are everywhere."""
     local = [source["path"] for source in sources if not is_web(source)]
     there = iter(await letter.bring(local) if local else ())
     return [dict(source) if is_web(source) else {**source, "path": next(there)} for source in sources]
 
 
-def _read(letter: Letter) -> tuple[str, dict[str, Any]]:
+def _read(letter: JobRequest) -> tuple[str, dict[str, Any]]:
     """What a letter asks, if jobs may ask it."""
     try:
         request = json.loads(letter.text)

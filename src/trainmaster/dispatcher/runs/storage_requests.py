@@ -19,14 +19,14 @@ from trainmaster.storage.kinds import account_name, container_name, storage_type
 from trainmaster.storage.storage import local_folder, shown_url
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
-class Errands:
+class StorageRequests:
     """The operations of jobs on datastores."""
 
-    def __init__(self, yard: Yard) -> None:
-        self._yard = yard
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -39,7 +39,7 @@ class Errands:
 
     def describe(self) -> list[dict[str, Any]]:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
-        return [_described(self._opened(store)) for store in self._yard.store.list_datastores()]
+        return [_described(self._opened(store)) for store in self._scheduler.store.list_datastores()]
 
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
         """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
@@ -52,12 +52,12 @@ class Errands:
         return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
 
     async def _go(self, name: str, run_id: str, files: str, **what: Any) -> Path:
-        record = self._yard.store.get_datastore(name)
+        record = self._scheduler.store.get_datastore(name)
         if record is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
-        if self._yard.store.get_run(run_id) is None:
+        if self._scheduler.store.get_run(run_id) is None:
             raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
-        folder = self._yard.folder.run(run_id).path / inner(files)
+        folder = self._scheduler.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)
         order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
         # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
@@ -66,7 +66,7 @@ class Errands:
         return folder
 
     def _opened(self, record: DatastoreRecord) -> DatastoreRecord:
-        return opened(record, self._yard.secrets)
+        return opened(record, self._scheduler.secrets)
 
 
 def _described(record: DatastoreRecord) -> dict[str, Any]:

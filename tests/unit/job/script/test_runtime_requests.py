@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from trainmaster.job.errors import ModelNotFoundException, ModelPathNotFoundException, ServiceException
-from trainmaster.job.helper import letters
+from trainmaster.job.helper import requests
 from trainmaster.job.script.asking import ask, can_ask, is_elsewhere
-from trainmaster.job.script.letters import Letter
+from trainmaster.job.script.requests import JobRequest
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run on a machine from where the dispatcher is not reached."""
     folder = tmp_path / "run"
     (folder / "code" / "outputs").mkdir(parents=True)
-    letters.make_room(str(folder))
+    requests.make_room(str(folder))
     monkeypatch.setenv("TRAINMASTER_LETTERS", str(folder / "letters"))
     return folder
 
@@ -37,14 +37,14 @@ def answers(run: Path) -> Iterator[Callable[[Any], list[dict[str, Any]]]]:
 
         def answer() -> None:
             deadline = time.monotonic() + 60
-            while not (names := letters.waiting(str(run))) and time.monotonic() < deadline:
+            while not (names := requests.waiting(str(run))) and time.monotonic() < deadline:
                 time.sleep(0.001)
-            text = letters.read(str(run), names[0])
+            text = requests.read(str(run), names[0])
             assert text is not None
             seen.append(
                 {**json.loads(text), "modes": [path.stat().st_mode & 0o777 for path in (run / "letters").iterdir()]}
             )
-            letters.answer(str(run), names[0], json.dumps(reply).encode())
+            requests.answer(str(run), names[0], json.dumps(reply).encode())
 
         threads.append(threading.Thread(target=answer, daemon=True))
         threads[-1].start()
@@ -73,7 +73,7 @@ def test_an_error_is_the_same_error(answers):
 
 
 def test_nobody_gets_an_answer_to_a_letter_that_was_taken_back(run):
-    letters.answer(str(run), "gone", b"secret")
+    requests.answer(str(run), "gone", b"secret")
     assert list((run / "letters").iterdir()) == []
 
 
@@ -91,7 +91,7 @@ def request(path: Path, children: list[str] | None = None, of_run: bool = False)
 
 def test_files_of_the_run_are_named_as_they_are(run):
     (run / "code/outputs/m").touch()
-    with Letter(str(run / "letters"), "models", "") as letter:
+    with JobRequest(str(run / "letters"), "models", "") as letter:
         sent = letter.with_files(request(run / "code/outputs/m"))
         assert (sent["args"]["path"], sent["files"]) == ("code/outputs/m", True)
         assert letter.with_files(request(Path("outputs/m"), of_run=True))["args"]["path"] == "outputs/m"
@@ -102,12 +102,12 @@ def test_other_files_are_sent_along_and_gone_afterwards(run, tmp_path):
     for name in ("a", "sub/b", "c"):
         (tmp_path / "parts" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "parts" / name).write_text(name)
-    with Letter(str(run / "letters"), "models", "") as letter:
+    with JobRequest(str(run / "letters"), "models", "") as letter:
         sent = letter.with_files(request(tmp_path / "parts", ["a", str(tmp_path / "parts/sub")]))["args"]
         assert sent["child_paths"] is None
         top = run / sent["path"]
         assert sorted(str(path.relative_to(top)) for path in top.rglob("*") if path.is_file()) == ["a", "sub/b"]
-    with Letter(str(run / "letters"), "models", "") as letter:
+    with JobRequest(str(run / "letters"), "models", "") as letter:
         assert (run / letter.with_files(request(tmp_path / "parts/c"))["args"]["path"]).read_text() == "c"
     assert list((run / "kept").rglob("*")) == []
 
@@ -115,5 +115,5 @@ def test_other_files_are_sent_along_and_gone_afterwards(run, tmp_path):
 @pytest.mark.parametrize(("path", "children"), [("nothing", None), ("parts", ["../run"]), ("parts", ["nothing"])])
 def test_what_is_not_there_is_refused(run, tmp_path, path, children):
     (tmp_path / "parts").mkdir()
-    with Letter(str(run / "letters"), "models", "") as letter, pytest.raises(ModelPathNotFoundException):
+    with JobRequest(str(run / "letters"), "models", "") as letter, pytest.raises(ModelPathNotFoundException):
         letter.with_files(request(tmp_path / path, children))

@@ -18,7 +18,7 @@ from trainmaster.dispatcher.sweeps.log import SweepLog
 from trainmaster.dispatcher.sweeps.reports import Reports
 from trainmaster.dispatcher.sweeps.starting import end_line, new_trial, start_line
 from trainmaster.dispatcher.sweeps.trials import Trials
-from trainmaster.job.errors import AzureMLException, WorkspaceException
+from trainmaster.job.errors import TrainmasterError, WorkspaceException
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.records import (
     ACTIVE,
@@ -38,7 +38,7 @@ from trainmaster.tuning.trial import Decision
 from trainmaster.tuning.view import SweepView, sweep_view
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -51,14 +51,14 @@ _NEWS_SECONDS = 0.2
 _LONGEST_PAUSE = 30.0
 
 
-class SweepLife:
+class SweepDriver:
     """Drives one sweep."""
 
-    def __init__(self, record: RunRecord, yard: Yard, sources: Mapping[str, str] | None = None) -> None:
+    def __init__(self, record: RunRecord, scheduler: Scheduler, sources: Mapping[str, str] | None = None) -> None:
         """`sources` are the submitter's variables for package sources, while they are known."""
         self.run_id = record.id
         self._record = record
-        self._yard = yard
+        self._scheduler = scheduler
         self._sources = sources
         self._wake = asyncio.Event()
         self._cancel = record.status is Status.CANCEL_REQUESTED
@@ -159,11 +159,11 @@ class SweepLife:
             except (WorkspaceException, OSError) as error:
                 # No room, mostly: nothing of it is lost by waiting.
                 log.warning("sweep %s cannot go on yet: %s", self.run_id, error)
-            except AzureMLException as error:
+            except TrainmasterError as error:
                 self._fail(error.message)
             except Exception as error:
                 log.exception("sweep %s", self.run_id)
-                self._fail(f"Trainmaster failed: {error!r}; see {self._yard.folder.log}")
+                self._fail(f"Trainmaster failed: {error!r}; see {self._scheduler.folder.log}")
             if self._record.status in TERMINAL:
                 return
             self._take_up_trials()
@@ -191,24 +191,24 @@ class SweepLife:
         """Reads what the store has of it."""
         if self._trials is not None:
             return
-        kept = self._yard.store.get_sweep(self.run_id)
+        kept = self._scheduler.store.get_sweep(self.run_id)
         if kept is None:
-            raise AzureMLException(f"the description of sweep {self.run_id} is missing")
+            raise TrainmasterError(f"the description of sweep {self.run_id} is missing")
         self._ending = _kept_ending(kept)
-        folder = self._yard.folder.run(self.run_id)
+        folder = self._scheduler.folder.run(self.run_id)
         self._log = self._log or SweepLog(folder.logs / LOG_NAME)
         spec = load_sweep(kept.spec, f"the description of sweep {self.run_id}")
         # The job as it was accepted for its target.
         self._spec = replace(spec, job=load_spec(self._record.spec))
         self._plain_job = to_plain(self._spec.job)
-        trials = Trials(self._yard.store, self.run_id, spec.metric)
+        trials = Trials(self._scheduler.store, self.run_id, spec.metric)
         if spec.policy.kind != "none":
-            self._reports = Reports(self._yard.bring_in_or_log)
+            self._reports = Reports(self._scheduler.bring_in_or_log)
         self._trials = trials
         self._watch(trials.going())
         self._log.say_what_is_missing(self._lines())
-        moved = self._yard.move(self.run_id, Status.RUNNING, expect=(Status.NOT_STARTED,))
-        self._record = moved or self._yard.store.get_run(self.run_id) or self._record
+        moved = self._scheduler.move(self.run_id, Status.RUNNING, expect=(Status.NOT_STARTED,))
+        self._record = moved or self._scheduler.store.get_run(self.run_id) or self._record
 
     @property
     def _open_spec(self) -> SweepSpec:
@@ -248,7 +248,7 @@ class SweepLife:
     def _room(self) -> int:
         """How many trials may go at once: no more than the target has nodes for."""
         spec = self._open_spec
-        target = self._yard.targets().get(self._record.target)
+        target = self._scheduler.targets().get(self._record.target)
         if target is None:
             return 1
         return max(1, min(spec.max_concurrent_runs, target.nodes // spec.job.node_count))
@@ -279,7 +279,7 @@ class SweepLife:
         new = [warning for warning in warnings if warning not in self._said]
         if not new:
             return
-        self._yard.store.add_warnings(self.run_id, *new)
+        self._scheduler.store.add_warnings(self.run_id, *new)
         for warning in new:
             self._said[warning] = None
             self._say(f"warning: {warning}")
@@ -288,17 +288,17 @@ class SweepLife:
         if not decisions:
             return
         decided = [(each.number, each.interval, each.words if each.cut else "") for each in decisions]
-        ending = self._yard.store.judge_trials(self.run_id, decided, at=time.time())
+        ending = self._scheduler.store.judge_trials(self.run_id, decided, at=time.time())
         self._open_trials.judged(decisions, [run.id for run in ending])
         for run in ending:
             log.info("run %s is %s", run.id, run.status)
-            self._yard.tell(run)
-            self._yard.cancel(run.id)
+            self._scheduler.tell(run)
+            self._scheduler.cancel(run.id)
         for decision in decisions:
             self._say(decision.words)
 
     def _end(self, ending: Ending) -> None:
-        self._yard.store.set_sweep_ending(self.run_id, ending.status, ending.reason)
+        self._scheduler.store.set_sweep_ending(self.run_id, ending.status, ending.reason)
         self._ending = ending
         self._say(f"no more trials: {ending.reason}")
 
@@ -306,27 +306,27 @@ class SweepLife:
         for each in cancels:
             trial = self._open_trials.record(each.number)
             # One that the policy cut is on its end already.
-            if not trial.cut and self._yard.move(trial.run_id, Status.CANCEL_REQUESTED) is not None:
-                self._yard.cancel(trial.run_id)
+            if not trial.cut and self._scheduler.move(trial.run_id, Status.CANCEL_REQUESTED) is not None:
+                self._scheduler.cancel(trial.run_id)
 
     def _start(self, starts: tuple[Start, ...]) -> None:
         if not starts:
             return
         now = time.time()
-        spec, folder = self._open_spec, self._yard.folder
+        spec, folder = self._open_spec, self._scheduler.folder
         new = [new_trial(self._record, spec, self._plain_job, start, folder, now) for start in starts]
         if self._is_prepared:
             new = [replace(each, run=self._with_nodes(each.run)) for each in new]
         try:
-            runs = self._yard.store.add_trials(self.run_id, [(each.trial, each.run) for each in new])
+            runs = self._scheduler.store.add_trials(self.run_id, [(each.trial, each.run) for each in new])
         except BaseException:
             for each in new:
-                self._yard.release(each.run.id)
+                self._scheduler.release(each.run.id)
             raise
         trials = [each.trial for each in new]
         self._open_trials.add(trials)
         for each, run in zip(new, runs, strict=True):
-            self._yard.take(run, self._sources, each.job)
+            self._scheduler.take(run, self._sources, each.job)
         self._watch(trials)
         for trial in trials:
             self._say(start_line(trial))
@@ -334,18 +334,18 @@ class SweepLife:
 
     def _with_nodes(self, run: RunRecord) -> RunRecord:
         """The run with the nodes that are free for it now: one step less, and no moment in which they idle."""
-        nodes = self._yard.nodes_at_once(run.id, run.target, self._open_spec.job.node_count)
+        nodes = self._scheduler.nodes_at_once(run.id, run.target, self._open_spec.job.node_count)
         return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
     def _watch(self, trials: list[TrialRecord]) -> None:
         if self._reports is not None:
             for trial in trials:
-                self._reports.watch(trial.run_id, self._yard.folder.run(trial.run_id))
+                self._reports.watch(trial.run_id, self._scheduler.folder.run(trial.run_id))
 
     def _finish(self, ending: Ending) -> None:
         self._say(f"the sweep is {ending.status}: {ending.reason}")
         error = RunError(ERROR_CODE, ending.reason) if ending.status is Status.FAILED else None
-        self._record = self._yard.move(self.run_id, ending.status, error=error) or self._record
+        self._record = self._scheduler.move(self.run_id, ending.status, error=error) or self._record
 
     def _fail(self, reason: str) -> None:
         """It cannot go on: no more trials, and those that go are cancelled."""
@@ -355,20 +355,20 @@ class SweepLife:
         # Not even its description could be read, or it fails at its end too.
         self._cancel_children()
         error = RunError(ERROR_CODE, reason)
-        self._record = self._yard.move(self.run_id, Status.FAILED, error=error) or self._record
+        self._record = self._scheduler.move(self.run_id, Status.FAILED, error=error) or self._record
 
     def _cancel_children(self) -> None:
         query = RunQuery(parent_id=self.run_id, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000)
-        for run in self._yard.store.list_runs(query):
-            if self._yard.move(run.id, Status.CANCEL_REQUESTED) is not None:
-                self._yard.cancel(run.id)
+        for run in self._scheduler.store.list_runs(query):
+            if self._scheduler.move(run.id, Status.CANCEL_REQUESTED) is not None:
+                self._scheduler.cancel(run.id)
 
     def _take_up_trials(self) -> None:
         """Whatever went wrong, trials that are in the store are driven."""
         for run_id in self.going:
-            run = self._yard.store.get_run(run_id)
+            run = self._scheduler.store.get_run(run_id)
             if run is not None:
-                self._yard.take(run, self._sources)
+                self._scheduler.take(run, self._sources)
 
     def _best(self, trial: TrialRecord) -> float | None:
         found = self._open_trials.trial(trial.number)
@@ -383,12 +383,12 @@ class SweepLife:
 
     def _tell_watchers(self) -> None:
         """Those who watch the sweep hear that its trials have changed, but not of each change by itself."""
-        if self._news is None and self._yard.is_watched(self.run_id):
+        if self._news is None and self._scheduler.is_watched(self.run_id):
             self._news = asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._tell_now)
 
     def _tell_now(self) -> None:
         self._news = None
-        self._yard.tell(self._record)
+        self._scheduler.tell(self._record)
 
 
 def _kept_ending(kept: SweepRecord) -> Ending | None:

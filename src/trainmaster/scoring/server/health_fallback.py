@@ -25,7 +25,7 @@ _WORDS_SECONDS = 0.2
 _HEAD_BYTES = 8192
 
 
-class Porter:
+class HealthFallback:
     """Stands by from `start` on. `let_in` takes a connection into the event loop, and is called there."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What scripts ask their workspace, and the answers: files that appear whole (`job/script/letters.py`)."""
+"""What scripts ask their workspace, and the answers: files that appear whole (`job/script/requests.py`)."""
 
 import json
 import os

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from trainmaster.dispatcher.api.datasets import register_outputs
 from trainmaster.dispatcher.processes import Shortage
 from trainmaster.dispatcher.runs import agents, attempts, files
+from trainmaster.dispatcher.runs.attempt_results import AttemptResults, find_attempt_results, is_full
 from trainmaster.dispatcher.runs.capacity import Request
 from trainmaster.dispatcher.runs.marks import Mark, mark_of, marked
 from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.dispatcher.runs.preparing import Preparation, after_job, prepare, prepare_again
-from trainmaster.dispatcher.runs.remains import Remains, find_remains, is_full
 from trainmaster.dispatcher.runs.start import GRACE_SECONDS, agent_plans, lay_down, write_spec_again
 from trainmaster.dispatcher.store.connection import is_trouble
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent import claim
 from trainmaster.job.agent.shortage import is_passing
-from trainmaster.job.errors import AzureMLException, WorkspaceException
+from trainmaster.job.errors import TrainmasterError, WorkspaceException
 from trainmaster.launch import agent_count, most_processes, port_count
 from trainmaster.shared.attempts import FailedAttempt, count_failed, current_attempt, failed_attempts
 from trainmaster.shared.job_spec import JobSpec, has_data, load_spec
@@ -35,7 +35,7 @@ from trainmaster.shared.records import RunError, RunRecord, Status
 from trainmaster.shared.tasks import growing_pauses
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.yard import Yard
+    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 T = TypeVar("T")
 
@@ -57,13 +57,13 @@ class _Canceled(Exception):
     """The run was cancelled before it had processes."""
 
 
-class Life:
+class RunDriver:
     """Drives one run. Every step can be repeated: the next dispatcher begins where the store says."""
 
     def __init__(
         self,
         record: RunRecord,
-        yard: Yard,
+        scheduler: Scheduler,
         sources: Mapping[str, str] | None = None,
         spec: JobSpec | None = None,
     ) -> None:
@@ -75,9 +75,9 @@ class Life:
         self.run_id = record.id
         self._doing = ""
         self._record = record
-        self._yard = yard
+        self._scheduler = scheduler
         self._sources = sources
-        self._folder = yard.folder.run(record.id)
+        self._folder = scheduler.folder.run(record.id)
         # Not an event: that would take a task of its own wherever work is waited for.
         self._cancel: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._mark = mark_of(record.properties)
@@ -85,7 +85,7 @@ class Life:
         self._disk_full = False
         self._laid_down = False
         # Of the many short runs of a sweep nobody sees each state: fewer steps, the same end.
-        self._is_trial = yard.sweep(record.parent_id or "") is not None
+        self._is_trial = scheduler.sweep(record.parent_id or "") is not None
         if record.status is Status.CANCEL_REQUESTED:
             self.cancel()
 
@@ -138,7 +138,7 @@ class Life:
                 await asyncio.sleep(next(pauses))
             else:
                 await asyncio.wait({self._cancel}, timeout=next(pauses))
-            with suppress(AzureMLException):
+            with suppress(TrainmasterError):
                 self._return_to_store()
 
     async def _go_on(self) -> None:
@@ -146,7 +146,7 @@ class Life:
         if self._spec is None:
             self._folder = current_attempt(self._folder)
         else:
-            self._yard.ingest.begin(self.run_id)
+            self._scheduler.ingest.begin(self.run_id)
         if not self._record.nodes:
             await self._begin(spec)
         elif self._spec is None:
@@ -161,22 +161,22 @@ class Life:
 
     def _return_to_store(self) -> None:
         """What was begun is continued from what the store says, as the next dispatcher would."""
-        self._record = self._yard.store.get_run(self.run_id) or self._record
+        self._record = self._scheduler.store.get_run(self.run_id) or self._record
         self._spec = None
         self._doing = ""
         if not self._record.nodes:
-            self._yard.release(self.run_id)
+            self._scheduler.release(self.run_id)
 
     async def _fail(self, error: Exception) -> None:
-        if isinstance(error, AzureMLException | OSError):
+        if isinstance(error, TrainmasterError | OSError):
             await self._finish(Status.FAILED, error=self._error(error))
             return
         # A fault of ours must not leave the run hanging, nor end the dispatcher.
         log.error("run %s", self.run_id, exc_info=error)
-        message = f"Trainmaster failed: {error!r}\nSee {self._yard.folder.log}."
+        message = f"Trainmaster failed: {error!r}\nSee {self._scheduler.folder.log}."
         await self._finish(Status.FAILED, error=RunError("InternalError", message))
 
-    def _error(self, error: AzureMLException | OSError) -> RunError:
+    def _error(self, error: TrainmasterError | OSError) -> RunError:
         is_lost = self._laid_down and isinstance(error, FileNotFoundError) and not self._folder.spec.exists()
         if not is_lost:
             return run_error(error)
@@ -188,7 +188,7 @@ class Life:
         prepared = await self._or_cancel(self._prepared(spec))
         request = Request(self.run_id, self._record.target, spec.node_count, self._record.seq)
         self._doing = ""
-        with self._yard.queued(request) as turn:
+        with self._scheduler.queued(request) as turn:
             if not turn.done():
                 self._move(Status.QUEUED, expect=(Status.NOT_STARTED, Status.PREPARING))
             nodes = await self._or_cancel(turn)
@@ -199,7 +199,7 @@ class Life:
         await self._start(spec, prepared, self._new_ports(spec))
 
     def _new_ports(self, spec: JobSpec) -> tuple[int, ...]:
-        return self._yard.ports.take(self.run_id, port_count(spec))
+        return self._scheduler.ports.take(self.run_id, port_count(spec))
 
     async def _start(self, spec: JobSpec, prepared: Preparation, ports: tuple[int, ...]) -> None:
         nodes = self._nodes(spec)
@@ -207,7 +207,7 @@ class Life:
         used = sum(failed.seconds for failed in failed_attempts(self._folder))
         brief = _BRIEF_SECONDS if self._is_trial else 0
         attempt = self._folder.attempt
-        plans = agent_plans(self._record, spec, prepared, place, self._yard.folder, ports, attempt, used, brief)
+        plans = agent_plans(self._record, spec, prepared, place, self._scheduler.folder, ports, attempt, used, brief)
         starting = asyncio.ensure_future(self._engine.start(nodes, plans, prepared.kit))
         try:
             await asyncio.wait({starting, self._cancel}, return_when=asyncio.FIRST_COMPLETED)
@@ -228,7 +228,7 @@ class Life:
             await self._begin_again(spec)
             return
         ports = tuple((plan or {}).get("ports", ()))
-        self._yard.ports.note(self.run_id, ports)
+        self._scheduler.ports.note(self.run_id, ports)
         if self._cancel.done():
             self._claim_what_is_left(spec)
             return
@@ -268,7 +268,7 @@ class Life:
     async def _prepared(self, spec: JobSpec, pause: float = 0.0) -> Preparation:
         await asyncio.sleep(pause)
         prepare_now = prepare if self._folder.attempt == 1 else prepare_again
-        return await prepare_now(self._record, spec, self._yard, self._sources, self._say_preparing)
+        return await prepare_now(self._record, spec, self._scheduler, self._sources, self._say_preparing)
 
     def _claim_what_is_left(self, spec: JobSpec) -> None:
         """Takes the claims that no agent has yet, so that one still on its way finds them taken."""
@@ -313,10 +313,10 @@ class Life:
         last = count_failed(self._folder) >= spec.max_retries and not end.again
         if end.error is None or last or not attempts.deserves_another(end, remains.has_survivors):
             return False
-        await self._yard.bring_in(self.run_id)
+        await self._scheduler.bring_in(self.run_id)
         remains.write_processes()
         self._keep_warnings(end)
-        self._yard.end_children(self.run_id, Status.FAILED)
+        self._scheduler.end_children(self.run_id, Status.FAILED)
         number, error = self._folder.attempt, end.error
         failed = FailedAttempt(number, error, remains.started_at, remains.ended_at, end.again)
         attempts.note_failure(self._folder, failed)
@@ -336,11 +336,11 @@ class Life:
             return
         self._seen_started(remains)
         self._move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
-        upload_error = await after_job(self._record, spec, self._yard)
+        upload_error = await after_job(self._record, spec, self._scheduler)
         files.collect(self._folder)
-        await self._yard.bring_in(self.run_id)
+        await self._scheduler.bring_in(self.run_id)
         if facts:
-            self._yard.store.add_properties(self.run_id, facts)
+            self._scheduler.store.add_properties(self.run_id, facts)
         remains.write_processes()
         await self._flush()
         # From here to the end without a pause: a mark is applied, or it comes too late.
@@ -348,7 +348,7 @@ class Life:
         end = self._final(own)
         self._keep_warnings(end)
         if own.status is end.status is Status.COMPLETED:
-            register_outputs(self.run_id, spec, self._yard.store)
+            register_outputs(self.run_id, spec, self._scheduler.store)
         self._move(end.status, error=end.error, at=remains.ended_at_or_now)
 
     def _final(self, end: Outcome) -> Outcome:
@@ -356,7 +356,7 @@ class Life:
         error = attempts.with_attempts(end.error, end.status, self._folder.attempt)
         return marked(replace(end, error=error), self._mark)
 
-    async def _end_at_once(self, remains: Remains, ending: Ending | None) -> bool:
+    async def _end_at_once(self, remains: AttemptResults, ending: Ending | None) -> bool:
         """All of it in one step, where nothing takes time; whether it was done."""
         if has_data(remains.spec):
             return False
@@ -367,7 +367,7 @@ class Life:
         started = remains.started_at
         changes = {} if started is None or self._record.started_at else {"started_at": started}
         at = remains.ended_at_or_now
-        record = self._yard.finish(self.run_id, end.status, at, end.warnings, error=end.error, **changes)
+        record = self._scheduler.finish(self.run_id, end.status, at, end.warnings, error=end.error, **changes)
         if record is not None:
             self._record = record
         return record is not None
@@ -381,24 +381,24 @@ class Life:
                 raise
             log.warning("run %s: its files may be lost in a power cut: %s", self.run_id, error)
 
-    async def _remains(self, spec: JobSpec) -> Remains:
+    async def _remains(self, spec: JobSpec) -> AttemptResults:
         # Asked first: a script that could not write its own last words for lack of room is explained by this.
         self._disk_full = self._disk_full or is_full(self._folder.path)
-        return await find_remains(self._engine, self._nodes(spec), spec, self._yard.secrets)
+        return await find_attempt_results(self._engine, self._nodes(spec), spec, self._scheduler.secrets)
 
-    def _seen_started(self, remains: Remains) -> None:
+    def _seen_started(self, remains: AttemptResults) -> None:
         """What the agents left says when it began, if nobody has said so before."""
         if remains.started_at is not None:
             self.seen_running(at=remains.started_at)
 
-    def _outcome(self, remains: Remains, ending: Ending | None, upload_error: str = "") -> Outcome:
+    def _outcome(self, remains: AttemptResults, ending: Ending | None, upload_error: str = "") -> Outcome:
         return remains.outcome(
             ending, cancel_requested=self._cancel.done(), disk_full=self._disk_full, upload_error=upload_error
         )
 
     def _keep_warnings(self, end: Outcome) -> None:
         if end.warnings:
-            self._yard.store.add_warnings(self.run_id, *end.warnings)
+            self._scheduler.store.add_warnings(self.run_id, *end.warnings)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""
@@ -415,14 +415,14 @@ class Life:
 
     @property
     def _engine(self) -> Engine:
-        return self._yard.engine(self._record.target)
+        return self._scheduler.engine(self._record.target)
 
     def _nodes(self, spec: JobSpec) -> Nodes:
         return Nodes(
             run_id=self.run_id,
             folder=self._folder,
             count=agent_count(spec),
-            target=self._yard.target(self._record.target),
+            target=self._scheduler.target(self._record.target),
             numbers=self._record.nodes,
             processes_per_node=most_processes(spec),
             seconds=spec.max_run_duration_seconds,
@@ -439,7 +439,7 @@ class Life:
         try:
             spec = load_spec(self._record.spec)
             return self._engine.waiting_for(self._nodes(spec))
-        except AzureMLException:
+        except TrainmasterError:
             return ""
 
     def _say_preparing(self, sentence: str) -> None:
@@ -451,7 +451,7 @@ class Life:
         if expect is not None and self._record.status not in expect:
             # Nobody else moves it, but for a request to cancel, which leads to no state that is expected anywhere.
             return False
-        record = self._yard.move(self.run_id, to, **changes)
+        record = self._scheduler.move(self.run_id, to, **changes)
         if record is not None:
             self._record = record
         return record is not None
@@ -475,7 +475,7 @@ class Life:
             files.collect(self._folder)
         except OSError as error:
             log.warning("run %s: its files stay in its working folder: %s", self.run_id, error)
-        await self._yard.bring_in(self.run_id)
+        await self._scheduler.bring_in(self.run_id)
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Does `work`, again and again while the disk is full: what a run left is not lost for lack of space."""
@@ -498,7 +498,7 @@ def _is_passing(error: Exception) -> bool:
     return bool(is_passing(error)) or is_trouble(error) or isinstance(error, Shortage)
 
 
-def _with_left(end: Outcome, remains: Remains) -> Outcome:
+def _with_left(end: Outcome, remains: AttemptResults) -> Outcome:
     return replace(end, warnings=(*end.warnings, *remains.left_warnings))
 
 
@@ -511,9 +511,9 @@ def _first_pause() -> float:
     return given if 0 <= given <= 3600 else 1.0
 
 
-def run_error(error: AzureMLException | OSError) -> RunError:
+def run_error(error: TrainmasterError | OSError) -> RunError:
     """An error on the way of a run, as the run's own."""
-    if isinstance(error, AzureMLException):
+    if isinstance(error, TrainmasterError):
         return RunError(type(error).__name__.removesuffix("Exception") + "Error", error.message)
     place = f": {error.filename}" if error.filename else ""
     return RunError("SystemError", f"{error.strerror or error}{place}")

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainmaster.scoring.server import misfit
-from trainmaster.scoring.server.misfit import misfits
+from trainmaster.scoring.server import schema_errors
+from trainmaster.scoring.server.schema_errors import misfits
 
 NUMBERS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}, "format": "numpy.ndarray"}
 ROW = {
@@ -81,4 +81,4 @@ def test_whatever_is_sent_gets_sentences(data: dict[str, Any]) -> None:
 
 
 def test_examples_in_docstrings() -> None:
-    assert doctest.testmod(misfit).failed == 0
+    assert doctest.testmod(schema_errors).failed == 0

@@ -43,7 +43,7 @@ def main(names):
 
 def _warm_up(names):
     """Says "ready" when it is, or why not; first it hears as which command it runs, and the variables of agents."""
-    from trainmaster.job.agent import jsonfile, warm
+    from trainmaster.job.agent import jsonfile, preloaded
 
     text = os.read(0, _LONGEST)
     if not text:
@@ -54,7 +54,7 @@ def _warm_up(names):
     os.dup2(2, 1)
     try:
         # The first two are the folders of this program.
-        warm.ready(told["python"], names, sys.path[2:])
+        preloaded.ready(told["python"], names, sys.path[2:])
         sys.stdout.flush()
     except BaseException as error:  # noqa: BLE001 - a module may end in any way when it is imported
         why = "{}: {}".format(type(error).__name__, error).replace("\n", " ")[:_WHY_LENGTH]

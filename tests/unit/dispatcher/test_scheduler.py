@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from trainmaster.dispatcher.runs.life import Life
-from trainmaster.dispatcher.runs.yard import Yard
+from trainmaster.dispatcher.runs.driver import RunDriver
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.store import Store
 from trainmaster.shared import tasks
 from trainmaster.shared.folders import WorkspaceFolder
@@ -26,20 +26,20 @@ def test_a_run_whose_task_dies_is_taken_up_from_the_store(
     monkeypatch.setattr(tasks, "FIRST_PAUSE", 0.001)
     seen: list[Status] = []
 
-    async def drive(life: Life) -> None:
+    async def drive(life: RunDriver) -> None:
         seen.append(life._record.status)
-        life._yard.store.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
+        life._scheduler.store.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
         if len(seen) == 1:
             raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(Life, "drive", drive)
+    monkeypatch.setattr(RunDriver, "drive", drive)
 
     async def run(store: Store) -> None:
-        yard = Yard(WorkspaceFolder(tmp_path), store)
-        yard.take(store.insert_run(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
+        scheduler = Scheduler(WorkspaceFolder(tmp_path), store)
+        scheduler.take(store.insert_run(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
         async with asyncio.timeout(60):
-            await yard.until_left("run")
-        await yard.close()
+            await scheduler.until_left("run")
+        await scheduler.close()
 
     store = Store.create(tmp_path / "store.db")
     with caplog.at_level(logging.ERROR, "trainmaster.shared.tasks"):
@@ -81,15 +81,15 @@ def test_journals_are_read_beside_the_event_loop(tmp_path: Path, store: Store, m
     monkeypatch.setattr(Store, "ingest", note_thread)
 
     async def run() -> list[str]:
-        yard = Yard(folder, store)
+        scheduler = Scheduler(folder, store)
         ended: list[str] = []
 
         async def bring_in(run_id: str) -> None:
-            await yard.bring_in(run_id)
+            await scheduler.bring_in(run_id)
             ended.append(run_id)
 
         await asyncio.gather(bring_in("large"), bring_in("small"))
-        await yard.close()
+        await scheduler.close()
         return ended
 
     assert asyncio.run(run()) == ["small", "large"]
@@ -112,10 +112,10 @@ def test_what_was_written_before_is_readable_after_however_much_is_written_meanw
     monkeypatch.setattr(Store, "ingest", write_more)
 
     async def run() -> None:
-        yard = Yard(folder, store)
+        scheduler = Scheduler(folder, store)
         async with asyncio.timeout(60):
-            await yard.bring_in("large")
-        await yard.close()
+            await scheduler.bring_in("large")
+        await scheduler.close()
 
     asyncio.run(run())
     names = {metric.name for metric in store.metrics("large")}

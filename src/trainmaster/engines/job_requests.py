@@ -1,4 +1,4 @@
-"""The letters of a run whose folder this machine sees (`job/script/letters.py`)."""
+"""The letters of a run whose folder this machine sees (`job/script/requests.py`)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from trainmaster.engines.engine import Letter, Nodes
-from trainmaster.job.helper import letters
+from trainmaster.engines.engine import JobRequest, Nodes
+from trainmaster.job.helper import requests
 
 
 def make_room(nodes: Nodes) -> None:
     """For those that come."""
-    letters.make_room(str(nodes.folder.path))
+    requests.make_room(str(nodes.folder.path))
 
 
-def waiting(nodes: Nodes) -> Iterator[Letter]:
+def waiting(nodes: Nodes) -> Iterator[JobRequest]:
     """Those that are not answered yet: costs no more than listing a folder that is empty as a rule."""
     run = str(nodes.folder.path)
-    for name in letters.waiting(run):
-        text = letters.read(run, name)
+    for name in requests.waiting(run):
+        text = requests.read(run, name)
         if text is not None:
-            yield Letter(nodes.run_id, name, text, partial(_answer, run, name), _bring, shares_files=True)
+            yield JobRequest(nodes.run_id, name, text, partial(_answer, run, name), _bring, shares_files=True)
 
 
 async def _bring(paths: Sequence[str]) -> list[str]:
@@ -30,4 +30,4 @@ async def _bring(paths: Sequence[str]) -> list[str]:
 
 
 async def _answer(run: str, name: str, text: bytes) -> None:
-    await asyncio.to_thread(letters.answer, run, name, text)
+    await asyncio.to_thread(requests.answer, run, name, text)
