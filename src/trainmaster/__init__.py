@@ -189,4 +189,8 @@ class _LazyPackage(type(sys)):  # type: ignore[misc]
         return sorted(set(self.__dict__) | set(__all__))
 
 
+# `trainmaster.errors` is public; every process that uses Trainmaster needs it sooner or later.
+from trainmaster.job import errors as errors  # noqa: E402
+
+sys.modules[__name__ + ".errors"] = errors
 sys.modules[__name__].__class__ = _LazyPackage

@@ -122,7 +122,7 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
 
 
 def only(text: str, names: Collection[str]) -> str:
-    """The part of a lock that is about these packages.
+    r"""The part of a lock that is about these packages.
 
     >>> only("numpy==2.4.6\n    # via torchvision\ntorchvision==0.28.0\n", ["torchvision"])
     'torchvision==0.28.0\n'
