@@ -189,8 +189,12 @@ class _LazyPackage(type(sys)):  # type: ignore[misc]
         return sorted(set(self.__dict__) | set(__all__))
 
 
-# `trainmaster.errors` is public; every process that uses Trainmaster needs it sooner or later.
-from trainmaster.job import errors as errors  # noqa: E402
+class _LazyErrors(type(sys)):  # type: ignore[misc]
+    # `trainmaster.errors` is public. Agents need none of it, so it is loaded when it is first used.
+    def __getattr__(self, name):
+        __import__("trainmaster.job.errors")
+        return getattr(sys.modules["trainmaster.job.errors"], name)
 
-sys.modules[__name__ + ".errors"] = errors
+
+errors = sys.modules[__name__ + ".errors"] = _LazyErrors(__name__ + ".errors")
 sys.modules[__name__].__class__ = _LazyPackage

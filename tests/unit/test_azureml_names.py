@@ -97,7 +97,16 @@ def test_importing_loads_next_to_nothing():
     loaded = done.stdout.split()
     assert not {"sqlalchemy", "yaml", "fsspec", "pandas", "numpy", "IPython", "asyncio"} & set(loaded)
     own = {name for name in loaded if name.startswith("trainmaster")}
-    assert own == {"trainmaster", "trainmaster.errors", "trainmaster.job", "trainmaster.job.errors"}
+    assert own == {"trainmaster", "trainmaster.errors"}
+
+
+def test_errors_are_public():
+    code = "import trainmaster; from trainmaster.errors import TrainmasterError, UserErrorException as E; "
+    code += "from azureml.exceptions import AzureMLException, UserErrorException as U; "
+    done = python(
+        code + "assert AzureMLException is TrainmasterError is trainmaster.errors.TrainmasterError and E is U"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_microsofts_sdk_beside_it_is_refused(tmp_path):
