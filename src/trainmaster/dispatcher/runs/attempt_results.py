@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.api.secrets import Secrets
-from trainmaster.dispatcher.left import left_files, warning
 from trainmaster.dispatcher.runs.agents import only_serves
 from trainmaster.dispatcher.runs.failure_hints import Surroundings
+from trainmaster.dispatcher.runs.left_files import left_files, warning
 from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.engines import Ending, Engine, Nodes

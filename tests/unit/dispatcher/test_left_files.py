@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.dispatcher.left import left_files, warning
+from trainmaster.dispatcher.runs.left_files import left_files, warning
 
 
 def result(count: int, *sizes: int, name: str = "f", **more: Any) -> dict[str, Any]:
