@@ -460,8 +460,17 @@ def test_compute_show_tells_the_machines_and_their_states(shared_workspace, slur
     assert (drained["state"], drained["reason"]) in [("drained", "new memory"), ("draining", "new memory")]
     (line,) = [line for line in said.splitlines() if line.startswith(last)]
     assert line.split()[2:] == ["main", "4", "2", "3.9", "GB", "new", "memory"]
-    words = [sys.executable, "-m", "trainmaster.cli", "compute", "show", "cluster", *place]
-    done = subprocess.run(words, env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True)
+
+
+def test_a_machine_without_slurm_says_so(tmp_path: Path) -> None:
+    """It is the dispatcher that calls Slurm's commands, so its PATH counts."""
+    ws = Workspace.create("other", path=tmp_path / "w", show_output=False)
+    end_workspace(ws.path)
+    words = [sys.executable, "-m", "trainmaster.cli", "compute", "create", "slurm", "here", "--workspace", str(ws.path)]
+    try:
+        done = subprocess.run(words, env={**os.environ, "PATH": "/nowhere"}, capture_output=True, text=True)
+    finally:
+        end_workspace(ws.path)
     assert done.returncode != 0
     assert "there is no sbatch on the PATH of this machine" in done.stderr
 

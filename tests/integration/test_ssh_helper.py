@@ -145,7 +145,7 @@ def test_a_login_node_of_every_python(speak, tmp_path, version):
 
 def test_an_agent_killed_before_its_claim_is_started_again(speak, tmp_path):
     kit = make_kit(tmp_path / "there" / "kits" / "k")
-    program, killed = kit / "trainmaster" / "node" / "__main__.py", tmp_path / "killed"
+    program, killed = kit / "trainmaster" / "job" / "agent" / "__main__.py", tmp_path / "killed"
     kills_itself = f"""import os
 if not os.path.exists({str(killed)!r}):
     open({str(killed)!r}, 'w').close()
