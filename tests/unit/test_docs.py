@@ -47,6 +47,13 @@ def test_commands_exist(document: Path) -> None:
     assert [words for words in said if words not in known and words.split()[0] not in known] == []
 
 
+def test_every_variable_is_on_the_page_of_variables() -> None:
+    text = (PROJECT / "docs/variables.md").read_text()
+    sources = [path.read_text() for path in (PROJECT / "src").rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r"TRAINMASTER_[A-Z_]*[A-Z]", source)}
+    assert sorted(name for name in named - {"TRAINMASTER_CONDA"} if name not in text) == []
+
+
 def test_the_readme_names_every_command() -> None:
     text = README.read_text()
     assert [name for name in all_commands() if f"{name}`" not in text and f"{name} " not in text] == []
