@@ -14,6 +14,7 @@ from trainmaster.shared.records import SUCCESSORS, TERMINAL, Status
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 README = PROJECT / "README.md"
+GUIDE = PROJECT / "docs/guide.md"
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?:`|^\$ (?:\w+=\$\()?)trainmaster ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)?)", re.MULTILINE)
@@ -54,12 +55,16 @@ def test_every_variable_is_on_the_page_of_variables() -> None:
     assert sorted(name for name in named - {"TRAINMASTER_CONDA"} if name not in text) == []
 
 
-def test_the_readme_names_every_command() -> None:
-    text = README.read_text()
+def test_the_readme_is_short() -> None:
+    assert len(README.read_text().splitlines()) <= 180
+
+
+def test_the_guide_names_every_command() -> None:
+    text = GUIDE.read_text()
     assert [name for name in all_commands() if f"{name}`" not in text and f"{name} " not in text] == []
 
 
-@pytest.mark.parametrize("document", [README, PROJECT / "docs/cli.md"], ids=["README", "cli"])
+@pytest.mark.parametrize("document", [GUIDE, PROJECT / "docs/cli.md"], ids=["guide", "cli"])
 def test_exit_codes_are_those_of_the_command_line(document: Path) -> None:
     rows = re.findall(r"^\| (\d+) \| (.*?) \|$", document.read_text(), re.MULTILINE)
     assert [
@@ -68,7 +73,7 @@ def test_exit_codes_are_those_of_the_command_line(document: Path) -> None:
     assert len(rows) == len(EXIT_CODES)
 
 
-@pytest.mark.parametrize("code", blocks(README, "python"))
+@pytest.mark.parametrize("code", [*blocks(README, "python"), *blocks(GUIDE, "python")])
 def test_code_compiles(code: str) -> None:
     compile(code, "README.md", "exec")
 
