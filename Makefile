@@ -10,7 +10,7 @@ PROCESSES ?= 2
 EXAMPLES := --doctest-modules src/trainmaster $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
     job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
 
-.PHONY: help setup demo test check unit integration chaos benchmarks clean
+.PHONY: help setup demo test quick check unit integration chaos benchmarks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
@@ -34,6 +34,9 @@ demo: .venv/installed ## train a small PyTorch network, then on two nodes under 
 	$(BIN)/trainmaster logs last --rank all
 
 test: setup check unit integration chaos ## everything CI runs, the quick things first
+
+quick: setup check ## style, types, and the unit tests of what you have changed
+	$(BIN)/pytest -q $$($(BIN)/python .ci/changed_tests.py)
 
 check: setup ## style, types, layers
 	$(BIN)/ruff check .
