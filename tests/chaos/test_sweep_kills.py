@@ -60,9 +60,10 @@ class SweepStorm:
             self._have_a_submitter()
             time.sleep(self.random.random() * 1.5)
             self._strike("submitter")
+        (self.proofs / "go").touch()
         while sum(self.kills.values()) < KILLS:
             self._have_a_submitter()
-            begun = (sum(self.kills.values()) - EARLY_KILLS + 1) * 2
+            begun = max(0, sum(self.kills.values()) - EARLY_KILLS + 1) * 2
             until(lambda: self._has_come_to(begun), what=f"trial {begun}")  # noqa: B023
             time.sleep(self.random.random() * 0.1)
             self._strike(self.random.choice(VICTIMS))
