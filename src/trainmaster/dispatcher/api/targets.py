@@ -49,7 +49,7 @@ class Targets:
 
     def delete(self, name: str) -> None:
         """Forgets a target; refused while runs are on it."""
-        target_named(self._scheduler, name)
+        target_named(self._scheduler.targets(), name)
         users = [run.id for run in self._store.active_runs() if run.target == name]
         if users:
             raise ComputeTargetException(
@@ -89,9 +89,8 @@ class Targets:
             return await ask(from_plain(TargetRecord, target), ("sinfo", *options))
 
 
-def target_named(scheduler: Scheduler, name: str) -> TargetRecord:
+def target_named(targets: Mapping[str, TargetRecord], name: str) -> TargetRecord:
     """The target of this name; one clear error if there is none."""
-    targets = scheduler.targets()
     if name not in targets:
         raise ComputeTargetException(
             f"ComputeTargetNotFound: there is no compute target '{name[:300]}' in this workspace",

@@ -56,7 +56,7 @@ def with_plain_id(record: RunRecord) -> RunRecord:
 def _target_of(scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
     """Where a run is to run: a target of the workspace, or a cluster of its own."""
     own = target_for(record.id, spec, read_sizes(scheduler.folder)) if record.target == THROW_AWAY else None
-    return own or target_named(scheduler, record.target)
+    return own or target_named(scheduler.targets(), record.target)
 
 
 def _check_can_run(scheduler: Scheduler, spec: JobSpec, target: TargetRecord) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from trainmaster.dispatcher.api.targets import target_named
 from trainmaster.dispatcher.runs.accepting import as_on
 from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
 from trainmaster.dispatcher.runs.containers import known_engine, plan_container
@@ -23,7 +24,7 @@ from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.engines import Engine, EngineContext, Nodes, make_engine
 from trainmaster.environments import prefix
-from trainmaster.job.errors import ComputeTargetException, TrainmasterError
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.launch import Launch, agent_count, most_processes, plan_launch, port_count
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.hardware import local_target
@@ -60,14 +61,8 @@ def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:
 
 
 def _find_target(spec: JobSpec, now: Situation) -> TargetRecord:
-    target = now.targets.get(spec.target)
-    if spec.target == THROW_AWAY:
-        target = target_for(_RUN_ID, spec, read_sizes(now.folder))
-    if target is None:
-        raise ComputeTargetException(
-            f"ComputeTargetNotFound: there is no compute target '{spec.target[:300]}' in this workspace",
-            hint=f"Known: {', '.join(sorted(now.targets))}. Create one with 'trainmaster compute create'.",
-        )
+    own = target_for(_RUN_ID, spec, read_sizes(now.folder)) if spec.target == THROW_AWAY else None
+    target = own or target_named(now.targets, spec.target)
     check_fits(spec, target)
     return target
 
