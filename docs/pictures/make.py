@@ -1,4 +1,4 @@
-"""Makes the pictures of the README and of tuning.md anew: `.venv/bin/python docs/pictures/make.py [sweep]`.
+"""Makes the pictures of the README and of docs/guide/sweeps.md: `.venv/bin/python docs/pictures/make.py [sweep]`.
 
 Every picture is what commands printed that were really run, in a workspace of their own, on a terminal 116 columns
 wide. Only the paths of this machine are replaced by those a reader would have.

@@ -1,4 +1,4 @@
-"""The engine that docs/engines.md shows: installed as a package of its own, it does what an engine has to."""
+"""The engine that docs/internals/engines.md shows: installed as a package of its own, it does what an engine has to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainmaster.shared.records import TargetRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.testing import EngineConformance, EnginePlace
 
-DOCUMENT = Path(__file__).parents[2] / "docs/engines.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/internals/engines.md"
 
 
 def install(site: Path) -> None:

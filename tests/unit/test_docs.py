@@ -14,7 +14,7 @@ from trainmaster.shared.records import SUCCESSORS, TERMINAL, Status
 PROJECT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*PROJECT.glob("*.md"), *PROJECT.glob("docs/**/*.md")])
 README = PROJECT / "README.md"
-GUIDE = PROJECT / "docs/guide.md"
+GUIDE = PROJECT / "docs/guide/command-line.md"
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?:`|^\$ (?:\w+=\$\()?)trainmaster ((?:[a-z][a-z-]*)(?: [a-z][a-z-]*)?)", re.MULTILINE)
@@ -49,7 +49,7 @@ def test_commands_exist(document: Path) -> None:
 
 
 def test_every_variable_is_on_the_page_of_variables() -> None:
-    text = (PROJECT / "docs/variables.md").read_text()
+    text = (PROJECT / "docs/reference/variables.md").read_text()
     sources = [path.read_text() for path in (PROJECT / "src").rglob("*.py")]
     named = {name for source in sources for name in re.findall(r"TRAINMASTER_[A-Z_]*[A-Z]", source)}
     assert sorted(name for name in named - {"TRAINMASTER_CONDA"} if name not in text) == []
@@ -64,7 +64,7 @@ def test_the_guide_names_every_command() -> None:
     assert [name for name in all_commands() if f"{name}`" not in text and f"{name} " not in text] == []
 
 
-@pytest.mark.parametrize("document", [GUIDE, PROJECT / "docs/cli.md"], ids=["guide", "cli"])
+@pytest.mark.parametrize("document", [GUIDE, PROJECT / "docs/reference/cli.md"], ids=["guide", "cli"])
 def test_exit_codes_are_those_of_the_command_line(document: Path) -> None:
     rows = re.findall(r"^\| (\d+) \| (.*?) \|$", document.read_text(), re.MULTILINE)
     assert [
@@ -80,7 +80,7 @@ def test_code_compiles(code: str) -> None:
 
 def test_states_are_those_of_the_records() -> None:
     """The table in run-lifecycle.md says which state may follow which."""
-    text = (PROJECT / "docs/run-lifecycle.md").read_text()
+    text = (PROJECT / "docs/internals/run-lifecycle.md").read_text()
     rows = {row[0]: row[1] for row in re.findall(r"^\| (\w+) \| [^|]+ \| ([^|]+) \|$", text, re.MULTILINE)}
     for state in (Status.PREPARING, Status.QUEUED, Status.STARTING, Status.RUNNING, Status.CANCEL_REQUESTED):
         said = {Status(word) for word in re.findall(r"[A-Z]\w+", rows[state])}
@@ -91,7 +91,7 @@ def test_states_are_those_of_the_records() -> None:
 
 
 def test_on_disk_names_every_place() -> None:
-    text = (PROJECT / "docs/on-disk.md").read_text()
+    text = (PROJECT / "docs/reference/on-disk.md").read_text()
     workspace, run = WorkspaceFolder(Path("/w")), RunFolder(Path("/r"))
     places = [getattr(workspace, name) for name, kind in vars(WorkspaceFolder).items() if isinstance(kind, property)]
     places += [getattr(run, name) for name, kind in vars(RunFolder).items() if isinstance(kind, property)]

@@ -1,4 +1,4 @@
-"""What an engine does for the dispatcher (docs/engines.md)."""
+"""What an engine does for the dispatcher (docs/internals/engines.md)."""
 
 from __future__ import annotations
 

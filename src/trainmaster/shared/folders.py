@@ -1,4 +1,4 @@
-"""Where things lie in a workspace folder (docs/on-disk.md): paths only, nothing is touched."""
+"""Where things lie in a workspace folder (docs/reference/on-disk.md): paths only, nothing is touched."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a `vm_size` of v1 means here: a wish for CPUs and GPUs, granted from what this machine has.
 
 The table of sizes is the one beside this module, with the entries of `vm-sizes.json` in the user's folder
-(`TRAINMASTER_HOME`) and then of `vm-sizes.json` in the workspace put over it. docs/compute.md tells a person more.
+(`TRAINMASTER_HOME`) and then of `vm-sizes.json` in the workspace put over it. See docs/guide/compute.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Moving a run from a failed attempt to the next one: its logs, its pause, its error (docs/run-lifecycle.md).
+"""Moving a run from a failed attempt to the next one: its logs, its pause, its error (docs/internals/run-lifecycle.md).
 
 An attempt has failed for good once its `failure.json` is there, by one rename; the next one is then the current one.
 Whatever else belongs to the change may be done again by the next dispatcher.

@@ -1,4 +1,4 @@
-"""The life of one run, from queued to ended (docs/run-lifecycle.md tells the same in words)."""
+"""The life of one run, from queued to ended (docs/internals/run-lifecycle.md tells the same in words)."""
 
 from __future__ import annotations
 

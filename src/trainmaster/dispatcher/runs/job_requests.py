@@ -1,4 +1,4 @@
-"""Letters: what scripts on other machines ask, whose processes cannot reach the socket (docs/on-disk.md).
+"""Letters: what scripts on other machines ask, whose processes cannot reach the socket (docs/reference/on-disk.md).
 
 An engine passes each on as it finds it, as often as it finds it: operations may be repeated, and one that is being
 answered is not begun again. A letter speaks for its run alone, and may ask only what jobs ask.

@@ -1,4 +1,4 @@
-"""Marks: a state that `run.complete()` or `run.fail()` gave a submitted run from outside (docs/run-lifecycle.md).
+"""Marks: the state that `run.complete()` or `run.fail()` gives a submitted run (docs/internals/run-lifecycle.md).
 
 The mark is kept as a property of the run, which is written once. It becomes the state of the run when its script ends.
 """

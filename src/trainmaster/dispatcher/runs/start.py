@@ -50,7 +50,7 @@ def agent_plans(
     time_used: float = 0,
     tell_after: float = 0,
 ) -> list[dict[str, Any]]:
-    """`plan.json` of every node (docs/on-disk.md); `time_used` is how long earlier attempts ran.
+    """`plan.json` of every node (docs/reference/on-disk.md); `time_used` is how long earlier attempts ran.
 
     The agents tell that their processes run when they have run for `tell_after` seconds.
     """

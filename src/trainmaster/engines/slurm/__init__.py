@@ -1,4 +1,4 @@
-"""Slurm: every attempt of a run is one batch job, and its agents are that job's tasks (docs/slurm.md).
+"""Slurm: every attempt of a run is one batch job, and its agents are that job's tasks (docs/guide/slurm.md).
 
 options.py     from the nodes of a run to the job that Slurm is asked for
 commands.py    Slurm's commands, called

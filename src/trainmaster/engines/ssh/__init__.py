@@ -1,4 +1,4 @@
-"""Hosts that are reached over SSH. Nothing has to be installed there but Python 3.6; see docs/ssh.md.
+"""Hosts that are reached over SSH. Nothing has to be installed there but Python 3.6; see docs/guide/ssh.md.
 
 host.py        one host, and the command line that reaches it
 passwords.py   passwords and passphrases, given to ssh when it asks

@@ -1,4 +1,4 @@
-"""Scripts in a Python that has imported what they need before, by fork. Only where a run asks for it (docs/sweeps.md).
+"""Runs scripts in a forked Python with preloaded modules, where a run asks for it (docs/internals/sweeps.md).
 
 A nursery that was told to import calls `ready`. Its agents then run a script of the same Python in a fork of themselves
 instead of in a new interpreter.

@@ -1,4 +1,4 @@
-"""The journal of one writer: a file of JSON lines that only grows (docs/on-disk.md, 'Journal').
+"""The journal of one writer: a file of JSON lines that only grows (docs/reference/on-disk.md, 'Journal').
 
 What `write` returned from is in the kernel's hands: killing every process of the run does not lose it.
 """

@@ -1,4 +1,4 @@
-"""Asking the dispatcher from another machine than its own: by a letter, a file in the run's folder (docs/on-disk.md).
+"""Requests to the dispatcher from another machine, as files in the run's folder (docs/reference/on-disk.md).
 
 `<id>.ask` appears whole in the folder of letters. Whoever brings `<id>.answer` there takes it away again. Both can be
 read by their owner alone, and the answer is gone as soon as it was read: there may be a secret in it.

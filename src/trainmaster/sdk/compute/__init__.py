@@ -1,4 +1,4 @@
-"""Compute targets: named places with nodes of a given size. The classes have v1's names; see docs/compute.md.
+"""Compute targets: named places with nodes of a given size. The classes have v1's names; see docs/guide/compute.md.
 
 Each name is loaded when it is first used.
 """

@@ -112,7 +112,7 @@ def secret_name(target: str) -> str:
 
 
 class RemoteCompute(ComputeTarget):
-    """A machine of yours, by its SSH address. `SshCompute` is the same for several; docs/ssh.md.
+    """A machine of yours, by its SSH address. `SshCompute` is the same for several; docs/guide/ssh.md.
 
     A password or a passphrase is kept in the workspace's keyvault as `ssh-<name of the target>`.
     """

@@ -128,7 +128,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
 
 
 class SlurmCompute(ComputeTarget):
-    """Machines of a Slurm cluster. Each run is a job there: Slurm decides when and where it runs (docs/slurm.md)."""
+    """Machines of a Slurm cluster. Each run is a Slurm job: Slurm decides when and where (docs/guide/slurm.md)."""
 
     _type = "slurm"
 

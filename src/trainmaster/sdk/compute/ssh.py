@@ -80,7 +80,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
 
 
 class SshCompute(ComputeTarget):
-    """Hosts of yours over SSH. They need Python 3.6 and nothing else; docs/ssh.md."""
+    """Hosts of yours over SSH. They need Python 3.6 and nothing else; docs/guide/ssh.md."""
 
     _type = "ssh"
 

@@ -12,7 +12,7 @@ _RESERVED = ("AZUREML_", "TRAINMASTER_")
 # Those of our names that are for users to set, and what they may be.
 _OPTIONS = {"TRAINMASTER_TF_CHIEF": ("chief", "master"), "TRAINMASTER_GPUS": ("process", "node")}
 
-# Those that may be any text: module names for a warm Python (docs/sweeps.md).
+# Those that may be any text: module names for a warm Python (docs/internals/sweeps.md).
 _FREE = ("TRAINMASTER_WARM_IMPORTS",)
 
 
