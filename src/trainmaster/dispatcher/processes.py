@@ -17,7 +17,7 @@ from trainmaster.shared.private import open_private
 _WORK = {
     "trainmaster.environments": "the process that built the environment",
     "trainmaster.storage.stage": "the process that copied the data",
-    "trainmaster.storage.errand": "the process that copied the data",
+    "trainmaster.storage.storage_request": "the process that copied the data",
 }
 
 

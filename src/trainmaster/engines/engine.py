@@ -84,7 +84,7 @@ class Place:
     """Where the names for the tokens are found, once there are nodes; empty if there are no tokens."""
     reaches_dispatcher: bool = True
     """Whether agents can tell the dispatcher themselves. If not, the engine looks at their files, and tells."""
-    takes_letters: bool = False
+    relays_requests: bool = False
     """Whether scripts cannot ask the dispatcher themselves, and the engine passes on what they ask (`asked`)."""
 
 

@@ -91,7 +91,7 @@ class RunFolder:
         return self.path / "secrets.json"
 
     @cached_property
-    def letters(self) -> Path:
+    def job_requests(self) -> Path:
         """What its script asks on another machine, and the answers, while it waits for them."""
         return self.path / "letters"
 

@@ -1,4 +1,4 @@
-"""Letters at the dispatcher: what they may ask, for whom they speak, and what becomes of files."""
+"""Job requests: which operations they may call, for which run they act, and what happens to their files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from trainmaster.shared.folders import WorkspaceFolder
 
 
 class CommandChannel:
-    """Letters whose operations are noted; `results` is what they give."""
+    """Answers job requests; notes the operations that are called, and returns `results`."""
 
     def __init__(self, folder: Path, **results: Any) -> None:
-        self.letters = JobRequests(WorkspaceFolder(folder))
-        self.letters.answer_with(self._call, answer_error)
+        self.requests = JobRequests(WorkspaceFolder(folder))
+        self.requests.answer_with(self._call, answer_error)
         self.called: list[tuple[str, Any]] = []
         self.answers: list[dict[str, Any]] = []
         self.open = asyncio.Event()
@@ -32,7 +32,7 @@ class CommandChannel:
         await self.open.wait()
         return self._results.get(op.replace(".", "_"), {})
 
-    def letter(self, text: Any, name: str = "l") -> JobRequest:
+    def request(self, text: Any, name: str = "l") -> JobRequest:
         async def answer(data: bytes) -> None:
             self.answers.append(json.loads(data))
 
@@ -41,9 +41,9 @@ class CommandChannel:
 
         return JobRequest("r", name, text if isinstance(text, bytes) else json.dumps(text).encode(), answer, bring)
 
-    async def answered(self, *letters: JobRequest) -> dict[str, Any]:
-        for letter in letters:
-            self.letters.received(letter)
+    async def answered(self, *requests: JobRequest) -> dict[str, Any]:
+        for request in requests:
+            self.requests.receive(request)
         self.open.set()
         async with asyncio.timeout(60):
             while not self.answers:
@@ -52,22 +52,22 @@ class CommandChannel:
 
 
 @pytest.mark.parametrize("name", ["../../victim", "/victim", "..", "a/b", "", 7])
-def test_a_letter_is_named_by_a_file_name(tmp_path: Path, name: Any) -> None:
+def test_a_request_is_named_by_a_file_name(tmp_path: Path, name: Any) -> None:
     victim = tmp_path / "runs" / "victim"
     victim.mkdir(parents=True)
 
     async def exchange() -> None:
-        desk = CommandChannel(tmp_path)
+        channel = CommandChannel(tmp_path)
         model = {"op": "models.keep", "args": {"model": {}, "path": "kept/x", "files": True}}
-        desk.letters.received(desk.letter(model, name))
-        await desk.answered(desk.letter({"op": "models.get", "args": {}}, "good"))
-        assert desk.called == [("models.get", {})]
+        channel.requests.receive(channel.request(model, name))
+        await channel.answered(channel.request({"op": "models.get", "args": {}}, "good"))
+        assert channel.called == [("models.get", {})]
 
     asyncio.run(exchange())
     assert victim.exists()
 
 
-def test_files_of_a_letter_are_not_removed_through_a_link(tmp_path: Path) -> None:
+def test_files_of_a_request_are_not_removed_through_a_link(tmp_path: Path) -> None:
     """A host may have put a link there."""
     victim = tmp_path / "victim" / "l"
     victim.mkdir(parents=True)
@@ -79,8 +79,8 @@ def test_files_of_a_letter_are_not_removed_through_a_link(tmp_path: Path) -> Non
 
 def ask(folder: Path, text: Any, **results: Any) -> tuple[dict[str, Any], list[tuple[str, Any]]]:
     async def exchange() -> tuple[dict[str, Any], list[tuple[str, Any]]]:
-        desk = CommandChannel(folder, **results)
-        return await desk.answered(desk.letter(text)), desk.called
+        channel = CommandChannel(folder, **results)
+        return await channel.answered(channel.request(text)), channel.called
 
     return asyncio.run(exchange())
 
@@ -90,7 +90,7 @@ def ask(folder: Path, text: Any, **results: Any) -> tuple[dict[str, Any], list[t
 )
 def test_what_only_clients_may_ask_is_refused(tmp_path: Path, op: Any) -> None:
     answer, called = ask(tmp_path, {"op": op, "args": {}})
-    assert "cannot ask for" in answer["error"]["headline"]
+    assert "cannot call" in answer["error"]["headline"]
     assert called == []
 
 
@@ -99,7 +99,7 @@ def test_what_only_clients_may_ask_is_refused(tmp_path: Path, op: Any) -> None:
 )
 def test_what_cannot_be_read_is_refused(tmp_path: Path, text: bytes) -> None:
     answer, called = ask(tmp_path, text)
-    assert answer["error"]["headline"] == "the letter cannot be read"
+    assert answer["error"]["headline"] == "the job request cannot be read"
     assert called == []
 
 
@@ -111,11 +111,11 @@ def test_it_speaks_for_its_own_run_alone(tmp_path: Path) -> None:
 
 def test_one_that_is_passed_on_again_is_answered_once(tmp_path: Path) -> None:
     async def exchange() -> list[tuple[str, Any]]:
-        desk = CommandChannel(tmp_path)
-        letter = desk.letter({"op": "models.list", "args": {}})
-        await desk.answered(letter, letter, letter)
-        await desk.letters.close()
-        return desk.called
+        channel = CommandChannel(tmp_path)
+        request = channel.request({"op": "models.list", "args": {}})
+        await channel.answered(request, request, request)
+        await channel.requests.close()
+        return channel.called
 
     assert len(asyncio.run(exchange())) == 1
 

@@ -54,7 +54,7 @@ class Service:
         self._models = Models(scheduler)
         self._models.users.append(scheduler.services.users_of_model)
         self._sweeps = Sweeps(scheduler, partial(accept, scheduler))
-        scheduler.letters.answer_with(self.call, answer_error)
+        scheduler.job_requests.answer_with(self.call, answer_error)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,

@@ -18,7 +18,7 @@ from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.job.agent import result
-from trainmaster.job.helper.requests import ERRANDS, clear
+from trainmaster.job.helper.requests import STORAGE_REQUESTS, clear
 from trainmaster.launch.names import rank_names
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec
@@ -90,12 +90,13 @@ class AttemptResults:
 
 
 async def find_attempt_results(engine: Engine, nodes: Nodes, spec: JobSpec, secrets: Secrets) -> AttemptResults:
-    """Looks after the agents are gone. Secrets are hidden first, in letters too, and what a lost agent left running
-    is ended.
+    """Reads what the agents left, once all of them are gone.
+
+    First removes secrets from logs and job requests, and ends the processes of an agent that was killed.
     """
     if nodes.folder.secrets.exists():
         await asyncio.to_thread(secrets.scrub, nodes.folder)
-    if nodes.folder.letters.exists() or (nodes.folder.path / ERRANDS).exists():
+    if nodes.folder.job_requests.exists() or (nodes.folder.path / STORAGE_REQUESTS).exists():
         await asyncio.to_thread(clear, str(nodes.folder.path))
     folders = [nodes.folder.node(number) for number in range(nodes.count)]
     for folder in folders:

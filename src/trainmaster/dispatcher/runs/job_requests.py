@@ -1,7 +1,7 @@
-"""Letters: what scripts on other machines ask, whose processes cannot reach the socket (docs/reference/on-disk.md).
+"""Job requests: what scripts ask on machines that cannot reach the dispatcher's socket (docs/reference/on-disk.md).
 
-An engine passes each on as it finds it, as often as it finds it: operations may be repeated, and one that is being
-answered is not begun again. A letter speaks for its run alone, and may ask only what jobs ask.
+An engine passes each request on whenever it finds it. Operations may be repeated, and a request that is being answered
+is not started again. A request can only act for its own run, and can only call the operations that jobs may call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainmaster.dispatcher.runs.storage_requests import inner
 from trainmaster.engines import JobRequest
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.helper.names import is_plain
-from trainmaster.job.helper.requests import FILES
+from trainmaster.job.helper.requests import FILES, STORAGE_REQUESTS
 from trainmaster.job.script.dataset_files import is_web
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import WorkspaceFolder
@@ -48,111 +48,111 @@ _ALLOWED = frozenset(
 
 
 class JobRequests:
-    """Answers letters, each once at a time."""
+    """Answers job requests; no request is answered twice at the same time."""
 
     def __init__(self, folder: WorkspaceFolder) -> None:
         self._folder = folder
-        self._call: Call = _nobody
+        self._call: Call = _no_service
         self._error_of: Callable[[Exception], dict[str, Any]] = lambda error: {}
         self._answering: dict[tuple[str, str], asyncio.Task[None]] = {}
 
     def answer_with(self, call: Call, error_of: Callable[[Exception], dict[str, Any]]) -> None:
-        """From here on `call` does what is asked, and `error_of` says how it is told what went wrong."""
+        """Sets the function that carries out operations, and the one that turns an error into an answer."""
         self._call, self._error_of = call, error_of
 
-    def received(self, letter: JobRequest) -> None:
-        """Begins to answer, unless it does so already."""
-        if not is_plain(letter.name):
-            log.warning("run %s: a letter whose name is no file name is passed over", letter.run_id)
+    def receive(self, request: JobRequest) -> None:
+        """Starts to answer a request, unless it is being answered already."""
+        if not is_plain(request.name):
+            log.warning("run %s: ignored a job request whose name is not a file name", request.run_id)
             return
-        key = letter.run_id, letter.name
+        key = request.run_id, request.name
         if key in self._answering:
             return
-        task = self._answering[key] = start_task(f"a letter of run {letter.run_id}", partial(self._answer, letter))
+        task = self._answering[key] = start_task(f"job request of run {request.run_id}", partial(self._answer, request))
         task.add_done_callback(lambda _: self._answering.pop(key, None))
 
     async def close(self) -> None:
-        """The next dispatcher is asked again."""
+        """Stops answering; engines pass the requests on to the next dispatcher."""
         tasks = list(self._answering.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _answer(self, letter: JobRequest) -> None:
+    async def _answer(self, request: JobRequest) -> None:
         try:
-            reply: dict[str, Any] = {"result": await self._result(letter)}
+            reply: dict[str, Any] = {"result": await self._result(request)}
         except Exception as error:
             if not isinstance(error, TrainmasterError):
-                # Not what was asked: there may be a secret in it.
-                log.exception("a letter of run %s", letter.run_id)
+                # The request itself is not logged: it may contain a secret.
+                log.exception("job request of run %s", request.run_id)
             reply = {"error": self._error_of(error)}
         try:
-            await letter.answer(json.dumps(reply).encode("ascii"))
+            await request.answer(json.dumps(reply).encode("ascii"))
         except (TrainmasterError, OSError) as error:
-            # The letter is still there, and is passed on again.
-            log.warning("run %s: an answer did not arrive: %s", letter.run_id, error)
+            # The request is still there, so the engine passes it on again.
+            log.warning("run %s: the answer to a job request was not delivered: %s", request.run_id, error)
 
-    async def _result(self, letter: JobRequest) -> Any:
-        op, args = _read(letter)
+    async def _result(self, request: JobRequest) -> Any:
+        op, args = _parse(request)
         if op in ("secrets.fetch", "datastores.fetch", "datastores.send"):
-            args["run_id"] = letter.run_id
+            args["run_id"] = request.run_id
         if op in ("models.keep", "datastores.send"):
-            return await self._with_files(letter, op, args)
-        if op == "datastores.fetch" and not letter.shares_files:
-            return await self._fetch(letter, args)
+            return await self._with_files(request, op, args)
+        if op == "datastores.fetch" and not request.shares_files:
+            return await self._fetch(request, args)
         found = await self._call(op, args)
         if op == "models.locate":
-            (found["path"],) = await letter.bring([found["path"]])
+            (found["path"],) = await request.bring([found["path"]])
         elif op == "datasets.locate":
             sources = found["definition"]["sources"]
-            found["definition"]["sources"] = await _brought(sources, letter)
-        elif op == "datastores.describe" and not letter.shares_files:
-            # A folder of that name there is another one.
+            found["definition"]["sources"] = await _bring_sources(sources, request)
+        elif op == "datastores.describe" and not request.shares_files:
+            # A folder of the same name on that machine is a different folder.
             found = [{**store, "folder": None} for store in found]
         return found
 
-    async def _with_files(self, letter: JobRequest, op: str, args: dict[str, Any]) -> Any:
-        """Does something with files that the script's machine has brought to the run's folder here."""
-        run = self._folder.run(letter.run_id).path
+    async def _with_files(self, request: JobRequest, op: str, args: dict[str, Any]) -> Any:
+        """Runs an operation on files that were copied from the script's machine into the run's folder."""
+        run = self._folder.run(request.run_id).path
         if op == "models.keep" and not args.get("of_run"):
             args["path"] = str(run / inner(args["path"]))
         try:
             return await self._call(op, args)
         finally:
-            # What was sent along with this letter and is none of the run's files.
-            await asyncio.to_thread(beneath.remove_tree, run, f"{FILES}/{letter.name}")
+            # Files that came with this request only.
+            await asyncio.to_thread(beneath.remove_tree, run, f"{FILES}/{request.name}")
 
-    async def _fetch(self, letter: JobRequest, args: dict[str, Any]) -> str:
-        """What a datastore has, brought to the script's machine."""
-        run, name = self._folder.run(letter.run_id).path, f"errands/{letter.name}"
+    async def _fetch(self, request: JobRequest, args: dict[str, Any]) -> str:
+        """Copies from a datastore to the script's machine."""
+        run, name = self._folder.run(request.run_id).path, f"{STORAGE_REQUESTS}/{request.name}"
         try:
             files: str = await self._call("datastores.fetch", {**args, "files": f"{name}/files"})
             if not any(Path(files).iterdir()):
                 return files
-            (there,) = await letter.bring([files])
+            (there,) = await request.bring([files])
             return there
         finally:
             await asyncio.to_thread(beneath.remove_tree, run, name)
 
 
-async def _nobody(op: str, args: Mapping[str, Any]) -> Any:
-    raise AssertionError("a letter before there is a service to ask")
+async def _no_service(op: str, args: Mapping[str, Any]) -> Any:
+    raise AssertionError("a job request arrived before the service was set")
 
 
-async def _brought(sources: Sequence[Mapping[str, Any]], letter: JobRequest) -> list[dict[str, Any]]:
-    """The sources of a dataset, where the script finds them; those of the web are everywhere."""
+async def _bring_sources(sources: Sequence[Mapping[str, Any]], request: JobRequest) -> list[dict[str, Any]]:
+    """Brings the sources of a dataset to the script's machine; web sources stay as they are."""
     local = [source["path"] for source in sources if not is_web(source)]
-    there = iter(await letter.bring(local) if local else ())
+    there = iter(await request.bring(local) if local else ())
     return [dict(source) if is_web(source) else {**source, "path": next(there)} for source in sources]
 
 
-def _read(letter: JobRequest) -> tuple[str, dict[str, Any]]:
-    """What a letter asks, if jobs may ask it."""
+def _parse(request: JobRequest) -> tuple[str, dict[str, Any]]:
+    """The operation and its arguments; refused if jobs may not call it."""
     try:
-        request = json.loads(letter.text)
-        op, args = request["op"], dict(request["args"])
+        parsed = json.loads(request.text)
+        op, args = parsed["op"], dict(parsed["args"])
     except (ValueError, KeyError, TypeError) as error:
-        raise UserErrorException("the letter cannot be read", cause=str(error)) from None
+        raise UserErrorException("the job request cannot be read", cause=str(error)) from None
     if not isinstance(op, str) or op not in _ALLOWED:
-        raise UserErrorException(f"a job on another machine cannot ask for {str(op)[:60]!r}")
+        raise UserErrorException(f"a job on another machine cannot call {str(op)[:60]!r}")
     return op, args

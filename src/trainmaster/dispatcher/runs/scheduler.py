@@ -52,7 +52,7 @@ class Scheduler:
         self.ingest = Ingest(store)
         self.secrets = Secrets(folder, store)
         self.ports = Ports()
-        self.letters = JobRequests(folder)
+        self.job_requests = JobRequests(folder)
         self.services = Services(self)
         self.removal = Removal(self)
         self.builds: dict[str, Path] = {}
@@ -98,7 +98,7 @@ class Scheduler:
     def engine_named(self, name: str) -> Engine:
         """One of each kind, made when it is first needed."""
         if name not in self._engines:
-            around = EngineContext(self.folder, self.heard_from_agent, self._secret, self.letters.received)
+            around = EngineContext(self.folder, self.heard_from_agent, self._secret, self.job_requests.receive)
             self._engines[name] = make_engine(name, around)
         return self._engines[name]
 
@@ -426,7 +426,7 @@ class Scheduler:
         for sweep in self._sweeps.values():
             sweep.close()
         self.ingest.close()
-        await self.letters.close()
+        await self.job_requests.close()
         await self.services.close()
         for engine in self._engines.values():
             await engine.close()

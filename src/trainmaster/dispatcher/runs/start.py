@@ -106,7 +106,7 @@ def _launch(
         python=prepared.prefix.python,
         # Those of a container are of its inside, where others are known.
         environment_variables={} if prepared.container else prepared.prefix.variables,
-        run_variables=run_variables(record, spec, prepared, workspace, folder.attempt, place.takes_letters),
+        run_variables=run_variables(record, spec, prepared, workspace, folder.attempt, place.relays_requests),
         gpus=place.gpus,
         hosts=place.hosts,
         cpus=place.cpus,
@@ -133,15 +133,16 @@ def run_variables(
     prepared: Preparation,
     workspace: WorkspaceFolder,
     attempt: int,
-    by_letter: bool,
+    relays_requests: bool,
 ) -> dict[str, str]:
-    """The variables by which a script knows its run: ours and v1's; `by_letter` is how it asks its workspace."""
+    """The variables by which a script knows its run: ours and v1's; `relays_requests` says how it
+    asks its workspace."""
     identity = _identity(str(workspace.identity), os.stat(workspace.identity).st_mtime_ns)
     folder = workspace.run(record.id)
     return {
         **_own_variables(record, identity, folder),
         "TRAINMASTER_ATTEMPT": str(attempt),
-        **_way_to_ask(workspace, folder, by_letter),
+        **_way_to_ask(workspace, folder, relays_requests),
         **_v1_variables(record, spec, identity),
         **_mlflow_variables(spec),
         **(_data_variables(prepared.data, folder) if prepared.data else {}),
@@ -149,8 +150,10 @@ def run_variables(
     }
 
 
-def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, by_letter: bool) -> dict[str, str]:
-    return {"TRAINMASTER_LETTERS": str(folder.letters)} if by_letter else {"TRAINMASTER_SOCKET": str(workspace.socket)}
+def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, relays_requests: bool) -> dict[str, str]:
+    if relays_requests:
+        return {"TRAINMASTER_LETTERS": str(folder.job_requests)}
+    return {"TRAINMASTER_SOCKET": str(workspace.socket)}
 
 
 @lru_cache(maxsize=4)

@@ -61,7 +61,7 @@ class StorageRequests:
         folder.mkdir(parents=True, exist_ok=True)
         order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
         # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
-        command = ["trainmaster.storage.errand", str(os.getpid())]
+        command = ["trainmaster.storage.storage_request", str(os.getpid())]
         await run_module(command, _log_of(folder), dict(os.environ), json.dumps(order).encode())
         return folder
 

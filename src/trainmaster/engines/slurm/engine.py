@@ -83,7 +83,7 @@ class SlurmEngine:
             mpi_inherits=("SLURM", "PMI"),
             hosts_file=str(nodes.folder.node(0).parent / GANG),
             reaches_dispatcher=False,
-            takes_letters=True,
+            relays_requests=True,
         )
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:

@@ -72,7 +72,7 @@ class SshEngine:
             python=str(nodes.target.options.get("python") or "python3"),
             mpi_options=("--host", slots) if count > 1 else (),
             reaches_dispatcher=False,
-            takes_letters=True,
+            relays_requests=True,
         )
 
     # Starting

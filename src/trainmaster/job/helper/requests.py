@@ -10,7 +10,7 @@ _FOLDER = "letters"
 _ASK, _ANSWER = ".ask", ".answer"
 FILES = "kept"
 """Beside the letters: files that they are about, if those are none of the run's."""
-ERRANDS = "errands"
+STORAGE_REQUESTS = "errands"
 """Files on their way to or from a datastore (`job/script/datastores.py`)."""
 
 
@@ -21,7 +21,7 @@ def make_room(run):
 
 def clear(run):
     """After all who asked are gone: nobody takes their answers any more."""
-    for folder in (_FOLDER, FILES, ERRANDS):
+    for folder in (_FOLDER, FILES, STORAGE_REQUESTS):
         shutil.rmtree(os.path.join(run, folder), ignore_errors=True)
 
 

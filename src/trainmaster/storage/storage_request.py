@@ -1,6 +1,6 @@
 """Copy between a datastore and a folder of a run's, for a script that cannot reach the storage itself.
 
-    python -m trainmaster.storage.errand <parent process>
+    python -m trainmaster.storage.storage_request <parent process>
 
 What to do, with the options of the datastore, comes as JSON from standard input. It prints what it does; when something
 goes wrong it ends with 1, and the last line of standard error is the error as JSON. It can be repeated.
