@@ -7,7 +7,7 @@ import contextlib
 import os
 
 from trainmaster.job.agent.shortage import is_passing
-from trainmaster.shared.tasks import growing_pauses
+from trainmaster.shared.retry import Backoff
 
 
 async def pid_ended(pid: int) -> None:
@@ -30,11 +30,11 @@ async def pid_ended(pid: int) -> None:
 
 async def _open(pid: int) -> int:
     """A handle on the process, as soon as one can be had."""
-    for pause in growing_pauses():
+    backoff = Backoff()
+    while True:
         try:
             return os.pidfd_open(pid)
         except OSError as error:
             if not is_passing(error):
                 raise
-        await asyncio.sleep(pause)
-    raise AssertionError("pauses never end")
+        await backoff.sleep()

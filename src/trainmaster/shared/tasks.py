@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+
+from trainmaster.shared.retry import Backoff
 
 log = logging.getLogger("trainmaster.tasks")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-
-
-def growing_pauses() -> Iterator[float]:
-    """Seconds to wait between one attempt and the next, without end."""
-    pause = FIRST_PAUSE
-    while True:
-        yield pause
-        pause = min(2 * pause, LONGEST_PAUSE)
 
 
 def start_task(name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
@@ -29,7 +23,7 @@ def start_task(name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[N
 
 async def _run_until_done(name: str, work: Callable[[], Awaitable[None]]) -> None:
     loop = asyncio.get_running_loop()
-    pauses = growing_pauses()
+    backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
     while True:
         began = loop.time()
         try:
@@ -37,7 +31,7 @@ async def _run_until_done(name: str, work: Callable[[], Awaitable[None]]) -> Non
             return
         except Exception:
             if loop.time() - began > LONGEST_PAUSE:
-                pauses = growing_pauses()
-            pause = next(pauses)
+                backoff.reset()
+            pause = backoff.next_pause()
             log.exception("the task '%s' failed and is started again in %.1f s", name, pause)
         await asyncio.sleep(pause)

@@ -19,6 +19,7 @@ from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.private import open_private
 from trainmaster.shared.records import RunError, Status
+from trainmaster.shared.retry import pause_after
 from trainmaster.shared.serialization import to_plain
 
 # A run that could not be started fails the same way again.
@@ -64,7 +65,7 @@ def pause_seconds(failed: FailedAttempt, now: float, first: float) -> float:
     >>> pause_seconds(failed, now=101.0, first=1.0)
     3.0
     """
-    pause = min(first * 2.0 ** min(failed.number - 1, 10), _LONGEST_PAUSE)
+    pause = pause_after(failed.number, first, _LONGEST_PAUSE)
     return min(pause, max(0.0, failed.ended_at + pause - now))
 
 

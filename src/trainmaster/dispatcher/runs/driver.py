@@ -32,7 +32,7 @@ from trainmaster.shared.attempts import FailedAttempt, count_failed, current_att
 from trainmaster.shared.job_spec import JobSpec, has_data, load_spec
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, RunRecord, Status
-from trainmaster.shared.tasks import growing_pauses
+from trainmaster.shared.retry import Backoff, retry
 
 if TYPE_CHECKING:
     from trainmaster.dispatcher.runs.scheduler import Scheduler
@@ -120,7 +120,7 @@ class RunDriver:
 
     async def drive(self) -> None:
         """Brings the run to its end, whatever happens on the way."""
-        pauses = growing_pauses()
+        backoff = Backoff()
         while True:
             try:
                 await self._go_on()
@@ -135,9 +135,9 @@ class RunDriver:
                 log.warning("run %s cannot go on yet: %s", self.run_id, error)
                 self._doing = f"waiting until the run can go on: {error}"
             if self._cancel.done():
-                await asyncio.sleep(next(pauses))
+                await backoff.sleep()
             else:
-                await asyncio.wait({self._cancel}, timeout=next(pauses))
+                await asyncio.wait({self._cancel}, timeout=backoff.next_pause())
             with suppress(TrainmasterError):
                 self._return_to_store()
 
@@ -479,18 +479,19 @@ class RunDriver:
 
     async def _patiently(self, work: Callable[[], Awaitable[T]]) -> T:
         """Does `work`, again and again while the disk is full: what a run left is not lost for lack of space."""
-        pauses = growing_pauses()
-        while True:
-            try:
-                return await work()
-            except (WorkspaceException, OSError, RuntimeError) as error:
-                if isinstance(error, OSError) and error.errno in _HOPELESS:
-                    raise
-                if isinstance(error, RuntimeError) and not is_passing(error):
-                    raise
-                log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
-                self._doing = f"waiting to write the end of the run: {error}"
-                await asyncio.sleep(next(pauses))
+
+        def tell(error: Exception) -> None:
+            log.warning("run %s cannot be brought to its end yet: %s", self.run_id, error)
+            self._doing = f"waiting to write the end of the run: {error}"
+
+        errors = (WorkspaceException, OSError, RuntimeError)
+        return await retry(work, *errors, should_retry=_may_still_be_written, on_error=tell)
+
+
+def _may_still_be_written(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno not in _HOPELESS
+    return not isinstance(error, RuntimeError) or bool(is_passing(error))
 
 
 def _is_passing(error: Exception) -> bool:

@@ -17,6 +17,7 @@ from trainmaster.job.errors import ServiceException, TrainmasterError, Webservic
 from trainmaster.scoring import control
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import ServiceFolder
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.service_plan import ServiceFiles, ServicePlan, State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
 
@@ -48,7 +49,7 @@ class Keeper:
         self._folder: ServiceFolder = scheduler.folder.service(name)
         self._tell = tell
         self._woken = asyncio.Event()
-        self._pause = _FIRST_PAUSE
+        self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
 
     def wake(self) -> None:
         """The record has changed."""
@@ -161,7 +162,7 @@ class Keeper:
             await pid_ended(supervisor.pid)
             log.warning("service %s: its supervisor %d is gone", self.name, supervisor.pid)
             if time.monotonic() - began > _LONGEST_PAUSE:
-                self._pause = _FIRST_PAUSE
+                self._backoff.reset()
             return
         try:
             plan, _ = await self._make(record, spec, record.serving)
@@ -183,8 +184,7 @@ class Keeper:
 
     async def _wait_a_moment(self) -> None:
         """Something that dies as often as it is started does not get all of the machine."""
-        await asyncio.sleep(self._pause)
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        await self._backoff.sleep()
 
     # Down
 

@@ -30,6 +30,7 @@ from trainmaster.shared.records import (
     SweepRecord,
     TrialRecord,
 )
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.serialization import to_plain
 from trainmaster.tuning.history import History
 from trainmaster.tuning.planning import Cancel, Ending, Plan, Start, SweepState, deadline, plan
@@ -48,7 +49,6 @@ ERROR_CODE = "SweepFailed"
 
 # Those who watch a sweep hear of its trials at most this often.
 _NEWS_SECONDS = 0.2
-_LONGEST_PAUSE = 30.0
 
 
 class SweepDriver:
@@ -151,7 +151,7 @@ class SweepDriver:
 
     async def drive(self) -> None:
         """Brings the sweep to its end, whatever happens on the way."""
-        pause = 0.5
+        backoff = Backoff()
         while True:
             try:
                 await self._go_on()
@@ -167,8 +167,7 @@ class SweepDriver:
             if self._record.status in TERMINAL:
                 return
             self._take_up_trials()
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            await backoff.sleep()
 
     def close(self) -> None:
         """Lets go of files."""

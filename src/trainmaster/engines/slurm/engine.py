@@ -22,6 +22,7 @@ from trainmaster.engines.slurm.site import Here, Site
 from trainmaster.job.agent.fill import gpu_token, host_token
 from trainmaster.job.agent.slurm import GANG
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -287,21 +288,19 @@ class SlurmEngine:
         return [job for job in self._jobs.values() if not job.settled]
 
     async def _look(self) -> None:
-        least, most = _FILES_SECONDS
-        pause = least
+        backoff = Backoff(*_FILES_SECONDS, factor=1.5)
         while self._open or self._leaving:
             news = [self._look_safely(job) for job in self._open]
             if any(news):
-                pause = least
+                backoff.reset()
             if self._squeue.due_in(time.monotonic()) == 0.0:
                 await self._ask()
             for job in [each for each in self._open if each.missed >= _MISSED]:
                 await self._seek(job)
             self._wake.clear()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), pause)
-                pause = least
-            pause = min(pause * 1.5, most)
+                await asyncio.wait_for(self._wake.wait(), backoff.next_pause())
+                backoff.reset()
 
     def _look_safely(self, job: Job) -> bool:
         """An error is logged when it first occurs: the files of one job must not keep others from being seen."""

@@ -35,6 +35,7 @@ from trainmaster.job.agent.watch import STOP
 from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import JobSpec, load_spec
 from trainmaster.shared.json_files import read_json, write_json
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -144,7 +145,7 @@ class Login:
 
     async def _keep(self) -> None:
         """Connects, again and again, as long as there are jobs to follow."""
-        pause, logged = FIRST_PAUSE, ""
+        backoff, logged = Backoff(FIRST_PAUSE, LONGEST_PAUSE), ""
         while self._followed:
             began = time.monotonic()
             try:
@@ -155,9 +156,8 @@ class Login:
                 logged = error.message
                 log.info("%s", logged.replace("\n", " | "))
             if time.monotonic() - began > LONGEST_PAUSE:
-                pause = FIRST_PAUSE
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, LONGEST_PAUSE)
+                backoff.reset()
+            await backoff.sleep()
 
     async def _connected(self) -> CommandChannel:
         if self._desk is not None and not self._desk.broken.done():
@@ -207,14 +207,13 @@ class Login:
         return JobRequest(run_id, name, text, answer, bring)
 
     async def look(self, job: Job) -> None:
-        pause = FIRST_PAUSE
+        backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
         while job.name in self._followed:
             try:
                 await (await self._connected()).ask({"op": "look", "of": job.name})
                 return
             except ComputeTargetException:
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                await backoff.sleep()
 
     async def stop(self, job: Job) -> None:
         claims = [read_claim(job.nodes.folder.node(number)) for number in range(job.nodes.count)]

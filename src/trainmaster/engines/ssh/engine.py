@@ -27,6 +27,7 @@ from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, Status
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -207,10 +208,9 @@ class SshEngine:
             self._tidying[host.shown] = start_task(f"tidying {host.shown}", partial(self._tidy, host))
 
     async def _tidy(self, host: SshHost) -> None:
-        pause = _TIDY_SECONDS
+        backoff = Backoff(_TIDY_SECONDS, _LONGEST_TIDY_SECONDS, factor=1.5)
         while self._left.runs(host.shown):
-            await asyncio.sleep(pause)
-            pause = min(pause * 1.5, _LONGEST_TIDY_SECONDS)
+            await backoff.sleep()
             with contextlib.suppress(TrainmasterError):
                 session, _ = await self._opened(host)
                 try:

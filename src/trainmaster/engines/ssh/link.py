@@ -18,6 +18,7 @@ from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json, write_json
+from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
@@ -142,7 +143,7 @@ class Link:
             await self.close()
             return
         heard = time.monotonic()
-        pause = _FIRST_PAUSE
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             try:
                 if self._session is None:
@@ -154,15 +155,14 @@ class Link:
                 await self.close()
                 heard = max(heard, self._heard_at)
                 if self._watching:
-                    pause = _FIRST_PAUSE
+                    backoff.reset()
                 self._watching = False
                 log.info("run %s, node %s: %s", self.run_id, self.number, error.message.replace("\n", " | "))
                 self.doing = f"waiting for host {self.host.shown}: {error.message.splitlines()[0]}"
                 if time.monotonic() - heard > self._patience:
                     self.lost = error
                     return
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_PAUSE)
+            await backoff.sleep()
 
     async def look_again(self) -> None:
         """Fetches what other nodes wrote to the shared folder since this one ended."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from trainmaster.engines.ssh.ssh_errors import Unreachable
+from trainmaster.shared.retry import Backoff, retry
 
 T = TypeVar("T")
 
@@ -18,14 +17,5 @@ async def patiently(
     work: Callable[[], Awaitable[T]], seconds: float, tell: Callable[[Unreachable], None] = lambda error: None
 ) -> T:
     """Does it again as long as nobody answers, for so many seconds; `tell` hears why it waits."""
-    deadline = time.monotonic() + seconds
-    pause = FIRST_PAUSE
-    while True:
-        try:
-            return await work()
-        except Unreachable as error:
-            if time.monotonic() > deadline:
-                raise
-            tell(error)
-        await asyncio.sleep(pause)
-        pause = min(pause * 2, LONGEST_PAUSE)
+    backoff = Backoff(FIRST_PAUSE, LONGEST_PAUSE)
+    return await retry(work, Unreachable, backoff=backoff, seconds=seconds, on_error=tell)

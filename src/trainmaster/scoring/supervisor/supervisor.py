@@ -18,11 +18,11 @@ from trainmaster.job.agent.tail import tail
 from trainmaster.job.errors import WebserviceException
 from trainmaster.scoring.control import sweep
 from trainmaster.scoring.server import numbers
-from trainmaster.scoring.supervisor.backoff import pause
 from trainmaster.scoring.supervisor.models import Models
 from trainmaster.scoring.supervisor.replica import ReplicaProcess
 from trainmaster.scoring.supervisor.signals import Signals
 from trainmaster.scoring.supervisor.unavailable import turn_away
+from trainmaster.shared.retry import pause_after
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.service_plan import Replica, ServiceFiles, ServicePlan, State, StateName, read_plan
 
@@ -36,6 +36,8 @@ _STUCK_SECONDS = float(os.environ.get("TRAINMASTER_STUCK_SECONDS", 30.0))
 _LATE_SECONDS = 5.0
 # So long a replica must have served for its death to count as the first.
 _SETTLED_SECONDS = 60.0
+# The first and the longest pause before a replica is started again; after its first death there is none.
+_PAUSES = (0.5, 30.0)
 # So long clients wait at the door for the next replica; then they are told that there is none.
 _PATIENCE_SECONDS = 3.0
 _LOG_BYTES = 64 * 1024 * 1024
@@ -176,7 +178,7 @@ class Supervisor:
         now = time.monotonic()
         lasted = replica.state == "ready" and now - replica.ready_at > _SETTLED_SECONDS
         place.deaths = 1 if lasted else place.deaths + 1
-        place.start_at = now + pause(place.deaths)
+        place.start_at = now + pause_after(place.deaths - 1, *_PAUSES)
         if replica.state == "starting":
             self._error = _wire(error)
         self._say(f"a replica (process {replica.pid}) ended with {_how(code)}; the next is started")
@@ -346,7 +348,7 @@ class Supervisor:
             place.replica = ReplicaProcess(generation.plan, self._files, slot, self._listening.fileno())
         except spawn.StartError as error:
             place.deaths += 1
-            place.start_at = time.monotonic() + pause(place.deaths)
+            place.start_at = time.monotonic() + pause_after(place.deaths - 1, *_PAUSES)
             told = {"headline": error.headline, "cause": error.cause, "hint": error.hint}
             if generation is self._coming:
                 self._give_up(generation, told)

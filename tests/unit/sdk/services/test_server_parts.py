@@ -20,7 +20,6 @@ from trainmaster.scoring.server.answering import Answer, Request
 from trainmaster.scoring.server.keys import Keys
 from trainmaster.scoring.server.log import Log, Printed, request_id
 from trainmaster.scoring.server.pace import Pace
-from trainmaster.scoring.supervisor.backoff import pause
 from trainmaster.scoring.supervisor.models import Models
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.service_plan import SERVER, Batching, Limits, Scoring
@@ -78,10 +77,6 @@ def test_pace() -> None:
     assert pace.direct
     pace.note(0.3)
     assert not pace.direct, "one that is far too slow suffices"
-
-
-def test_back_off() -> None:
-    assert [pause(deaths) for deaths in (1, 2, 3, 50)] == [0.0, 0.5, 1.0, 30.0]
 
 
 @pytest.mark.parametrize(
