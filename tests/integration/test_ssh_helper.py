@@ -11,7 +11,7 @@ from node_run import make_kit
 from trainmaster.engines.ssh.host import SshHost, command
 from trainmaster.engines.ssh.program import program
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.job.helper.line import GREETING
+from trainmaster.job.helper.connection import GREETING
 
 PYTHONS = all_pythons()
 

@@ -209,7 +209,7 @@ def cgroup() -> Finding:
     """Whether runs can have a cgroup: tried, not guessed."""
     from trainmaster.job.agent import cgroup as node_cgroup
 
-    path = node_cgroup.place(f"doctor-{os.getpid()}", 0)
+    path = node_cgroup.path_for(f"doctor-{os.getpid()}", 0)
     if path and node_cgroup.make(path):
         node_cgroup.remove(path)
         return Finding("cgroup v2", "found", "usable")

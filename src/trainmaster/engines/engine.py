@@ -66,7 +66,7 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Place:
-    """What a launch plan needs to know of the nodes. Texts may be tokens that a node fills in (`job/agent/fill.py`)."""
+    """What a launch plan needs to know of the nodes. Texts may be tokens (`job/agent/tokens.py`)."""
 
     hosts: tuple[str, ...]
     """For each node, the name or address under which the others reach it."""

@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from trainmaster.engines.engine import JobRequest, Nodes
-from trainmaster.job.helper import requests
+from trainmaster.job.helper import job_requests as requests
 
 
 def make_room(nodes: Nodes) -> None:
     """For those that come."""
-    requests.make_room(str(nodes.folder.path))
+    requests.make_folder(str(nodes.folder.path))
 
 
 def waiting(nodes: Nodes) -> Iterator[JobRequest]:
     """Those that are not answered yet: costs no more than listing a folder that is empty as a rule."""
     run = str(nodes.folder.path)
-    for name in requests.waiting(run):
+    for name in requests.pending(run):
         text = requests.read(run, name)
         if text is not None:
             yield JobRequest(nodes.run_id, name, text, partial(_answer, run, name), _bring, shares_files=True)

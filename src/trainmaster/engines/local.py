@@ -17,7 +17,7 @@ from trainmaster.engines.agent_pool import Agent, AgentPool, WarmNursery, warm_m
 from trainmaster.engines.engine import Ending, Nodes, Place
 from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
-from trainmaster.job.agent import contained, process, tree
+from trainmaster.job.agent import containers, process, tree
 from trainmaster.job.agent.plan import PlanError
 from trainmaster.job.agent.plan import read as read_plan
 from trainmaster.job.agent.shortage import is_passing
@@ -195,7 +195,7 @@ def _works(claim: dict[str, Any], folder: Path) -> bool:
 def _remove_containers(folder: Path) -> None:
     """Those that an agent left which was killed."""
     with contextlib.suppress(PlanError):
-        contained.remove(read_plan(str(folder / "plan.json")).processes)
+        containers.remove(read_plan(str(folder / "plan.json")).processes)
 
 
 def _spawn_agent(folder: Path, kit: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from trainmaster.job.agent.fill import threads_token
+from trainmaster.job.agent.tokens import threads_token
 from trainmaster.launch.command import command_line, log_name
 from trainmaster.launch.plan import Launch, NodePlan, ProcessPlan
 from trainmaster.launch.ranks import rank_variables

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from trainmaster.job.agent import left
+from trainmaster.job.agent import leftover_files
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import load_spec
@@ -41,7 +41,8 @@ def left_names(folder: RunFolder) -> list[str]:
         return []
     workspace = folder.path.parent.parent
     snapshot = (str(workspace / "snapshots" / f"{snapshot_id}.json"), str(workspace / "blobs"))
-    found, _ = left.find(str(folder.code), snapshot, left.first_start(str(folder.node(0))) or 0.0)
+    started_at = leftover_files.read_start_time(str(folder.node(0))) or 0.0
+    found, _ = leftover_files.find(str(folder.code), snapshot, started_at)
     return sorted(f"{folder.code.name}/{name}" for name, _ in found)
 
 

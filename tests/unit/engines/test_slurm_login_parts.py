@@ -17,7 +17,7 @@ from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.ssh_errors import Unreachable
 from trainmaster.engines.ssh.upload import Settled
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.job.agent.fill import host_token
+from trainmaster.job.agent.tokens import host_token
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec, JobSpec
 from trainmaster.shared.records import TargetRecord

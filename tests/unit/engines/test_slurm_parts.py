@@ -17,8 +17,8 @@ from trainmaster.engines.slurm.commands import Said
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.options import batch_script, command_variables, sbatch_options
 from trainmaster.engines.slurm.site import Here
-from trainmaster.job.agent import claim, fill, slurm
-from trainmaster.job.agent.watch import Watch
+from trainmaster.job.agent import claim, slurm, tokens
+from trainmaster.job.agent.other_nodes import OtherNodes
 from trainmaster.launch.mpi import plan_mpi
 from trainmaster.launch.plan import Launch
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
@@ -181,7 +181,7 @@ class TestBlanks:
         hosts.write_text(json.dumps({"hosts": ["one", "two"]}))
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,7")
         monkeypatch.setenv("SLURM_CPUS_ON_NODE", "16")
-        env = fill.filled({"hosts": str(hosts), "env": dict(plan.ranks[3].env)})["env"]
+        env = tokens.fill_plan({"hosts": str(hosts), "env": dict(plan.ranks[3].env)})["env"]
         assert env["OMP_NUM_THREADS"] == "8"
         assert (env["MASTER_ADDR"], env["AZ_BATCHAI_WORKER_HOSTS"], env["CUDA_VISIBLE_DEVICES"]) == (
             "one",
@@ -191,7 +191,7 @@ class TestBlanks:
 
     def test_a_plan_without_blanks_stays_as_it_is(self):
         plan = {"processes": [{"argv": ["{trainmaster:host:0}"]}]}
-        assert fill.filled(plan) is plan
+        assert tokens.fill_plan(plan) is plan
 
 
 class TestGang:
@@ -216,7 +216,7 @@ class TestWatch:
         (folder / str(node) / name).write_text(json.dumps(data))
 
     def says(self, folder, count=2):
-        watch = Watch(str(folder / "0"), count)
+        watch = OtherNodes(str(folder / "0"), count)
         assert not watch.says_stop(), "not before its time"
         watch.look_at = 0.0
         return watch.says_stop()

@@ -99,7 +99,7 @@ def test_every_host_lays_out_its_own_folder():
 def test_mpi_requests():
     launcher = mpi.launcher(PLAN, "/ws/runs/r/nodes/0", "/ws/kits/k", "python3")
     reach = launcher["processes"][0]["env"]["PRTE_MCA_plm_ssh_agent"]
-    assert reach == "python3 -I -S /ws/kits/k/trainmaster/job/agent/reach.py ask /ws/runs/r/nodes/0/launch"
+    assert reach == "python3 -I -S /ws/kits/k/trainmaster/job/agent/remote_launch.py ask /ws/runs/r/nodes/0/launch"
     helper = mpi.helper(PLAN, 1, "/ws/runs/r/nodes/1", "/ws/kits/k", "python3")
     assert (helper["node"], helper["processes"][0]["service"]) == (1, True)
     assert mpi.asked("nodes/0/launch/b.json", {"host": "b"}, ["a", "b"]) == 1

@@ -18,7 +18,7 @@ from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.job.agent import result
-from trainmaster.job.helper.requests import STORAGE_REQUESTS, clear
+from trainmaster.job.helper.job_requests import STORAGE_REQUESTS, clear
 from trainmaster.launch.names import rank_names
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec

@@ -106,8 +106,8 @@ def _when_failed(result: Mapping[str, Any] | None) -> float:
         return 0.0
     if _was_stopped(result):
         return math.inf
-    first = cause.first(result.get("processes", []))
-    return float(result.get("ended_at") or 0.0 if first is None else cause.failed_at(first))
+    first = cause.first_failure(result.get("processes", []))
+    return float(result.get("ended_at") or 0.0 if first is None else cause.failure_time(first))
 
 
 def _failure(
@@ -156,15 +156,15 @@ def _rank_error(
     node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]], processes: int
 ) -> RunError:
     """The error of the rank that failed first in the whole run, and what is known of the others."""
-    first = cause.first(records)
+    first = cause.first_failure(records)
     if first is None and failure.get("launcher"):
         return _launcher_error(node, failure, records)
     if first is None:
         return script_error(node, failure, processes)
     own = failure if failure.get("rank") == first["rank"] and not failure.get("launcher") else {}
     error = script_error(first["node"], {**first, **own}, processes)
-    early = [each for each in records if is_early(each) and each["ended_at"] < cause.failed_at(first)]
-    also = [each for each in records if each is not first and cause.failed(each) and not each.get("told")]
+    early = [each for each in records if is_early(each) and each["ended_at"] < cause.failure_time(first)]
+    also = [each for each in records if each is not first and cause.has_failed(each) and not each.get("told")]
     words = [f"Before that, {early_ends(early)}."] if early else []
     later = [f"rank {each['rank']} {_how(each)[0]}" for each in also[:_ALSO_NAMED]]
     words += [f"After that, {', '.join(later)}."] if later else []

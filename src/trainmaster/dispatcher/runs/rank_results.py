@@ -49,7 +49,7 @@ def _known(
     if not record.get("ended_at") and not record.get("error"):
         # Nobody was left to note its end: it was killed with all that was left.
         known |= {"told": True, "ended_at": result.get("ended_at"), **cause.last_words(log)}
-    if cause.failed(known) and (not known.get("told") or known.get("raised")):
+    if cause.has_failed(known) and (not known.get("told") or known.get("raised")):
         known["tail"] = tail(log)
     return known
 

@@ -19,8 +19,8 @@ from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.engines.slurm.job import Job
 from trainmaster.engines.slurm.pace import Pace
 from trainmaster.engines.slurm.site import Here, Site
-from trainmaster.job.agent.fill import gpu_token, host_token
 from trainmaster.job.agent.slurm import GANG
+from trainmaster.job.agent.tokens import gpu_token, host_token
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task

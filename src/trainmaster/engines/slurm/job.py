@@ -11,8 +11,8 @@ from typing import Any
 
 from trainmaster.engines.engine import Nodes
 from trainmaster.engines.slurm.options import job_name
+from trainmaster.job.agent.other_nodes import STOP
 from trainmaster.job.agent.slurm import GANG
-from trainmaster.job.agent.watch import STOP
 from trainmaster.shared.json_files import read_json, write_json
 
 _NOTE = "slurm.json"

@@ -31,7 +31,7 @@ from trainmaster.engines.ssh.host import SshHost, check_ssh, root_of
 from trainmaster.engines.ssh.on_demand import lend
 from trainmaster.engines.ssh.patience import FIRST_PAUSE, LONGEST_PAUSE, patiently
 from trainmaster.engines.ssh.ssh_errors import Unreachable
-from trainmaster.job.agent.watch import STOP
+from trainmaster.job.agent.other_nodes import STOP
 from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import JobSpec, load_spec
 from trainmaster.shared.json_files import read_json, write_json

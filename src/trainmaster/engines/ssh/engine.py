@@ -22,7 +22,7 @@ from trainmaster.engines.ssh.link import Link
 from trainmaster.engines.ssh.on_demand import OnDemand
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.starting import has_helpers, within
-from trainmaster.job.agent import fill, silence
+from trainmaster.job.agent import silence, tokens
 from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.json_files import read_json
@@ -64,7 +64,7 @@ class SshEngine:
     def place(self, nodes: Nodes) -> Place:
         """The hosts' addresses are known once they were reached: until then there are tokens."""
         count = len(nodes.numbers)
-        hosts = tuple(fill.host_token(number) for number in range(count)) if count > 1 else ("127.0.0.1",)
+        hosts = tuple(tokens.host_token(number) for number in range(count)) if count > 1 else ("127.0.0.1",)
         slots = ",".join(f"{host}:{nodes.processes_per_node}" for host in hosts)
         return Place(
             hosts=hosts,

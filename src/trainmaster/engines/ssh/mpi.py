@@ -1,7 +1,7 @@
 """MPI over several hosts: mpirun on the first has its daemons started by our agents on the others. Pure.
 
-Hosts need not be able to log in to each other. What mpirun would hand to ssh is noted (`job/agent/reach.py`), comes
-here with everything else the host writes, and is sent on to the host it is for.
+Hosts need not be able to log in to each other. What mpirun would hand to ssh is noted (`job/agent/remote_launch.py`),
+comes here with everything else the host writes, and is sent on to the host it is for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REQUESTS = "launch"
 def launcher(plan: Mapping[str, Any], node_folder: str, kit: str, python: str) -> dict[str, Any]:
     """The plan of the first node; its mpirun knows how to reach the others. Release 4 and 5 have names of their own."""
     # Daemons that are started as a tree stay in the foreground, where our agents keep them.
-    reach = f"{python} -I -S {kit}/trainmaster/job/agent/reach.py ask {node_folder}/{REQUESTS}"
+    reach = f"{python} -I -S {kit}/trainmaster/job/agent/remote_launch.py ask {node_folder}/{REQUESTS}"
     variables = {
         "PRTE_MCA_plm": "ssh",
         "PRTE_MCA_plm_ssh_agent": reach,
@@ -34,9 +34,10 @@ def launcher(plan: Mapping[str, Any], node_folder: str, kit: str, python: str) -
 def helper(plan: Mapping[str, Any], number: int, node_folder: str, kit: str, python: str) -> dict[str, Any]:
     """The plan of another node, made from that of the first: its agent waits for what mpirun wants started there."""
     first = plan["processes"][0]
+    program = f"{kit}/trainmaster/job/agent/remote_launch.py"
     process = {
         "rank": 0,
-        "argv": [python, "-I", "-S", f"{kit}/trainmaster/job/agent/reach.py", "wait", f"{node_folder}/{REQUEST}"],
+        "argv": [python, "-I", "-S", program, "wait", f"{node_folder}/{REQUEST}"],
         "env": first["env"],
         "cwd": first["cwd"],
         "log": f"{node_folder}/prted.log",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainmaster.job.agent.fill import fill
+from trainmaster.job.agent.tokens import replace_tokens
 
 # What the submitter's shell says of itself and not of the machine.
 _KEPT = re.compile(r"LANG(UAGE)?|LC_.*|TZ")
@@ -26,7 +26,7 @@ def translated(
     Of the submitter's shell (`inherited`) nothing stays that describes this machine: the host's own `variables` take
     its place. `more` is added to the variables of every process.
     """
-    moved: dict[str, Any] = fill(moved_paths(plan, paths), tokens)
+    moved: dict[str, Any] = replace_tokens(moved_paths(plan, paths), tokens)
     for process in [*moved["processes"], *moved.get("ranks", [])]:
         process["env"] = _environment(process["env"], inherited, variables, more)
     moved["notify"] = None

@@ -7,13 +7,13 @@ from importlib import resources
 
 # Each needs only those before it.
 _MODULES = (
-    "line",
+    "connection",
     "names",
     "files",
     "machine",
     "agents",
-    "requests",
-    "telling",
+    "job_requests",
+    "reporting",
     "watching",
     "command_channel",
     "serving",

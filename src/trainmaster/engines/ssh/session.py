@@ -18,7 +18,7 @@ from trainmaster.engines.ssh.program import program
 from trainmaster.engines.ssh.ssh_errors import explained, never_began
 from trainmaster.engines.ssh.under_way import UnderWay
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.job.helper.line import GREETING, PIECE
+from trainmaster.job.helper.connection import GREETING, PIECE
 
 _MOST_SAID = 8 * 1024
 

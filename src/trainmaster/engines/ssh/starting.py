@@ -13,7 +13,7 @@ from trainmaster.engines.ssh.host import is_shared
 from trainmaster.engines.ssh.link import Order
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.job.agent import fill
+from trainmaster.job.agent import tokens
 from trainmaster.job.errors import ComputeTargetException, EnvironmentException
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
@@ -77,7 +77,7 @@ def orders(
         plan = plans.translated(
             plans.for_every_node(own, given[0], is_shared(nodes.target)),
             paths=paths,
-            tokens={**fill.names(addresses, []), PYTHON_THERE: there.python},
+            tokens={**tokens.token_values(addresses, []), PYTHON_THERE: there.python},
             inherited=spec.inherited_variables,
             variables=there.variables,
             more=place.variables,

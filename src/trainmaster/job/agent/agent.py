@@ -35,7 +35,7 @@ def carry_out(path):
     except PlanError as error:
         return _refuse_plan(path, folder, str(error)), False
     interrupts = Interrupts()
-    place = cgroups.place(plan.run_id, plan.node)
+    place = cgroups.path_for(plan.run_id, plan.node)
     try:
         if not _claimed(folder, place):
             return 0, False
@@ -146,9 +146,9 @@ class Agent(object):
 
             self._silence = Silence(self._plan.folder, self._folder, self._plan.hang_seconds)
         if self._plan.watched_nodes:
-            from trainmaster.job.agent.watch import Watch
+            from trainmaster.job.agent.other_nodes import OtherNodes
 
-            self._watch = Watch(self._folder, self._plan.watched_nodes)
+            self._watch = OtherNodes(self._folder, self._plan.watched_nodes)
         for number, one in enumerate(started):
             self._confirm(number, one)
 
@@ -363,7 +363,7 @@ class Agent(object):
         from trainmaster.job.agent import cause
         from trainmaster.job.agent.tail import tail
 
-        number = cause.first([rank.end_record() for rank in self._ranks])["rank"]
+        number = cause.first_failure([rank.end_record() for rank in self._ranks])["rank"]
         (rank,) = [rank for rank in self._ranks if rank.rank == number]
         return dict(rank.failure_record(), tail=tail(spawn.encode(rank.log)))
 
@@ -412,9 +412,9 @@ class Agent(object):
     def _remove_containers(self):
         """Unless all of them ended by themselves: then their engine has done so."""
         if self._reason != "exited" or self._first_failure is not None or not all(rank.ended for rank in self._ranks):
-            from trainmaster.job.agent import contained
+            from trainmaster.job.agent import containers
 
-            for complaint in contained.remove(self._plan.processes):
+            for complaint in containers.remove(self._plan.processes):
                 say(complaint)
 
     def _protect_dispatcher(self):
@@ -466,10 +466,10 @@ class Agent(object):
         """The files that the script left outside of outputs/ and logs/: of the node that has the working folder."""
         if self._started_at is None or (self._plan.layout is None and self._plan.node != 0):
             return None
-        from trainmaster.job.agent import left
+        from trainmaster.job.agent import leftover_files
 
         try:
-            return left.report(self._plan.folder, self._plan.node, self._plan.layout, self._started_at)
+            return leftover_files.report(self._plan.folder, self._plan.node, self._plan.layout, self._started_at)
         except OSError as error:
             say("what the script left could not be looked at: {}".format(error))
             return None

@@ -35,24 +35,24 @@ _CLOSING_SECONDS = 10.0
 PATIENCE_SECONDS = 1.0
 
 
-def first(records):
+def first_failure(records):
     """The record (of those in result.json) of the rank that failed first; None if none failed by itself."""
-    own = [record for record in records if failed(record) and not record.get("told")]
+    own = [record for record in records if has_failed(record) and not record.get("told")]
     if not own:
         return None
-    earliest = min(map(failed_at, own))
-    near = [record for record in own if failed_at(record) - earliest < _CLOSING_SECONDS]
+    earliest = min(map(failure_time, own))
+    near = [record for record in own if failure_time(record) - earliest < _CLOSING_SECONDS]
     # Told to end while it was closing down, because a peer that it had let down ended first.
     near += [record for record in records if _was_closing(record, earliest)]
-    return min(near, key=lambda record: (bool(record.get("lost_peer")), failed_at(record)))
+    return min(near, key=lambda record: (bool(record.get("lost_peer")), failure_time(record)))
 
 
 def _was_closing(record, then):
-    known = failed(record) and record.get("told") and record.get("raised")
-    return known and 0 <= then - failed_at(record) < _CLOSING_SECONDS
+    known = has_failed(record) and record.get("told") and record.get("raised")
+    return known and 0 <= then - failure_time(record) < _CLOSING_SECONDS
 
 
-def failed_at(record):
+def failure_time(record):
     """The moment of the failure, as well as it is known."""
     if record.get("signal") in _HARD and not record.get("told"):
         return record["ended_at"] - _HEAD_START_SECONDS
@@ -63,11 +63,11 @@ def failed_at(record):
 
 def only_lost_peers(records):
     """Whether ranks failed, and each says that it lost a peer: then the cause is elsewhere, or still closing down."""
-    own = [record for record in records if failed(record) and not record.get("told")]
+    own = [record for record in records if has_failed(record) and not record.get("told")]
     return bool(own) and all(record.get("lost_peer") for record in own)
 
 
-def failed(record):
+def has_failed(record):
     """Whether the rank has ended, and not well."""
     return bool(record.get("ended_at")) and record.get("exit_code") != 0
 

@@ -12,7 +12,7 @@ from trainmaster.job.agent.process import read
 _PREFIX = "trainmaster-"
 
 
-def place(run_id, node):
+def path_for(run_id, node):
     """Where the cgroup of this node of the run belongs, or None if this process may not make one."""
     mount, parts = _home()
     if mount is None:

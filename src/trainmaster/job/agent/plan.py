@@ -2,7 +2,7 @@
 
 import os
 
-from trainmaster.job.agent import fill, jsonfile
+from trainmaster.job.agent import jsonfile, tokens
 
 VERSION = 1
 
@@ -72,7 +72,7 @@ class Plan(object):
 def read(path):
     """The plan in the file `path`. Raises PlanError."""
     try:
-        return Plan(fill.filled(jsonfile.read(path)))
+        return Plan(tokens.fill_plan(jsonfile.read(path)))
     except OSError as error:
         raise PlanError("it cannot be read: {}".format(error.strerror)) from None
     except ValueError as error:

@@ -20,11 +20,11 @@ _HOLD_SECONDS = 60.0
 
 def main(path):
     """Starts the process of this rank and returns its exit code, as a shell would tell it."""
-    from trainmaster.job.agent import cgroup, fill, jsonfile, ranks, spawn
+    from trainmaster.job.agent import cgroup, jsonfile, ranks, spawn, tokens
     from trainmaster.job.agent.plan import Process
 
     number = int(os.environ["OMPI_COMM_WORLD_RANK"])
-    plan = Process(fill.filled(jsonfile.read(path))["ranks"][number], "ranks[{}]".format(number))
+    plan = Process(tokens.fill_plan(jsonfile.read(path))["ranks"][number], "ranks[{}]".format(number))
     environment = {name: value for name, value in os.environ.items() if name.startswith(plan.inherits)}
     environment.update(plan.env)
     environment.update(_launcher_variables())

@@ -26,7 +26,7 @@ def main(arguments):
 
 def _begin(folder, agents, environment):
     from trainmaster.job.agent import claim
-    from trainmaster.job.agent.watch import STOP
+    from trainmaster.job.agent.other_nodes import STOP
 
     if os.path.exists(os.path.join(folder, STOP)):
         # A controller that lost what it last knew may start jobs that it had ended.

@@ -24,7 +24,7 @@ _UNSEEN = (0, 0)
 _YOUNG_SECONDS = 2.0
 _FEW = 64
 # The second is where agents of the first release lie: they are adopted too.
-_AGENTS = (b"/trainmaster/job/agent/__main__.py", b"/trainmaster/job/agent/__main__.py")
+_AGENTS = (b"/trainmaster/job/agent/__main__.py", b"/trainmaster/node/__main__.py")
 
 
 class Tree(object):

@@ -1,12 +1,12 @@
 """What runs at the other end of an SSH connection: it takes files in, starts agents, and tells what becomes of them.
 
-line.py      the connection: frames in, frames out
+connection.py the connection: frames in, frames out
 names.py     which names and paths may come from outside
 files.py     files and folders
 machine.py   what the host is and has
 agents.py    agents: started, claimed, ended
-requests.py  what scripts ask their workspace, and the answers
-telling.py   tells what is written to the folder of a run
+job_requests.py what scripts ask their workspace, and the answers
+reporting.py tells what is written to the folder of a run
 watching.py  watches one node of a run on this host
 command_channel.py  at a login node: commands, and many runs watched at once
 serving.py   answers requests

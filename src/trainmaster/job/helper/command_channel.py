@@ -9,12 +9,12 @@ import subprocess
 import threading
 import time
 
-from . import requests
+from . import job_requests as requests
 from .agents import Kit, claim, node_folders
+from .connection import Disconnected
 from .files import names, write_whole
-from .line import Gone
 from .machine import equipped
-from .telling import Teller, small_files
+from .reporting import Reporter, small_files
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 1.0
@@ -65,7 +65,7 @@ class CommandChannel(object):
             self._line.send(*self._carried_out.pop(0))
         now = time.monotonic()
         if now - self._heard > self._patience:
-            raise Gone()
+            raise Disconnected()
         if now - self._told > self._patience / 4:
             self._told = now
             self._line.send({"alive": True})
@@ -127,7 +127,7 @@ class JobWatch(object):
     def __init__(self, send, listen, run, nodes, order):
         self._nodes = nodes
         self._count = order["count"]
-        self._teller = Teller(send, listen, run, order)
+        self._reporter = Reporter(send, listen, run, order)
         self._results = set()
         self._pause = _PAUSE_SECONDS
         self.due = 0.0
@@ -140,10 +140,10 @@ class JobWatch(object):
     def look(self, last):
         # First: an agent writes its result when it has written everything else.
         results = [path for path in self._result_files() if path not in self._results and os.path.exists(path)]
-        some = self._teller.look(self._folders(), self._small(), last or bool(results))
+        some = self._reporter.look(self._folders(), self._small(), last or bool(results))
         for path in results:
             self._results.add(path)
-            self._teller.tell_whole(path)
+            self._reporter.tell_whole(path)
         self._pause = _PAUSE_SECONDS if some else min(self._pause * 1.5, _LONGEST_PAUSE_SECONDS)
         self.due = time.monotonic() + self._pause
 

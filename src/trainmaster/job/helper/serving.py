@@ -10,9 +10,10 @@ import signal
 import subprocess
 import sys
 
-from . import requests
+from . import job_requests as requests
 from .agents import Kit, claim, end, node_folders, start
 from .command_channel import CommandChannel
+from .connection import GREETING, Connection, Disconnected
 from .files import (
     PLACED,
     appear,
@@ -26,7 +27,6 @@ from .files import (
     write_json,
     write_new,
 )
-from .line import GREETING, Gone, Line
 from .machine import facts, pythons
 from .names import inner_parts, is_plain
 from .watching import Watch
@@ -34,7 +34,7 @@ from .watching import Watch
 _UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put", "answer")
 
 
-class Ferry(object):
+class Helper(object):
     """Answers requests, in the folder that belongs to one workspace."""
 
     def __init__(self, line):
@@ -228,7 +228,7 @@ class Ferry(object):
             requests.clear(run)
         for name in ("files/azureml-logs", "journals"):
             os.makedirs(os.path.join(run, name), exist_ok=True)
-        requests.make_room(run)
+        requests.make_folder(run)
         for name, data in files.items():
             write_json(self._path(name), data)
 
@@ -287,9 +287,9 @@ def main():
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     # What scripts of the login printed comes before this, and is passed over.
     sys.stdout.flush()
-    line = Line(0, 1)
+    line = Connection(0, 1)
     line.write(GREETING)
     try:
-        Ferry(line).serve()
-    except (Gone, KeyboardInterrupt):
+        Helper(line).serve()
+    except (Disconnected, KeyboardInterrupt):
         pass

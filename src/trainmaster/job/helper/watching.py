@@ -4,11 +4,11 @@ import os
 import signal
 import time
 
-from . import requests
+from . import job_requests as requests
 from .agents import claim, end, start
+from .connection import Disconnected
 from .files import mark, read_json, write_whole
-from .line import Gone
-from .telling import Teller, small_files
+from .reporting import Reporter, small_files
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -28,14 +28,14 @@ class Watch(object):
         self._heard = time.monotonic()
         self._began = time.monotonic()
         self._starts = 0
-        self._teller = Teller(line.send, lambda: self._listen(0), run, order)
+        self._reporter = Reporter(line.send, lambda: self._listen(0), run, order)
 
     def until_ended(self):
         pause = _PAUSE_SECONDS
         told = 0.0
         while True:
             ended = not self._drivers()
-            some = self._teller.look([self._folder], self._small(), ended)
+            some = self._reporter.look([self._folder], self._small(), ended)
             if ended:
                 self._line.send({"ended": True})
                 return
@@ -80,7 +80,7 @@ class Watch(object):
         """Takes what the other side says, for so long at most; ends with it if it has fallen silent."""
         if not self._line.waits(seconds):
             if time.monotonic() - self._heard > self._patience:
-                raise Gone()
+                raise Disconnected()
             return
         while self._line.waits(0):
             self._take(self._line.header())

@@ -58,7 +58,7 @@ def rank(number, ended_at, *, code=1, signal=None, raised_at=None, told=False, l
     ],
 )
 def test_first(records, first):
-    found = cause.first(records)
+    found = cause.first_failure(records)
     assert (found and found["rank"]) == first
 
 

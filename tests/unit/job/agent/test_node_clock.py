@@ -31,7 +31,7 @@ def test_the_clock_of_the_files_counts_where_that_of_the_machine_is_off(tmp_path
     first = ended(1, "Traceback (most recent call last):\nValueError: no")
     monkeypatch.setattr(clock.time, "time", true)
     second = ended(0, "Traceback (most recent call last):\nRuntimeError: Connection closed by peer")
-    found = cause.first([second, first])
+    found = cause.first_failure([second, first])
     assert found is not None and found["rank"] == 1
 
 

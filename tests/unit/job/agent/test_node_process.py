@@ -111,13 +111,13 @@ def test_where_the_cgroup_belongs(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "user").mkdir()
     answers = {"/proc/mounts": f"tmpfs / tmpfs rw 0 0\ncgroup2 {tmp_path} cgroup2 rw 0 0\n"}
     monkeypatch.setattr(cgroup, "read", lambda path: answers.get(path, "").encode() or None)
-    assert cgroup.place("r", 0) is None
+    assert cgroup.path_for("r", 0) is None
     answers["/proc/self/cgroup"] = "4:memory:/x\n0::/user\n"
-    assert cgroup.place("r", 0) == f"{tmp_path}/user/trainmaster-r-0"
+    assert cgroup.path_for("r", 0) == f"{tmp_path}/user/trainmaster-r-0"
     answers["/proc/self/cgroup"] = "0::/user/trainmaster-a-0/below\n"
-    assert cgroup.place("r", 1) == f"{tmp_path}/user/trainmaster-r-1"
+    assert cgroup.path_for("r", 1) == f"{tmp_path}/user/trainmaster-r-1"
     answers["/proc/self/cgroup"] = "0::/gone\n"
-    assert cgroup.place("r", 1) is None
+    assert cgroup.path_for("r", 1) is None
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from trainmaster.job.errors import ModelNotFoundException, ModelPathNotFoundException, ServiceException
-from trainmaster.job.helper import requests
+from trainmaster.job.helper import job_requests as requests
 from trainmaster.job.script.asking import ask, can_ask, is_elsewhere
 from trainmaster.job.script.requests import JobRequest
 
@@ -22,7 +22,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run on a machine from where the dispatcher is not reached."""
     folder = tmp_path / "run"
     (folder / "code" / "outputs").mkdir(parents=True)
-    requests.make_room(str(folder))
+    requests.make_folder(str(folder))
     monkeypatch.setenv("TRAINMASTER_LETTERS", str(folder / "letters"))
     return folder
 
@@ -37,7 +37,7 @@ def answers(run: Path) -> Iterator[Callable[[Any], list[dict[str, Any]]]]:
 
         def answer() -> None:
             deadline = time.monotonic() + 60
-            while not (names := requests.waiting(str(run))) and time.monotonic() < deadline:
+            while not (names := requests.pending(str(run))) and time.monotonic() < deadline:
                 time.sleep(0.001)
             text = requests.read(str(run), names[0])
             assert text is not None

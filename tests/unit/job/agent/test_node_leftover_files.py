@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.job.agent import left
+from trainmaster.job.agent import leftover_files
 from trainmaster.job.agent.layout import lay_out
 from trainmaster.snapshots import take_snapshot
 
@@ -34,7 +34,7 @@ def layout_of(workspace: Path, snapshot_id: str) -> tuple[str, str]:
 
 
 def found(run: Path, started_at: float) -> list[str]:
-    files, is_all = left.find(str(run / "code"), layout(run), started_at)
+    files, is_all = leftover_files.find(str(run / "code"), layout(run), started_at)
     assert is_all
     return sorted(name for name, _ in files)
 
@@ -80,7 +80,7 @@ def test_the_report_names_the_five_largest(run: Path) -> None:
     started_at = time.time()
     for number in range(8):
         (run / "code" / f"{number}.bin").write_bytes(b"x" * number)
-    report = left.report(str(run), 0, layout(run), started_at)
+    report = leftover_files.report(str(run), 0, layout(run), started_at)
     assert report == {
         "count": 8,
         "bytes": 28,
@@ -92,21 +92,21 @@ def test_the_report_names_the_five_largest(run: Path) -> None:
 def test_a_name_that_is_no_text_can_be_told(run: Path) -> None:
     with open(os.fsencode(run / "code") + b"/\xff\n", "w"):
         pass
-    assert left.report(str(run), 0, layout(run), 1.0)["largest"] == [{"name": "�\n", "bytes": 0}]
+    assert leftover_files.report(str(run), 0, layout(run), 1.0)["largest"] == [{"name": "�\n", "bytes": 0}]
 
 
 def test_a_large_folder_is_not_looked_through_for_ever(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         (run / "code" / f"{number}.bin").touch()
-    monkeypatch.setattr(left, "_MOST", 20)
-    report = left.report(str(run), 0, layout(run), time.time())
+    monkeypatch.setattr(leftover_files, "_MOST", 20)
+    report = leftover_files.report(str(run), 0, layout(run), time.time())
     assert not report["all"]
     assert 0 < report["count"] <= 20
 
 
 def test_without_a_snapshot_or_a_start_nothing_is_told(run: Path) -> None:
-    assert left.report(str(run), 0, None, 1.0) is None
-    assert left.report(str(run), 0, layout(run), None) is None
+    assert leftover_files.report(str(run), 0, None, 1.0) is None
+    assert leftover_files.report(str(run), 0, layout(run), None) is None
 
 
 def test_another_attempt_tells_what_all_of_them_left(run: Path) -> None:
@@ -128,5 +128,5 @@ def test_another_attempt_tells_what_all_of_them_left(run: Path) -> None:
     (node / "running.json").write_text(json.dumps({"version": 1, "started_at": time.time(), "processes": []}))
     (run / "code" / "config.ini").write_text("OF CONFIG.INI")
     (run / "code" / "checkpoint").write_text("of the first")
-    report = left.report(str(run), 0, None, time.time() + 60.0)
+    report = leftover_files.report(str(run), 0, None, time.time() + 60.0)
     assert [file["name"] for file in report["largest"]] == ["config.ini", "checkpoint"]

@@ -13,7 +13,7 @@ STOP = "stop.json"
 _SECONDS = 2.0
 
 
-class Watch(object):
+class OtherNodes(object):
     """Looks now and then; the more nodes there are, the less often."""
 
     def __init__(self, folder, nodes):

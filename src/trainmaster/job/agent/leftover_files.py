@@ -35,7 +35,7 @@ def report(folder, number, snapshot, started_at):
             snapshot = plan.read(os.path.join(first, "plan.json")).layout
         except plan.PlanError:
             return None
-        started_at = first_start(first) or started_at
+        started_at = read_start_time(first) or started_at
     if snapshot is None or started_at is None:
         return None
     files, is_all = find(os.path.join(folder, "code"), snapshot, started_at)
@@ -48,7 +48,7 @@ def report(folder, number, snapshot, started_at):
     }
 
 
-def first_start(node):
+def read_start_time(node):
     """When the processes of the node folder `node` were started, as its files say; None if they do not."""
     for name in ("running.json", "result.json"):
         try:

@@ -4,9 +4,9 @@ import hashlib
 import os
 import time
 
-from . import requests
+from . import job_requests as requests
+from .connection import PIECE
 from .files import PLACED, changed, files_in, inside, names
-from .line import PIECE
 
 # A file that changes and is larger than this is sent only when it has been left alone for a while.
 _LARGE = 64 * 1024 * 1024
@@ -16,7 +16,7 @@ _TICK_SECONDS = 0.05
 _NOT_TOLD = ("plan.json", "ranks.json", "spawned.json")
 
 
-class Teller(object):
+class Reporter(object):
     """Knows what was told already, and tells the rest."""
 
     def __init__(self, send, listen, run, order):
@@ -115,7 +115,7 @@ class Teller(object):
     # What the script asks its workspace
 
     def _tell_letters(self, folders):
-        waiting = requests.waiting(self._run) if self._common else []
+        waiting = requests.pending(self._run) if self._common else []
         new = [name for name in waiting if name not in self._letters]
         self._letters = set(waiting)
         for name in new:

@@ -8,11 +8,11 @@ GREETING = b"trainmaster ferry 1\n"
 PIECE = 256 * 1024
 
 
-class Gone(Exception):
+class Disconnected(Exception):
     """Nobody is at the other end any more."""
 
 
-class Line(object):
+class Connection(object):
     """The connection: frames in, frames out."""
 
     def __init__(self, source, sink):
@@ -34,7 +34,7 @@ class Line(object):
             try:
                 view = view[os.write(self._sink, view) :]
             except OSError:
-                raise Gone() from None
+                raise Disconnected() from None
 
     def waits(self, seconds, *others):
         """Whether something has come within so many seconds, or until something came over one of the `others`."""
@@ -65,5 +65,5 @@ class Line(object):
     def _read(self):
         data = os.read(self._source, PIECE)
         if not data:
-            raise Gone()
+            raise Disconnected()
         return data

@@ -32,30 +32,30 @@ def threads_token(mates):
     return _THREADS % min(mates, _MOST_MATES)
 
 
-def filled(data):
+def fill_plan(data):
     """The same plan without tokens. Raises OSError or ValueError if the names of its hosts cannot be read."""
     if not isinstance(data, dict) or not data.get("hosts"):
         return data
     hosts = jsonfile.read(data["hosts"])["hosts"]
-    return fill(data, names(hosts, given_gpus(os.environ), given_cpus(os.environ)))
+    return replace_tokens(data, token_values(hosts, gpus_of_node(os.environ), cpus_of_node(os.environ)))
 
 
-def given_gpus(environment):
+def gpus_of_node(environment):
     """The GPUs that this node was given.
 
-    >>> given_gpus({"CUDA_VISIBLE_DEVICES": "2,3"})
+    >>> gpus_of_node({"CUDA_VISIBLE_DEVICES": "2,3"})
     ['2', '3']
     """
     return [each for each in environment.get(_GPUS_VARIABLE, "").split(",") if each]
 
 
-def given_cpus(environment):
+def cpus_of_node(environment):
     """How many CPUs of this node the run was given."""
     told = environment.get("SLURM_CPUS_ON_NODE", "")
     return int(told) if told.isdigit() else len(os.sched_getaffinity(0))
 
 
-def names(hosts, gpus, cpus=1):
+def token_values(hosts, gpus, cpus=1):
     """Token to text."""
     known = {_HOST % number: host for number, host in enumerate(hosts)}
     known.update({_GPU % number: gpu for number, gpu in enumerate(gpus)})
@@ -63,22 +63,22 @@ def names(hosts, gpus, cpus=1):
     return known
 
 
-def fill(data, known):
+def replace_tokens(data, known):
     """Every text in `data` with its tokens replaced; those that are not known stay as they are.
 
-    >>> fill({"a": ["{trainmaster:host:1}:80", 7]}, names(["x", "y"], []))
+    >>> replace_tokens({"a": ["{trainmaster:host:1}:80", 7]}, token_values(["x", "y"], []))
     {'a': ['y:80', 7]}
     """
     if isinstance(data, str):
-        return _replaced(data, known)
+        return _replace_in_text(data, known)
     if isinstance(data, list):
-        return [fill(item, known) for item in data]
+        return [replace_tokens(item, known) for item in data]
     if isinstance(data, dict):
-        return {name: fill(value, known) for name, value in data.items()}
+        return {name: replace_tokens(value, known) for name, value in data.items()}
     return data
 
 
-def _replaced(text, known):
+def _replace_in_text(text, known):
     if _MARK not in text:
         return text
     for token, value in known.items():

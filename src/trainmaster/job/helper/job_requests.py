@@ -14,7 +14,7 @@ STORAGE_REQUESTS = "errands"
 """Files on their way to or from a datastore (`job/script/datastores.py`)."""
 
 
-def make_room(run):
+def make_folder(run):
     """Before there is a script: that a folder is not there is remembered for long by a network's file system."""
     os.makedirs(os.path.join(run, _FOLDER), mode=0o700, exist_ok=True)
 
@@ -25,7 +25,7 @@ def clear(run):
         shutil.rmtree(os.path.join(run, folder), ignore_errors=True)
 
 
-def waiting(run):
+def pending(run):
     """The names of those that wait for an answer."""
     return [name[: -len(_ASK)] for name in names(os.path.join(run, _FOLDER)) if name.endswith(_ASK)]
 
