@@ -7,10 +7,10 @@ BIN := .venv/bin
 PROCESSES ?= 2
 
 # The examples in docstrings; left out is what only a job, a scoring server or Alembic can import.
-EXAMPLES := --doctest-modules src/trainmaster $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
+EXAMPLES := --doctest-modules src/trainmaster docs/building $(addprefix --ignore=src/trainmaster/, job/script/names job/script/mlflow \
     job/agent/mpi_site scoring/no_code dispatcher/store/migrations testing)
 
-.PHONY: help setup demo test quick check unit integration chaos benchmarks clean
+.PHONY: help setup demo test quick check unit integration chaos docs benchmarks clean
 
 help: ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 14
@@ -54,8 +54,12 @@ integration: setup ## real processes, environments, databases
 chaos: setup ## things are killed, starved and fed garbage
 	$(BIN)/pytest tests/chaos -n $(PROCESSES) -rP --durations=10
 
+docs: setup ## the documentation site, in site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser."
+
 benchmarks: setup ## what using Trainmaster costs, against doing without it
 	$(BIN)/python -m benchmarks
 
 clean: ## removes what setup made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

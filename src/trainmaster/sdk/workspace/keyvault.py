@@ -1,4 +1,4 @@
-"""Keyvault: the secrets of a workspace. They are kept encrypted: docs/guide/compute.md, `dispatcher/api/secrets.py`."""
+"""Keyvault: the secrets of a workspace. They are kept encrypted: docs/guide/secrets.md, `dispatcher/api/secrets.py`."""
 
 from __future__ import annotations
 
