@@ -75,10 +75,10 @@ def test_a_model_from_its_registration_to_its_end(workspace, file, tmp_path):
     assert again.properties == {"accuracy": "0.9", "more": "1"}
     assert again.facts == {"onnx_parity": {"largest_difference": 1e-7}, "inputs": [{"shape": [None, 3]}]}
     # Files
-    assert Path(model.path).read_text() == "weights" and os.listdir(model.materialised_folder()) == ["model.pkl"]
+    assert Path(model.path).read_text() == "weights" and os.listdir(model.materialise()) == ["model.pkl"]
     assert Model.get_model_path("mnist", _workspace=workspace) == Model(workspace, "mnist").path
     assert model.download(tmp_path / "here") == str(tmp_path / "here" / "model.pkl")
-    with pytest.raises(WebserviceException, match="is there already"):
+    with pytest.raises(WebserviceException, match="already exists"):
         model.download(tmp_path / "here")
     assert Path(model.download(tmp_path / "here", exist_ok=True)).read_text() == "weights"
     assert list(model.get_sas_urls()) == ["model.pkl"]
@@ -97,11 +97,11 @@ def test_bad_input_is_one_clear_error_and_registers_nothing(shared, file, tmp_pa
         Model.register(shared, file, "no/name")
     with pytest.raises(ModelPathNotFoundException, match=r"there is: home, model\.pkl|there is: model\.pkl"):
         Model.register(shared, tmp_path / "nothing", "bad")
-    with pytest.raises(WebserviceException, match="without model_framework"):
+    with pytest.raises(WebserviceException, match="needs model_framework"):
         Model.register(shared, file, "bad", model_framework_version="1")
     with pytest.raises(UserErrorException, match="tags must be a dict"):
         Model.register(shared, file, "bad", tags=["a"])
-    with pytest.raises(UserErrorException, match="no reference to a dataset"):
+    with pytest.raises(UserErrorException, match="not a reference to a dataset"):
         Model.register(shared, file, "bad", datasets=[("training", "set")])
     with pytest.raises(ModelNotFoundException, match="ModelNotFound: there is no model 'bad'"):
         Model(shared, "bad")
@@ -193,7 +193,8 @@ import os
 from azureml.core import Run
 from azureml.core.model import Model, InferenceConfig
 from azureml.core.resource_configuration import ResourceConfiguration
-from azureml.exceptions import ModelNotFoundException, ModelPathNotFoundException, UserErrorException
+from azureml.exceptions import ModelNotFoundException, ModelPathNotFoundException
+from azureml.exceptions import UserErrorException, WebserviceException
 
 run = Run.get_context()
 workspace = run.experiment.workspace
@@ -222,6 +223,9 @@ assert (model.tags, model.facts, model.description) == ({"seen": "yes"}, {"f": [
 assert sorted(os.listdir(model.download("copy"))) == ["a", "deep"] and not hasattr(model, "nothing")
 with open("copy/net/a", "w") as file:
     file.write("a copy may be changed")
+assert model.entry == "net" and model.created_time <= model.modified_time and model.created_by
+assert model.resource_configuration.cpu == 1 and model.lineage["registered_in"] == run.id
+assert repr(model).startswith("Model(workspace=Workspace(name="), model
 child = run.child_run("kid")
 child.upload_file("f.txt", "outputs/model.pkl")
 assert child.register_model("child", "f.txt").run_id == child.id
@@ -233,6 +237,9 @@ for use, kind, words in (
     (lambda: Model.get_model_path("local"), ModelNotFoundException, "there is no model 'local'"),
     (lambda: Model.register(workspace, "nowhere", "bad"), ModelPathNotFoundException, "nowhere"),
     (lambda: model.add_properties({"p": "r"}), UserErrorException, "is 'q' already"),
+    (lambda: model.download("copy"), WebserviceException, "copy/net already exists"),
+    (lambda: model.download("outputs/model.pkl"), WebserviceException, "cannot be copied to outputs/model.pkl"),
+    (lambda: model.add_dataset_references([("training", "d1")]), UserErrorException, "is not a reference to a dataset"),
 ):
     try:
         use()
@@ -427,7 +434,7 @@ def test_the_command_line(shared, file, tmp_path, monkeypatch, capsys):
     assert models("show", "cli:1", "--json")["files"][0]["size"] == 7
     assert "cli:1: a=b" in models("tag", "cli:1", "a=b", "--remove", "stage")
     assert models("download", "cli", "--output", "out").strip() == "out/model.pkl"
-    assert "is there already" in models("download", "cli", "--output", "out", code=2)
+    assert "already exists" in models("download", "cli", "--output", "out", code=2)
     models("download", "cli", "--output", "out", "--overwrite")
     assert models("verify", "cli", "--json") == [{"id": "cli:2", "whole": True, "damages": []}]
     Path(Model(shared, "cli").path).chmod(0o644)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
+from trainmaster.job.script.identity import user_name
 from trainmaster.sdk.html_table import html_table
 from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
 from trainmaster.shared.records import ExperimentRecord, RunRecord, Status
@@ -144,7 +145,7 @@ class Experiment:
             spec=dump_spec(spec),
             snapshot_id=snapshot.id,
             warnings=snapshot.warnings,
-            submitted_by=user(),
+            submitted_by=user_name(),
             tags=checked_tags(tags),
             properties={"ContentSnapshotId": snapshot.id, **git.result()},
         )
@@ -298,13 +299,3 @@ def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
             hint="Write tags='name' or tags={'name': 'value'}.",
         )
     return {str(key): None if value is None else str(value) for key, value in wanted.items()}
-
-
-def user() -> str:
-    """Who runs this program."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())

@@ -1,16 +1,20 @@
-"""Where the files of models lie for a script that knows only a name: in a service, and as a last resort a path."""
+"""Where the files of a model are for a script that knows only its name: in a service, or at a path."""
 
 import os
 
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
 FOLDER = "azureml-models"
 
 
-def in_service(name, version):
+def find_in_service(name: str, version: "int | None") -> "str | None":
     """The model's file or folder below `azureml-models/<name>/<version>`, the highest version unless one is given.
 
-    None where there is no such folder: then this is no service, or one without that model.
+    None where there is no such folder: this is not a service, or the service does not have the model.
     """
     for root in _roots():
         folder = _version_folder(os.path.join(root, name), version)
@@ -19,28 +23,28 @@ def in_service(name, version):
     return None
 
 
-def as_path(name, missing=None):
-    """`name` as a path from here, which has to be there; `missing` is the error of whoever looked before."""
+def as_path(name: str, missing: "ModelNotFoundException | None" = None) -> str:
+    """`name` itself, if it is the path of a file or folder; else raises `missing`, the error of an earlier search."""
     if os.path.exists(name):
         return name
     raise missing or ModelNotFoundException(
         "ModelNotFound: there is no model {!r} here".format(str(name)[:300]),
-        cause="Looked for {}/{} and for a path of that name, from the folder {}".format(
+        cause="Looked for {}/{} and for a path of that name, in the folder {}".format(
             FOLDER, str(name)[:300], os.getcwd()
         ),
         hint="Outside of jobs and services use Model(workspace, name).download().",
     )
 
 
-def _roots():
+def _roots() -> "Iterator[str]":
     yield FOLDER
     parts = os.path.abspath(os.environ.get("AZUREML_MODEL_DIR") or FOLDER).split(os.sep)
     if FOLDER in parts:
-        # With one model the variable names its own folder, with several the folder of all.
+        # For one model the variable names the model's own folder, for several the folder of all of them.
         yield os.sep.join(parts[: len(parts) - parts[::-1].index(FOLDER)])
 
 
-def _version_folder(folder, version):
+def _version_folder(folder: str, version: "int | None") -> "str | None":
     try:
         found = [each for each in os.listdir(folder) if each.isdecimal()]
     except OSError:
@@ -50,13 +54,13 @@ def _version_folder(folder, version):
     return os.path.join(folder, max(found, key=int)) if found else None
 
 
-def _only_entry(folder):
+def _only_entry(folder: str) -> str:
     entries = sorted(os.listdir(folder))
     # Programs put caches beside their models.
-    shown = [each for each in entries if not each.startswith(".")] or entries
-    if len(shown) != 1:
+    visible = [each for each in entries if not each.startswith(".")] or entries
+    if len(visible) != 1:
         raise WebserviceException(
             "{} has to have exactly one entry, the model".format(folder),
-            cause="It has: {}".format(", ".join(shown[:20]) or "none"),
+            cause="It has: {}".format(", ".join(visible[:20]) or "none"),
         )
-    return os.path.join(folder, shown[0])
+    return os.path.join(folder, visible[0])

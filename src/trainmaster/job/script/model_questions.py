@@ -1,20 +1,37 @@
-"""What the workspace is asked about models: one wording for jobs and for programs outside of them.
+"""What the workspace is asked about models, in jobs and outside of them.
 
-`call` is how the side that asks reaches the workspace; answers are plain data.
+`call` sends an operation to the workspace; answers are plain data.
 """
 
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException
-from trainmaster.job.script.model_rules import as_filter, check_name, checked_labels, checked_version, split_id
-from trainmaster.job.script.resource_configuration import as_plain
+from trainmaster.job.script.model_rules import as_filter, check_labels, check_name, check_version, split_id
+from trainmaster.job.script.resource_configuration import to_plain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from trainmaster.job.script.resource_configuration import ResourceConfiguration
+
+    Call = Callable[..., Any]
 
 
-def find(call, name, model_id, version, tags, properties, run_id, framework):
-    """The newest model for which all of it is true."""
-    name, version = _meant(name, model_id, version)
-    found = matching(
+def find(
+    call: "Call",
+    name: "str | None",
+    model_id: "str | None",
+    version: "int | str | None",
+    tags: "Any",
+    properties: "Any",
+    run_id: "str | None",
+    framework: "str | None",
+) -> "Any":
+    """The newest model that matches all of it."""
+    name, number = _name_and_version(name, model_id, version)
+    found = list_matching(
         call,
         name=name,
-        version=version,
+        version=number,
         run_id=run_id,
         framework=framework,
         tags=tags,
@@ -23,36 +40,45 @@ def find(call, name, model_id, version, tags, properties, run_id, framework):
     )
     if found:
         return found[0]
-    # Says what there is instead; where there is a model of that name and version, the rest was not true.
-    call("models.get", name=name, version=version)
-    raise ModelNotFoundException("ModelNotFound: no version of model {!r} has all that was asked for".format(name))
+    # Raises an error that lists the models or versions there are, unless only the other filters did not match.
+    call("models.get", name=name, version=number)
+    raise ModelNotFoundException("ModelNotFound: no version of model {!r} matches all filters".format(name))
 
 
-def _meant(name, model_id, version):
-    version = checked_version(version)
+def _name_and_version(
+    name: "str | None", model_id: "str | None", version: "int | str | None"
+) -> "tuple[str, int | None]":
+    number = check_version(version)
     if model_id is not None:
-        name, of_id = split_id(model_id)
-        if version not in (None, of_id):
-            raise ModelNotFoundException("ModelNotFound: model {} is not version {}".format(model_id, version))
-        version = checked_version(of_id)
+        name, number_of_id = split_id(model_id)
+        if number not in (None, number_of_id):
+            raise ModelNotFoundException("ModelNotFound: model {} is not version {}".format(model_id, number))
+        number = check_version(number_of_id)
     if name is None:
         raise WebserviceException("a model is found by its name or its id: neither was given")
-    return check_name(name), version
+    return check_name(name), number
 
 
-def matching(call, tags=None, properties=None, **query):
-    """The models for which all of it is true, newest first."""
+def list_matching(call: "Call", tags: "Any" = None, properties: "Any" = None, **query: "Any") -> "list[Any]":
+    """The models that match all of it, newest first."""
     query.update(tags=as_filter(tags, "tags"), properties=as_filter(properties, "properties"))
-    return call("models.list", query=query)
+    found: "list[Any]" = call("models.list", query=query)
+    return found
 
 
-def changes(tags, description, sample_input, sample_output, resources):
-    """What is to be set of a model: that which was given. The samples are ids of datasets."""
-    said = {
-        "tags": None if tags is None else checked_labels(tags, "tags"),
+def list_changes(
+    tags: "Any",
+    description: "str | None",
+    sample_input: str,
+    sample_output: str,
+    resources: "ResourceConfiguration | None",
+) -> "dict[str, Any]":
+    """The fields of a model to be set: those that were given. The samples are ids of datasets."""
+    given = {
+        "tags": None if tags is None else check_labels(tags, "tags"),
         "description": None if description is None else str(description),
         "sample_input": sample_input or None,
         "sample_output": sample_output or None,
-        "resources": as_plain(resources) or None,
+        "resources": to_plain(resources) or None,
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in given.items() if value is not None}

@@ -1,15 +1,19 @@
-"""Names, versions and labels of models: what may be written for each, in jobs and outside."""
+"""Which names, versions and labels a model may have, in jobs and outside of them."""
 
 import re
 from collections.abc import Sequence
 
 from trainmaster.job.errors import ModelNotFoundException, UserErrorException, WebserviceException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 
 
 class Framework(object):
-    """What a model was made with; these are known, and any other name may be given too."""
+    """The frameworks that have a name here; any other name may be given too."""
 
     CUSTOM = "Custom"
     TENSORFLOW = "TensorFlow"
@@ -20,7 +24,7 @@ class Framework(object):
     MULTI = "Multi"
 
 
-def check_name(name):
+def check_name(name: object) -> str:
     """`name`, if it can name a model."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise WebserviceException(
@@ -30,7 +34,7 @@ def check_name(name):
     return name
 
 
-def split_id(model_id):
+def split_id(model_id: object) -> "tuple[str, int]":
     """Name and version of `name:version`.
 
     >>> split_id("mnist:3")
@@ -44,23 +48,23 @@ def split_id(model_id):
     return name, int(version)
 
 
-def checked_version(version):
-    """A version as a number; None for none."""
+def check_version(version: object) -> "int | None":
+    """A version as a number; None for None."""
     if version is None:
         return None
     text = str(version)
     if isinstance(version, bool) or not text.isdecimal() or not 0 < int(text) < 1 << 31:
         raise ModelNotFoundException(
-            "ModelNotFound: {!r} is no version of a model".format(text[:60]), hint="Versions are 1, 2, 3, ..."
+            "ModelNotFound: {!r} is not a version of a model".format(text[:60]), hint="Versions are 1, 2, 3, ..."
         )
     return int(text)
 
 
-def checked_framework(framework, version):
+def check_framework(framework: object, version: object) -> "tuple[str, str]":
     """Framework and its version as texts; known names in their own spelling."""
     if version and not framework:
         raise WebserviceException(
-            "model_framework_version was given without model_framework",
+            "model_framework_version needs model_framework",
             hint="Give both, such as model_framework=Model.Framework.PYTORCH.",
         )
     known = {value.lower(): value for name, value in vars(Framework).items() if name.isupper()}
@@ -68,8 +72,8 @@ def checked_framework(framework, version):
     return known.get(text.lower(), text), str(version or "")
 
 
-def checked_labels(labels, what):
-    """Tags or properties as texts by name."""
+def check_labels(labels: "Any", what: str) -> "dict[str, str]":
+    """Tags or properties, their names and values as text."""
     if labels is None:
         return {}
     if not hasattr(labels, "items"):
@@ -77,8 +81,8 @@ def checked_labels(labels, what):
     return {str(key): "" if value is None else str(value) for key, value in labels.items()}
 
 
-def label_names(names):
-    """Keys of tags: one, or several.
+def label_names(names: "Any") -> "list[str]":
+    """The keys of tags as a list; a single key may be given as text.
 
     >>> label_names("stage")
     ['stage']
@@ -86,8 +90,8 @@ def label_names(names):
     return [names] if isinstance(names, str) else [str(name) for name in names or ()]
 
 
-def as_filter(wanted, what):
-    """v1's filters of tags and properties: `"key"` asks that it is there, `["key", "value"]` for the value.
+def as_filter(wanted: "Any", what: str) -> "dict[str, str | None]":
+    """v1's filters of tags and properties: `"key"` matches any value, `["key", "value"]` that value.
 
     >>> as_filter(["stage", ["team", "vision"]], "tags")
     {'stage': None, 'team': 'vision'}
@@ -96,7 +100,7 @@ def as_filter(wanted, what):
         return {}
     if hasattr(wanted, "items"):
         return {str(key): None if value is None else str(value) for key, value in wanted.items()}
-    found: "dict[str, object]" = {}
+    found: "dict[str, str | None]" = {}
     for each in [wanted] if isinstance(wanted, str) else wanted:
         if isinstance(each, str):
             found[each] = None
@@ -104,39 +108,39 @@ def as_filter(wanted, what):
             found[str(each[0])] = str(each[1])
         else:
             raise UserErrorException(
-                "{!r} is no filter of {}".format(each, what), hint="Give ['key', ['key2', 'value']], or a dict."
+                "{!r} is not a filter of {}".format(each, what), hint="Give ['key', ['key2', 'value']], or a dict."
             )
     return found
 
 
-def dataset_uses(datasets, id_of):
-    """v1's pairs of a purpose and a dataset, each once; `id_of` tells a dataset's id.
+def dataset_uses(datasets: "Any", find_id: "Callable[[Any], str]") -> "list[dict[str, str]]":
+    """v1's pairs of a purpose and a dataset, each once; `find_id` returns the id of a dataset.
 
     >>> dataset_uses([("training", "d1"), ("training", "d1")], str)
     [{'purpose': 'training', 'dataset_id': 'd1'}]
     """
     if datasets is None:
         return []
-    if not _is_several(datasets):
-        raise no_dataset(datasets)
-    wrong = [each for each in datasets if not _is_several(each) or len(each) != 2]
+    if not _is_list(datasets):
+        raise dataset_error(datasets)
+    wrong = [each for each in datasets if not _is_list(each) or len(each) != 2]
     if wrong:
-        raise no_dataset(wrong[0])
-    found = []
+        raise dataset_error(wrong[0])
+    found: "list[dict[str, str]]" = []
     for purpose, dataset in datasets:
-        use = {"purpose": str(purpose), "dataset_id": id_of(dataset)}
+        use = {"purpose": str(purpose), "dataset_id": find_id(dataset)}
         if use not in found:
             found.append(use)
     return found
 
 
-def _is_several(value):
+def _is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def no_dataset(value):
-    """The error about something in the place of a dataset."""
+def dataset_error(value: object) -> UserErrorException:
+    """The error for something that is not a dataset."""
     return UserErrorException(
-        "{} is no reference to a dataset".format(repr(value)[:200]),
+        "{} is not a reference to a dataset".format(repr(value)[:200]),
         hint="Give pairs: datasets=[('training', dataset)]. Samples are datasets themselves.",
     )

@@ -264,14 +264,22 @@ class JobRun(Run):
         **kwargs,
     ):
         """Keeps files of the run (uploaded, or in outputs/) as the next version of a model, while the job goes on."""
-        from trainmaster.job.script.models import described, kept
+        from trainmaster.job.script.models import Model
 
-        said = described(
-            model_name, tags, properties, description, datasets, model_framework, model_framework_version,
-            sample_input_dataset, sample_output_dataset, resource_configuration,
-        )  # fmt: skip
-        path = os.fspath(model_name if model_path is None else model_path)
-        return kept(self.experiment.workspace, dict(said, run_id=self.id), path, of_run=True)
+        return Model._register_run_files(
+            self,
+            model_name,
+            model_path,
+            tags=tags,
+            properties=properties,
+            description=description,
+            datasets=datasets,
+            framework=model_framework,
+            framework_version=model_framework_version,
+            sample_input=sample_input_dataset,
+            sample_output=sample_output_dataset,
+            resources=resource_configuration,
+        )
 
     def child_run(self, name=None, run_id=None, outputs=None):
         """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""

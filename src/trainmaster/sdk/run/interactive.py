@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.experiment import checked_tags, user
+from trainmaster.job.script.identity import user_name
+from trainmaster.sdk.experiment import checked_tags
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
@@ -95,7 +96,7 @@ def start_logging(
         target="sdk",
         display_name=display_name or "",
         snapshot_id=snapshot_id,
-        submitted_by=user(),
+        submitted_by=user_name(),
         tags=checked_tags(tags or {}),
         properties={**properties, **this_program()},
     )

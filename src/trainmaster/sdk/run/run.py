@@ -491,9 +491,9 @@ class Run(RunLabels, Recorder):
 
         Without `model_path` the name of the model is the path.
         """
-        from trainmaster.sdk.models.of_run import register_of_run
+        from trainmaster.sdk.models.model import Model
 
-        return register_of_run(
+        return Model._register_run_files(
             self,
             model_name,
             model_path,

@@ -21,10 +21,11 @@ from trainmaster.job.errors import OnnxException, SnapshotException, WebserviceE
 from trainmaster.job.onnx.exported import Exported
 from trainmaster.job.onnx.needed import needed
 from trainmaster.job.onnx.reading import exported_of
+from trainmaster.job.script.registered_model import describe_model
 from trainmaster.sdk.estimators.inherited import inherited
 from trainmaster.sdk.models.model import Model
 from trainmaster.sdk.models.references import References
-from trainmaster.sdk.models.registering import draft, register
+from trainmaster.sdk.models.registering import register_sources
 from trainmaster.sdk.services.no_code.inputs import known_inputs
 from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise, torch_file
 from trainmaster.sdk.services.no_code.packages import of_release, of_run
@@ -72,7 +73,7 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
         _run(workspace, model, found, wanted, target)
         exported = exported_of(target)
         references = References()
-        said = draft(
+        description = describe_model(
             references,
             name,
             description=f"{model.id} as ONNX: {exported.parity}",
@@ -80,8 +81,8 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
             framework=Model.Framework.ONNX,
         )
         # What the file says of itself becomes facts of the model, too.
-        said = replace(said, run_id=model.run_id or "", facts={"converted_from": model.id})
-        record = register(workspace, files_at(target), said, references)
+        description.update(run_id=model.run_id or "", facts={"converted_from": model.id})
+        record = register_sources(workspace, files_at(target), description, references)
     return Model(workspace, _record=record), exported
 
 
@@ -121,7 +122,7 @@ def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversi
     told = target.with_name("answer.json")
     order = {
         "kind": str(found.kind),
-        "path": str(model.materialised_folder() / found.path),
+        "path": str(model.materialise() / found.path),
         "target": str(target),
         "answer": str(told),
         "code": [*(os.path.abspath(each) for each in wanted.code), *_code_of_run(workspace, model, target.parent)],

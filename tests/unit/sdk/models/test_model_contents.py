@@ -146,7 +146,7 @@ def test_a_changed_file_is_noticed(contents, net, tmp_path, same_size):
         "the content of net/deep/graph.json is missing or damaged",
     ]
     assert check_contents(place, kept.manifest) == [
-        f"net/deep/{name} {'has other contents than were registered' if same_size else 'has 3 bytes instead of 2'}"
+        f"net/deep/{name} {'differs from what was registered' if same_size else 'has 3 bytes instead of 2'}"
         for name in ("again.json", "graph.json")
     ]
     assert fingerprint(place, [vars(file) for file in kept.manifest.files]) != before
@@ -157,9 +157,7 @@ def test_a_file_that_took_the_place_of_one_is_noticed(contents, net):
     place = contents.materialise("mnist", 1, kept.digest)
     (place / "net" / "deep" / "graph.json").unlink()
     (place / "net" / "deep" / "graph.json").write_text("[]")
-    assert contents.damages(kept.digest, place) == [
-        f"{place}: net/deep/graph.json has other contents than were registered"
-    ]
+    assert contents.damages(kept.digest, place) == [f"{place}: net/deep/graph.json differs from what was registered"]
 
 
 def test_registering_again_puts_damaged_contents_right(contents, net, tmp_path):

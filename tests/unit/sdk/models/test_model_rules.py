@@ -11,15 +11,15 @@ from trainmaster.job.script import model_questions, model_rules
 from trainmaster.job.script.model_rules import (
     Framework,
     as_filter,
+    check_framework,
+    check_labels,
     check_name,
-    checked_framework,
-    checked_labels,
-    checked_version,
+    check_version,
     dataset_uses,
     label_names,
     split_id,
 )
-from trainmaster.job.script.resource_configuration import as_plain, of_plain
+from trainmaster.job.script.resource_configuration import from_plain, to_plain
 from trainmaster.sdk.models import ResourceConfiguration
 from trainmaster.sdk.services import profiling
 from trainmaster.sdk.services.profiling import Measured, summary
@@ -51,42 +51,42 @@ def test_no_ids(given):
 
 
 def test_versions():
-    assert [checked_version(each) for each in (None, 1, "12")] == [None, 1, 12]
+    assert [check_version(each) for each in (None, 1, "12")] == [None, 1, 12]
     for wrong in (0, -1, "latest", "1.0", True, 2**31, "9" * 400, ""):
-        with pytest.raises(ModelNotFoundException, match="is no version"):
-            checked_version(wrong)
+        with pytest.raises(ModelNotFoundException, match="is not a version"):
+            check_version(wrong)
 
 
 def test_frameworks_are_known_by_their_names_in_any_spelling():
-    assert checked_framework("pytorch", "1.0") == (Framework.PYTORCH, "1.0")
-    assert checked_framework("JAX", None) == ("JAX", "")
-    assert checked_framework(None, None) == ("", "")
-    with pytest.raises(WebserviceException, match="without model_framework"):
-        checked_framework(None, "1.0")
+    assert check_framework("pytorch", "1.0") == (Framework.PYTORCH, "1.0")
+    assert check_framework("JAX", None) == ("JAX", "")
+    assert check_framework(None, None) == ("", "")
+    with pytest.raises(WebserviceException, match="needs model_framework"):
+        check_framework(None, "1.0")
     named = {name for name in vars(Framework) if name.isupper()}
     assert named == {"CUSTOM", "TENSORFLOW", "SCIKITLEARN", "ONNX", "TFKERAS", "PYTORCH", "MULTI"}
 
 
 def test_labels():
-    assert checked_labels({1: 2, "a": None}, "tags") == {"1": "2", "a": ""}
-    assert checked_labels(None, "tags") == {}
+    assert check_labels({1: 2, "a": None}, "tags") == {"1": "2", "a": ""}
+    assert check_labels(None, "tags") == {}
     assert label_names("a") == ["a"] and label_names(["a", "b"]) == ["a", "b"] and label_names(None) == []
     with pytest.raises(UserErrorException, match="tags must be a dict"):
-        checked_labels(["a"], "tags")
+        check_labels(["a"], "tags")
 
 
 def test_filters():
     assert as_filter({"a": 1, "b": None}, "tags") == {"a": "1", "b": None}
     assert as_filter("a", "tags") == {"a": None}
     assert as_filter([("a", 2)], "tags") == {"a": "2"}
-    with pytest.raises(UserErrorException, match="is no filter of tags"):
+    with pytest.raises(UserErrorException, match="is not a filter of tags"):
         as_filter([["a", "b", "c"]], "tags")
 
 
 @pytest.mark.parametrize("wrong", ["training", {"training": "d"}, ["training"], [("training",)], [("a", "b", "c")]])
 def test_datasets_are_pairs(wrong):
     assert dataset_uses(None, str) == []
-    with pytest.raises(UserErrorException, match="is no reference to a dataset"):
+    with pytest.raises(UserErrorException, match="is not a reference to a dataset"):
         dataset_uses(wrong, str)
 
 
@@ -95,7 +95,7 @@ def test_datasets_are_pairs(wrong):
     [
         ((None, None, None), "neither was given"),
         ((None, "m:2", 3), "model m:2 is not version 3"),
-        ((None, "m:99999999999999999999", None), "is no version"),
+        ((None, "m:99999999999999999999", None), "is not a version"),
         (("a/b", None, None), "cannot be the name"),
     ],
 )
@@ -110,13 +110,15 @@ def test_a_question_that_cannot_be_meant_is_never_sent(asked, error):
 def test_resources():
     given = ResourceConfiguration(cpu=1, memory_in_gb=0.5)
     assert given.serialize() == {"cpu": 1, "memoryInGB": 0.5, "gpu": None}
-    assert repr(of_plain(as_plain(given))) == repr(ResourceConfiguration.deserialize(given.serialize())) == repr(given)
-    assert as_plain(None) == {} and of_plain({}) is None and ResourceConfiguration.deserialize(None) is None
+    assert (
+        repr(from_plain(to_plain(given))) == repr(ResourceConfiguration.deserialize(given.serialize())) == repr(given)
+    )
+    assert to_plain(None) == {} and from_plain({}) is None and ResourceConfiguration.deserialize(None) is None
     for wrong in ({"cpu": 0}, {"cpu": "1"}, {"memory_in_gb": -1}, {"memory_in_gb": float("nan")}, {"gpu": 0.5}):
         with pytest.raises(WebserviceException):
             ResourceConfiguration(**wrong)
     with pytest.raises(WebserviceException, match="has to be a ResourceConfiguration"):
-        as_plain({"cpu": 1})
+        to_plain({"cpu": 1})
 
 
 def test_a_profile_tells_how_slow_and_how_many():

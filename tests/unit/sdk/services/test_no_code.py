@@ -181,7 +181,7 @@ class Known:
     def manifest(self) -> Any:
         return SimpleNamespace(files=[SimpleNamespace(path=name) for name in self._files])
 
-    def materialised_folder(self) -> Path:
+    def materialise(self) -> Path:
         return self._place
 
 

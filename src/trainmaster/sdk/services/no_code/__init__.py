@@ -72,7 +72,7 @@ def _ends(model: Model, found: Recognised) -> dict[str, Any]:
     """Inputs and outputs: of the file itself where it tells, else as they were kept with the model."""
     if found.kind is Kind.ONNX:
         try:
-            header = read(model.materialised_folder() / found.path)
+            header = read(model.materialise() / found.path)
         except OnnxException as error:
             raise WebserviceException(
                 f"model {model.id} cannot be deployed: its file is not ONNX", cause=error.message

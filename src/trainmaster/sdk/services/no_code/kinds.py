@@ -70,7 +70,7 @@ def torch_file(model: Model) -> Recognised | None:
     if (model.model_framework or Framework.PYTORCH) != Framework.PYTORCH:
         return None
     path = _one([file.path for file in model.manifest().files], _TORCH)
-    return Recognised(torch_kind(model.materialised_folder() / path), path) if path else None
+    return Recognised(torch_kind(model.materialise() / path), path) if path else None
 
 
 def torch_kind(path: Path) -> Kind:
