@@ -18,10 +18,12 @@ import pytest
 import azureml
 import trainmaster
 from trainmaster.environments.kit import ensure_kit
+from trainmaster.job import names
+from trainmaster.migration.editor_files import editor_files
 from trainmaster.migration.table import table
 
 ROOT = Path(__file__).parents[2]
-MODULES = sorted(each.name for each in pkgutil.walk_packages(azureml.__path__, "azureml."))
+MODULES = sorted(each.name for each in pkgutil.walk_packages(azureml.__path__, "azureml.") if "._" not in each.name)
 
 
 def python(program: str, *paths: Path, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -44,6 +46,17 @@ def test_both_distributions_are_of_one_release():
     assert names["dependencies"] == [f"trainmaster=={version}"]
     assert ours["optional-dependencies"]["azureml"] == [f"trainmaster-azureml=={version}"]
     assert "not Microsoft's" in names["description"]
+
+
+def test_editors_and_type_checkers_see_the_names_of_the_table():
+    files = editor_files()
+    out_of_date = [path for path, text in files.items() if not path.is_file() or path.read_text() != text]
+    assert out_of_date == [], "python -m trainmaster.migration.surface"
+    assert {"azureml", *MODULES} == set(names.V1_MODULES)
+    # As an editor reads them: eagerly.
+    for path, text in files.items():
+        scope: dict[str, object] = {}
+        exec(compile(text, path, "exec"), scope)
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -97,7 +110,15 @@ def test_importing_loads_next_to_nothing():
     loaded = done.stdout.split()
     assert not {"sqlalchemy", "yaml", "fsspec", "pandas", "numpy", "IPython", "asyncio"} & set(loaded)
     own = {name for name in loaded if name.startswith("trainmaster")}
-    assert own == {"trainmaster", "trainmaster.errors"}
+    assert own == {
+        "trainmaster",
+        "trainmaster.errors",
+        "trainmaster.job",
+        "trainmaster.job.lookup",
+        "trainmaster.job.names",
+        "trainmaster.job.script",
+        "trainmaster.job.script.v1_modules",
+    }
 
 
 def test_errors_are_public():
@@ -186,7 +207,7 @@ def test_all_names_can_be_imported_in_a_job_with_nothing_installed(tmp_path):
     assert done.returncode == 0, done.stderr
     assert len(wanted) > 200
     assert done.stdout.splitlines() == [
-        "azureml.core.runconfig.RunConfiguration cannot be used in this job",
+        "azureml.core.RunConfiguration cannot be used in this job",
         "azureml.core.workspace.Workspace.create cannot be used in this job",
         "workspace 'other' cannot be opened in this job",
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import pkgutil
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -17,19 +16,19 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from trainmaster.job import names
 from trainmaster.job.errors import TrainmasterError
+from trainmaster.migration.editor_files import editor_files
 
 FILE = Path(__file__).with_name("here.json")
-STANDINS = Path(__file__).parents[1] / "job" / "script" / "standins.py"
-"""What a job knows of the names, most of which it cannot use."""
 _REFUSALS = re.compile(r"(?:.*\.)?_?(?:not_here|not_yet)(?:\..*)?")
 _OWN = ("trainmaster", "azureml")
 _IDLE = ("Nothing:", "None:", "Nothing happens", "Recorded", "Has no effect")
 
 
 def surface() -> dict[str, Any]:
-    """`names`: dotted import names to the things they are. `things`: classes with their members, functions, values."""
-    found = dict(_exported("azureml"))
+    """`things`: classes with their members, functions, values. `renamed`: import names to things called differently."""
+    found = dict(_exported())
     ids = {id(value): _name_of(name, value) for name, value in found.items()}
     things = {ids[id(value)]: value for value in found.values()}
     for thing in list(things.values()):
@@ -41,28 +40,17 @@ def surface() -> dict[str, Any]:
         below = sorted(each for each in known if each != name and issubclass(things[each], things[name]))
         if below and "members" in described[name]:
             described[name]["below"] = below
+    own_names = {(name.rpartition(".")[2], ids[id(value)]) for name, value in found.items()}
     return {
-        "modules": sorted(_modules("azureml")),
-        "names": {name: ids[id(value)] for name, value in sorted(found.items())},
+        "renamed": {name: own for name, own in sorted(own_names) if name != own},
         "things": described,
     }
 
 
-def _modules(package: str) -> Iterator[str]:
-    yield package
-    module = import_module(package)
-    for info in pkgutil.walk_packages(module.__path__, f"{package}."):
-        if not any(part.startswith("_") for part in info.name.split(".")):
-            yield info.name
-
-
-def _exported(package: str) -> Iterator[tuple[str, Any]]:
-    for path in _modules(package):
-        module = import_module(path)
-        for name in sorted(
-            {*getattr(module, "__all__", ()), *(each for each in ("VERSION", "__version__") if each in vars(module))}
-        ):
-            yield f"{path}.{name}", getattr(module, name)
+def _exported() -> Iterator[tuple[str, Any]]:
+    for path, listed in names.V1_MODULES.items():
+        for name in listed.split():
+            yield f"{path}.{name}", getattr(import_module(path), name)
 
 
 def _name_of(name: str, value: Any) -> str:
@@ -255,46 +243,12 @@ def _add_job_side(described: dict[str, Any], known: frozenset[str]) -> None:
 
 def as_text(found: dict[str, Any]) -> str:
     """The file's text: a line for each thing, so that changes can be read."""
-    lines = [f' "modules": {json.dumps(found["modules"])}']
-    for part in ("names", "things"):
-        rows = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found[part].items()]
-        lines.append(f' "{part}": {{\n' + ",\n".join(rows) + "\n }")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def as_standins(found: dict[str, Any]) -> str:
-    """The text of `job/script/standins.py`: the names of each module that jobs do not have as a file."""
-    modules: dict[str, list[str]] = {module: [] for module in found["modules"]}
-    for path in found["names"]:
-        module, _, name = path.rpartition(".")
-        modules[module].append(name)
-    rows = []
-    for module, listed in sorted(modules.items()):
-        # Scoring scripts have azureml.contrib.services from their server.
-        if not module.startswith("azureml.contrib") and not _is_whole_in_jobs(module):
-            words = "".join(f"\n        {json.dumps(name + ' ')}" for name in sorted(listed))
-            rows.append(f"    {json.dumps(module)}: (" + (f"{words}\n    " if words else '""') + "),\n")
-    return _STANDINS_HEAD + "".join(rows) + "}\n"
-
-
-def _is_whole_in_jobs(module: str) -> bool:
-    """Whether jobs have a file for it that knows all its names."""
-    place = STANDINS.with_name("names").joinpath(*module.split("."))
-    file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    return file.exists() and "StandInModule" not in file.read_text(encoding="utf-8")
-
-
-_STANDINS_HEAD = '''"""The names of v1 that a job can import, and use where Trainmaster is installed in its environment.
-
-Written by `python -m trainmaster.migration.surface`.
-"""
-
-# fmt: off
-STANDINS = {
-'''
+    rows = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found["things"].items()]
+    return f'{{\n "renamed": {json.dumps(found["renamed"])},\n "things": {{\n' + ",\n".join(rows) + "\n }\n}\n"
 
 
 if __name__ == "__main__":
-    now = surface()
-    FILE.write_text(as_text(now))
-    STANDINS.write_text(as_standins(now))
+    FILE.write_text(as_text(surface()))
+    for path, text in editor_files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from trainmaster.job.names import V1_MODULES
+
 _FOLDER = Path(__file__).parent
 
 
@@ -142,8 +144,12 @@ def table() -> Table:
     here = json.loads((_FOLDER / "here.json").read_text(encoding="utf-8"))
     knowledge = tomllib.loads((_FOLDER / "knowledge.toml").read_text(encoding="utf-8"))
     return Table(
-        modules=frozenset(here["modules"]),
-        names=here["names"],
+        modules=frozenset(V1_MODULES),
+        names={
+            f"{module}.{name}": here["renamed"].get(name, name)
+            for module, listed in V1_MODULES.items()
+            for name in listed.split()
+        },
         things=here["things"],
         absent=knowledge["absent"],
         differs=knowledge["differs"],

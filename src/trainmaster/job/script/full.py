@@ -14,8 +14,9 @@ def full_run_class(wanted):
 def full_package(wanted):
     """The full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
     import trainmaster
+    from trainmaster.job.lookup import has_sdk
 
-    trainmaster._find_full_package()
+    has_sdk()
     try:
         # By its name, because this side of Trainmaster never depends on that one.
         __import__("trainmaster.sdk.run.run")

@@ -25,6 +25,11 @@ def get_context(allow_offline=True, **kwargs):
     return _contexts[run_id]
 
 
+def get_run(experiment, run_id, **kwargs):
+    """The run with this id. It needs the full Trainmaster in the job's environment."""
+    return Run(experiment, run_id)
+
+
 class Run(Recorder, Labels):
     """A run. In a job `Run.get_context()` gives the job's own; `Run(experiment, run_id)` and the static
     methods need the full Trainmaster in the job's environment.

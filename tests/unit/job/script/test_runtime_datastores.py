@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-import trainmaster
 from trainmaster.job.errors import DatastoreException, TrainmasterError, UserErrorException
+from trainmaster.job.lookup import load_public
 from trainmaster.job.script import store_folder
 from trainmaster.job.script.datasets import Dataset
 from trainmaster.job.script.datastores import DataReference, Datastore
@@ -199,7 +199,7 @@ def test_what_a_job_has_not(store):
 def test_with_the_full_trainmaster_its_class_is_the_one(monkeypatch):
     monkeypatch.setenv("TRAINMASTER_RUN_ID", "run_1")
     monkeypatch.delitem(sys.modules, "trainmaster.job.script.datastore", raising=False)
-    assert trainmaster._load("Datastore") is ClientDatastore
+    assert load_public("Datastore") is ClientDatastore
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,20 @@
-"""The names of v1 that are used most."""
+"""Shows `azureml.core` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
 from trainmaster import __version__ as VERSION
-
-__version__ = VERSION
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster": "Run",
-        "trainmaster.sdk.workspace.workspace": "Workspace",
-        "trainmaster.sdk.experiment": "Experiment",
-        "trainmaster.sdk.run.run": "ScriptRun get_run",
-        "trainmaster.sdk.estimators": "RunConfiguration ScriptRunConfig",
-        "trainmaster.sdk.environment.definition": "Environment",
-        "trainmaster.sdk.environment.docker_section": "ContainerRegistry",
-        "trainmaster.sdk.datastores": "Datastore",
-        "trainmaster.sdk.datasets": "Dataset",
-        "trainmaster.sdk.compute": "ComputeTarget",
-        "trainmaster.sdk.workspace.keyvault": "Keyvault",
-        "trainmaster.sdk.models": "Model",
-        "trainmaster.sdk.services.image": "Image",
-        "trainmaster.sdk.services.webservice": "Webservice",
-    },
-)
+from trainmaster import __version__ as __version__
+from trainmaster.sdk.compute.target import ComputeTarget as ComputeTarget
+from trainmaster.sdk.datasets.dataset import Dataset as Dataset
+from trainmaster.sdk.datastores.datastore import Datastore as Datastore
+from trainmaster.sdk.environment.definition import Environment as Environment
+from trainmaster.sdk.environment.docker_section import ContainerRegistry as ContainerRegistry
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration as RunConfiguration
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig as ScriptRunConfig
+from trainmaster.sdk.experiment import Experiment as Experiment
+from trainmaster.sdk.models.model import Model as Model
+from trainmaster.sdk.run.run import Run as Run
+from trainmaster.sdk.run.run import ScriptRun as ScriptRun
+from trainmaster.sdk.run.run import get_run as get_run
+from trainmaster.sdk.services.image import Image as Image
+from trainmaster.sdk.services.webservice import Webservice as Webservice
+from trainmaster.sdk.workspace.keyvault import Keyvault as Keyvault
+from trainmaster.sdk.workspace.workspace import Workspace as Workspace

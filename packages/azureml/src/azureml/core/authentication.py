@@ -1,14 +1,9 @@
-"""`azureml.core.authentication` of v1."""
+"""Shows `azureml.core.authentication` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.v1.authentication": (
-            "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
-            "ServicePrincipalAuthentication TokenAuthentication"
-        ),
-        "trainmaster.job.errors": "AuthenticationException",
-    },
-)
+from trainmaster.job.errors import AuthenticationException as AuthenticationException
+from trainmaster.sdk.v1.authentication import AbstractAuthentication as AbstractAuthentication
+from trainmaster.sdk.v1.authentication import AzureCliAuthentication as AzureCliAuthentication
+from trainmaster.sdk.v1.authentication import InteractiveLoginAuthentication as InteractiveLoginAuthentication
+from trainmaster.sdk.v1.authentication import MsiAuthentication as MsiAuthentication
+from trainmaster.sdk.v1.authentication import ServicePrincipalAuthentication as ServicePrincipalAuthentication
+from trainmaster.sdk.v1.authentication import TokenAuthentication as TokenAuthentication

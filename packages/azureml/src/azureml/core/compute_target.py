@@ -1,11 +1,4 @@
-"""`azureml.core.compute_target` of v1."""
+"""Shows `azureml.core.compute_target` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "ComputeTarget",
-        "trainmaster.job.errors": "ComputeTargetException",
-    },
-)
+from trainmaster.job.errors import ComputeTargetException as ComputeTargetException
+from trainmaster.sdk.compute.target import ComputeTarget as ComputeTarget

@@ -1,10 +1,3 @@
-"""`azureml.core.conda_dependencies` of v1."""
+"""Shows `azureml.core.conda_dependencies` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.v1.conda_dependencies": "CondaDependencies",
-    },
-)
+from trainmaster.sdk.v1.conda_dependencies import CondaDependencies as CondaDependencies

@@ -1,10 +1,3 @@
-"""`azureml.core.container_registry` of v1."""
+"""Shows `azureml.core.container_registry` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.environment.docker_section": "ContainerRegistry",
-    },
-)
+from trainmaster.sdk.environment.docker_section import ContainerRegistry as ContainerRegistry

@@ -1,10 +1,3 @@
-"""`azureml.core.dataset` of v1."""
+"""Shows `azureml.core.dataset` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "Dataset",
-    },
-)
+from trainmaster.sdk.datasets.dataset import Dataset as Dataset

@@ -1,10 +1,3 @@
-"""`azureml.core.datastore` of v1."""
+"""Shows `azureml.core.datastore` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datastores": "Datastore",
-    },
-)
+from trainmaster.sdk.datastores.datastore import Datastore as Datastore

@@ -1,15 +1,10 @@
-"""`azureml.core.environment` of v1."""
+"""Shows `azureml.core.environment` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.environment.definition": "Environment",
-        "trainmaster.sdk.environment.docker_section": "ContainerRegistry DockerSection",
-        "trainmaster.sdk.environment.python_section": "PythonSection",
-        "trainmaster.sdk.environment.spark_section": "SparkSection",
-        "trainmaster.sdk.v1.conda_dependencies": "CondaDependencies",
-        "trainmaster.environments.base_images": "DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE",
-    },
-)
+from trainmaster.environments.base_images import DEFAULT_CPU_IMAGE as DEFAULT_CPU_IMAGE
+from trainmaster.environments.base_images import DEFAULT_GPU_IMAGE as DEFAULT_GPU_IMAGE
+from trainmaster.sdk.environment.definition import Environment as Environment
+from trainmaster.sdk.environment.docker_section import ContainerRegistry as ContainerRegistry
+from trainmaster.sdk.environment.docker_section import DockerSection as DockerSection
+from trainmaster.sdk.environment.python_section import PythonSection as PythonSection
+from trainmaster.sdk.environment.spark_section import SparkSection as SparkSection
+from trainmaster.sdk.v1.conda_dependencies import CondaDependencies as CondaDependencies

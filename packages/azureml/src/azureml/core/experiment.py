@@ -1,10 +1,4 @@
-"""`azureml.core.experiment` of v1."""
+"""Shows `azureml.core.experiment` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.experiment": "Experiment ViewType",
-    },
-)
+from trainmaster.sdk.experiment import Experiment as Experiment
+from trainmaster.sdk.experiment import ViewType as ViewType

@@ -1,10 +1,4 @@
-"""`azureml.core.keyvault` of v1."""
+"""Shows `azureml.core.keyvault` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.workspace.keyvault": "KeyVaultContentType Keyvault",
-    },
-)
+from trainmaster.sdk.workspace.keyvault import KeyVaultContentType as KeyVaultContentType
+from trainmaster.sdk.workspace.keyvault import Keyvault as Keyvault

@@ -1,12 +1,5 @@
-"""`azureml.core.model` of v1."""
+"""Shows `azureml.core.model` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.models": "Model",
-        "trainmaster.sdk.services.inference_config": "InferenceConfig",
-        "trainmaster.sdk.services.packaging": "ModelPackage",
-    },
-)
+from trainmaster.sdk.models.model import Model as Model
+from trainmaster.sdk.services.inference_config import InferenceConfig as InferenceConfig
+from trainmaster.sdk.services.packaging import ModelPackage as ModelPackage

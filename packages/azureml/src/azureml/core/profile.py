@@ -1,10 +1,3 @@
-"""`azureml.core.profile` of v1."""
+"""Shows `azureml.core.profile` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.profiling": "ModelProfile",
-    },
-)
+from trainmaster.sdk.services.profiling import ModelProfile as ModelProfile

@@ -1,10 +1,3 @@
-"""`azureml.core.resource_configuration` of v1."""
+"""Shows `azureml.core.resource_configuration` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.models": "ResourceConfiguration",
-    },
-)
+from trainmaster.job.script.resource_configuration import ResourceConfiguration as ResourceConfiguration

@@ -1,22 +1,24 @@
-"""Run configurations; as in v1, packages and registries can be had here too."""
+"""Shows `azureml.core.runconfig` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.estimators": (
-            "DataReferenceConfiguration DockerConfiguration MpiConfiguration ParallelTaskConfiguration "
-            "PyTorchConfiguration RunConfiguration TensorflowConfiguration"
-        ),
-        "trainmaster.sdk.environment.definition": "Environment EnvironmentDefinition",
-        "trainmaster.sdk.environment.docker_section": "ContainerRegistry DockerSection",
-        "trainmaster.sdk.environment.python_section": "PythonSection",
-        "trainmaster.sdk.environment.spark_section": "SparkSection",
-        "trainmaster.sdk.v1.conda_dependencies": "CondaDependencies",
-        "trainmaster.environments.base_images": ("DEFAULT_CPU_IMAGE DEFAULT_GPU_IMAGE MPI_CPU_IMAGE MPI_GPU_IMAGE"),
-        "trainmaster.sdk.estimators.run_sections": (
-            "AmlComputeConfiguration HdiConfiguration HistoryConfiguration SparkConfiguration"
-        ),
-    },
-)
+from trainmaster.environments.base_images import DEFAULT_CPU_IMAGE as DEFAULT_CPU_IMAGE
+from trainmaster.environments.base_images import DEFAULT_GPU_IMAGE as DEFAULT_GPU_IMAGE
+from trainmaster.environments.base_images import MPI_CPU_IMAGE as MPI_CPU_IMAGE
+from trainmaster.environments.base_images import MPI_GPU_IMAGE as MPI_GPU_IMAGE
+from trainmaster.sdk.datastores.configuration import DataReferenceConfiguration as DataReferenceConfiguration
+from trainmaster.sdk.environment.definition import Environment as Environment
+from trainmaster.sdk.environment.definition import EnvironmentDefinition as EnvironmentDefinition
+from trainmaster.sdk.environment.docker_section import ContainerRegistry as ContainerRegistry
+from trainmaster.sdk.environment.docker_section import DockerSection as DockerSection
+from trainmaster.sdk.environment.python_section import PythonSection as PythonSection
+from trainmaster.sdk.environment.spark_section import SparkSection as SparkSection
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration as MpiConfiguration
+from trainmaster.sdk.estimators.distributed_job import ParallelTaskConfiguration as ParallelTaskConfiguration
+from trainmaster.sdk.estimators.distributed_job import PyTorchConfiguration as PyTorchConfiguration
+from trainmaster.sdk.estimators.distributed_job import TensorflowConfiguration as TensorflowConfiguration
+from trainmaster.sdk.estimators.docker import DockerConfiguration as DockerConfiguration
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration as RunConfiguration
+from trainmaster.sdk.estimators.run_sections import AmlComputeConfiguration as AmlComputeConfiguration
+from trainmaster.sdk.estimators.run_sections import HdiConfiguration as HdiConfiguration
+from trainmaster.sdk.estimators.run_sections import HistoryConfiguration as HistoryConfiguration
+from trainmaster.sdk.estimators.run_sections import SparkConfiguration as SparkConfiguration
+from trainmaster.sdk.v1.conda_dependencies import CondaDependencies as CondaDependencies

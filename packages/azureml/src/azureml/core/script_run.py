@@ -1,10 +1,3 @@
-"""`azureml.core.script_run` of v1."""
+"""Shows `azureml.core.script_run` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.run.run": "ScriptRun",
-    },
-)
+from trainmaster.sdk.run.run import ScriptRun as ScriptRun

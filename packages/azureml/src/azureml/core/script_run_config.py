@@ -1,10 +1,3 @@
-"""`azureml.core.script_run_config` of v1."""
+"""Shows `azureml.core.script_run_config` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.estimators": "ScriptRunConfig",
-    },
-)
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig as ScriptRunConfig

@@ -1,11 +1,6 @@
-"""`azureml.core.workspace` of v1."""
+"""Shows `azureml.core.workspace` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.workspace.workspace": "Workspace",
-        "trainmaster.job.errors": "ProjectSystemException UserErrorException WorkspaceException",
-    },
-)
+from trainmaster.job.errors import ProjectSystemException as ProjectSystemException
+from trainmaster.job.errors import UserErrorException as UserErrorException
+from trainmaster.job.errors import WorkspaceException as WorkspaceException
+from trainmaster.sdk.workspace.workspace import Workspace as Workspace

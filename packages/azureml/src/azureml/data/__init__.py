@@ -1,10 +1,7 @@
-"""`azureml.data` of v1."""
+"""Shows `azureml.data` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "AbstractDataset DataType FileDataset OutputFileDatasetConfig TabularDataset",
-    },
-)
+from trainmaster.job.script.dataset_readers import DataType as DataType
+from trainmaster.sdk.datasets.abstract import AbstractDataset as AbstractDataset
+from trainmaster.sdk.datasets.file_dataset import FileDataset as FileDataset
+from trainmaster.sdk.datasets.output import OutputFileDatasetConfig as OutputFileDatasetConfig
+from trainmaster.sdk.datasets.tabular_dataset import TabularDataset as TabularDataset

@@ -1,10 +1,3 @@
-"""`azureml.data.abstract_datastore` of v1."""
+"""Shows `azureml.data.abstract_datastore` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datastores": "AbstractDatastore",
-    },
-)
+from trainmaster.sdk.datastores import AbstractDatastore as AbstractDatastore

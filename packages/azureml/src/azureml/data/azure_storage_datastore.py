@@ -1,10 +1,5 @@
-"""`azureml.data.azure_storage_datastore` of v1."""
+"""Shows `azureml.data.azure_storage_datastore` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datastores": "AbstractAzureStorageDatastore AzureBlobDatastore AzureFileDatastore",
-    },
-)
+from trainmaster.sdk.datastores.azure_datastores import AbstractAzureStorageDatastore as AbstractAzureStorageDatastore
+from trainmaster.sdk.datastores.azure_datastores import AzureBlobDatastore as AzureBlobDatastore
+from trainmaster.sdk.datastores.azure_datastores import AzureFileDatastore as AzureFileDatastore

@@ -1,10 +1,3 @@
-"""`azureml.data.data_reference` of v1."""
+"""Shows `azureml.data.data_reference` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datastores": "DataReference",
-    },
-)
+from trainmaster.sdk.datastores.reference import DataReference as DataReference

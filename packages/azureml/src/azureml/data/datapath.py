@@ -1,10 +1,4 @@
-"""`azureml.data.datapath` of v1."""
+"""Shows `azureml.data.datapath` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datastores": "DataPath DataPathComputeBinding",
-    },
-)
+from trainmaster.sdk.datastores.datapath import DataPath as DataPath
+from trainmaster.sdk.datastores.datapath import DataPathComputeBinding as DataPathComputeBinding

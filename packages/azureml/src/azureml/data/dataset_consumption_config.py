@@ -1,10 +1,3 @@
-"""`azureml.data.dataset_consumption_config` of v1."""
+"""Shows `azureml.data.dataset_consumption_config` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "DatasetConsumptionConfig",
-    },
-)
+from trainmaster.sdk.datasets.consumption import DatasetConsumptionConfig as DatasetConsumptionConfig

@@ -1,10 +1,5 @@
-"""`azureml.data.dataset_factory` of v1."""
+"""Shows `azureml.data.dataset_factory` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "DataType FileDatasetFactory TabularDatasetFactory",
-    },
-)
+from trainmaster.job.script.dataset_readers import DataType as DataType
+from trainmaster.sdk.datasets.factories import FileDatasetFactory as FileDatasetFactory
+from trainmaster.sdk.datasets.factories import TabularDatasetFactory as TabularDatasetFactory

@@ -1,10 +1,3 @@
-"""`azureml.data.dataset_type_definitions` of v1."""
+"""Shows `azureml.data.dataset_type_definitions` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "PromoteHeadersBehavior",
-    },
-)
+from trainmaster.job.script.dataset_readers import PromoteHeadersBehavior as PromoteHeadersBehavior

@@ -1,10 +1,3 @@
-"""`azureml.data.file_dataset` of v1."""
+"""Shows `azureml.data.file_dataset` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "FileDataset",
-    },
-)
+from trainmaster.sdk.datasets.file_dataset import FileDataset as FileDataset

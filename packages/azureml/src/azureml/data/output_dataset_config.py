@@ -1,10 +1,5 @@
-"""`azureml.data.output_dataset_config` of v1."""
+"""Shows `azureml.data.output_dataset_config` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "OutputDatasetConfig OutputFileDatasetConfig OutputTabularDatasetConfig",
-    },
-)
+from trainmaster.sdk.datasets.output import OutputDatasetConfig as OutputDatasetConfig
+from trainmaster.sdk.datasets.output import OutputFileDatasetConfig as OutputFileDatasetConfig
+from trainmaster.sdk.datasets.output import OutputTabularDatasetConfig as OutputTabularDatasetConfig

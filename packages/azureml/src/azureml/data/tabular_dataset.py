@@ -1,10 +1,3 @@
-"""`azureml.data.tabular_dataset` of v1."""
+"""Shows `azureml.data.tabular_dataset` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.datasets": "TabularDataset",
-    },
-)
+from trainmaster.sdk.datasets.tabular_dataset import TabularDataset as TabularDataset

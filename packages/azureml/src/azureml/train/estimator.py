@@ -1,11 +1,7 @@
-"""`azureml.train.estimator` of v1."""
+"""Shows `azureml.train.estimator` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.estimators": "Gloo Mpi Nccl ParameterServer",
-        "trainmaster.sdk.v1.estimators": "Estimator",
-    },
-)
+from trainmaster.sdk.estimators.distributed_training import Gloo as Gloo
+from trainmaster.sdk.estimators.distributed_training import Mpi as Mpi
+from trainmaster.sdk.estimators.distributed_training import Nccl as Nccl
+from trainmaster.sdk.estimators.distributed_training import ParameterServer as ParameterServer
+from trainmaster.sdk.v1.estimators import Estimator as Estimator

@@ -1,10 +1,3 @@
-"""`azureml.train.sklearn` of v1."""
+"""Shows `azureml.train.sklearn` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.v1.estimators": "SKLearn",
-    },
-)
+from trainmaster.sdk.v1.estimators import SKLearn as SKLearn

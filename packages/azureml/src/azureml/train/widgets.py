@@ -1,10 +1,3 @@
-"""The name of 2018 for `azureml.widgets`."""
+"""Shows `azureml.train.widgets` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.notebook.widgets": "RunDetails",
-    },
-)
+from trainmaster.notebook.widgets.run_details import RunDetails as RunDetails

@@ -1,10 +1,4 @@
-"""`azureml.contrib.services.aml_request` of v1. In a service, the server itself answers this import."""
+"""Shows `azureml.contrib.services.aml_request` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.scoring.server.raw": "AMLRequest rawhttp",
-    },
-)
+from trainmaster.scoring.server.raw import AMLRequest as AMLRequest
+from trainmaster.scoring.server.raw import rawhttp as rawhttp

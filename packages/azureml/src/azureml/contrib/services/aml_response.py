@@ -1,10 +1,3 @@
-"""`azureml.contrib.services.aml_response` of v1. In a service, the server itself answers this import."""
+"""Shows `azureml.contrib.services.aml_response` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.scoring.server.raw": "AMLResponse",
-    },
-)
+from trainmaster.scoring.server.raw import AMLResponse as AMLResponse

@@ -1,10 +1,3 @@
-"""The name of 2018 and 2019 for `azureml.tensorboard`."""
+"""Shows `azureml.contrib.tensorboard` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.notebook.tensorboard": "Tensorboard",
-    },
-)
+from trainmaster.notebook.tensorboard.board import Tensorboard as Tensorboard

@@ -1,10 +1,3 @@
-"""`azureml.contrib.tensorboard.export` of v1."""
+"""Shows `azureml.contrib.tensorboard.export` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.notebook.tensorboard": "export_to_tensorboard",
-    },
-)
+from trainmaster.notebook.tensorboard.export import export_to_tensorboard as export_to_tensorboard

@@ -1,11 +1,4 @@
-"""`azureml.core.compute.aks` of v1."""
+"""Shows `azureml.core.compute.aks` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "AksCompute",
-        "trainmaster.sdk.compute.attached": "AksProvisioningConfiguration",
-    },
-)
+from trainmaster.sdk.compute.attached import AksCompute as AksCompute
+from trainmaster.sdk.compute.attached import AksProvisioningConfiguration as AksProvisioningConfiguration

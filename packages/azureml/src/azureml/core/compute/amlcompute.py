@@ -1,11 +1,5 @@
-"""`azureml.core.compute.amlcompute` of v1."""
+"""Shows `azureml.core.compute.amlcompute` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "AmlCompute",
-        "trainmaster.sdk.compute.status": "AmlComputeStatus ScaleSettings",
-    },
-)
+from trainmaster.sdk.compute.clusters import AmlCompute as AmlCompute
+from trainmaster.sdk.compute.status import AmlComputeStatus as AmlComputeStatus
+from trainmaster.sdk.compute.status import ScaleSettings as ScaleSettings

@@ -1,10 +1,3 @@
-"""`azureml.core.compute.batchai` of v1."""
+"""Shows `azureml.core.compute.batchai` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "BatchAiCompute",
-    },
-)
+from trainmaster.sdk.compute.clusters import BatchAiCompute as BatchAiCompute

@@ -1,13 +1,5 @@
-"""`azureml.core.compute.compute` of v1."""
+"""Shows `azureml.core.compute.compute` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "ComputeTarget",
-        "trainmaster.sdk.compute.configurations": (
-            "ComputeTargetAttachConfiguration ComputeTargetProvisioningConfiguration"
-        ),
-    },
-)
+from trainmaster.sdk.compute.configurations import ComputeTargetAttachConfiguration as ComputeTargetAttachConfiguration
+from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration as ComputeTargetProvisioningConfiguration
+from trainmaster.sdk.compute.target import ComputeTarget as ComputeTarget

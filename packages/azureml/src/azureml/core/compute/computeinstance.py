@@ -1,11 +1,4 @@
-"""`azureml.core.compute.computeinstance` of v1."""
+"""Shows `azureml.core.compute.computeinstance` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "ComputeInstance",
-        "trainmaster.sdk.compute.status": "ComputeInstanceStatus",
-    },
-)
+from trainmaster.sdk.compute.instance import ComputeInstance as ComputeInstance
+from trainmaster.sdk.compute.status import ComputeInstanceStatus as ComputeInstanceStatus

@@ -1,10 +1,3 @@
-"""`azureml.core.compute.dsvm` of v1."""
+"""Shows `azureml.core.compute.dsvm` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "DsvmCompute",
-    },
-)
+from trainmaster.sdk.compute.attached import DsvmCompute as DsvmCompute

@@ -1,10 +1,3 @@
-"""`azureml.core.compute.hdinsight` of v1."""
+"""Shows `azureml.core.compute.hdinsight` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "HDInsightCompute",
-    },
-)
+from trainmaster.sdk.compute.attached import HDInsightCompute as HDInsightCompute

@@ -1,10 +1,3 @@
-"""`azureml.core.compute.remote` of v1."""
+"""Shows `azureml.core.compute.remote` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.compute": "RemoteCompute",
-    },
-)
+from trainmaster.sdk.compute.attached import RemoteCompute as RemoteCompute

@@ -1,10 +1,3 @@
-"""`azureml.core.image.image` of v1."""
+"""Shows `azureml.core.image.image` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.image": "Image",
-    },
-)
+from trainmaster.sdk.services.image import Image as Image

@@ -1,13 +1,6 @@
-"""`azureml.core.webservice` of v1."""
+"""Shows `azureml.core.webservice` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.aci": "AciWebservice",
-        "trainmaster.sdk.services.aks": "AksWebservice",
-        "trainmaster.sdk.services.local": "LocalWebservice",
-        "trainmaster.sdk.services.webservice": "Webservice",
-    },
-)
+from trainmaster.sdk.services.aci import AciWebservice as AciWebservice
+from trainmaster.sdk.services.aks import AksWebservice as AksWebservice
+from trainmaster.sdk.services.local import LocalWebservice as LocalWebservice
+from trainmaster.sdk.services.webservice import Webservice as Webservice

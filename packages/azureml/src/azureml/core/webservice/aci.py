@@ -1,11 +1,4 @@
-"""`azureml.core.webservice.aci` of v1."""
+"""Shows `azureml.core.webservice.aci` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.aci": "AciWebservice",
-        "trainmaster.sdk.services.configurations": "AciServiceDeploymentConfiguration",
-    },
-)
+from trainmaster.sdk.services.aci import AciWebservice as AciWebservice
+from trainmaster.sdk.services.configurations import AciServiceDeploymentConfiguration as AciServiceDeploymentConfiguration

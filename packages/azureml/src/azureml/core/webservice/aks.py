@@ -1,11 +1,4 @@
-"""`azureml.core.webservice.aks` of v1."""
+"""Shows `azureml.core.webservice.aks` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.aks": "AksWebservice",
-        "trainmaster.sdk.services.configurations": "AksServiceDeploymentConfiguration",
-    },
-)
+from trainmaster.sdk.services.aks import AksWebservice as AksWebservice
+from trainmaster.sdk.services.configurations import AksServiceDeploymentConfiguration as AksServiceDeploymentConfiguration

@@ -1,11 +1,4 @@
-"""`azureml.core.webservice.local` of v1."""
+"""Shows `azureml.core.webservice.local` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.local": "LocalWebservice",
-        "trainmaster.sdk.services.configurations": "LocalWebserviceDeploymentConfiguration",
-    },
-)
+from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration as LocalWebserviceDeploymentConfiguration
+from trainmaster.sdk.services.local import LocalWebservice as LocalWebservice

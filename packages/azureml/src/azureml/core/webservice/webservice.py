@@ -1,11 +1,4 @@
-"""`azureml.core.webservice.webservice` of v1."""
+"""Shows `azureml.core.webservice.webservice` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.services.webservice": "Webservice",
-        "trainmaster.sdk.services.configurations": "WebserviceDeploymentConfiguration",
-    },
-)
+from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration as WebserviceDeploymentConfiguration
+from trainmaster.sdk.services.webservice import Webservice as Webservice

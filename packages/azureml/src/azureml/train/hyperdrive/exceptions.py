@@ -1,13 +1,6 @@
-"""`azureml.train.hyperdrive.exceptions` of v1."""
+"""Shows `azureml.train.hyperdrive.exceptions` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.job.errors": (
-            "HyperDriveConfigException HyperDriveNotImplementedException HyperDriveRehydrateException "
-            "HyperDriveScenarioNotSupportedException"
-        ),
-    },
-)
+from trainmaster.job.errors import HyperDriveConfigException as HyperDriveConfigException
+from trainmaster.job.errors import HyperDriveNotImplementedException as HyperDriveNotImplementedException
+from trainmaster.job.errors import HyperDriveRehydrateException as HyperDriveRehydrateException
+from trainmaster.job.errors import HyperDriveScenarioNotSupportedException as HyperDriveScenarioNotSupportedException

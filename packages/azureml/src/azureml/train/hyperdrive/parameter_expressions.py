@@ -1,12 +1,12 @@
-"""`azureml.train.hyperdrive.parameter_expressions` of v1."""
+"""Shows `azureml.train.hyperdrive.parameter_expressions` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.sweeps": (
-            "choice lognormal loguniform normal qlognormal qloguniform qnormal quniform randint uniform"
-        ),
-    },
-)
+from trainmaster.tuning.parameter_expressions import choice as choice
+from trainmaster.tuning.parameter_expressions import lognormal as lognormal
+from trainmaster.tuning.parameter_expressions import loguniform as loguniform
+from trainmaster.tuning.parameter_expressions import normal as normal
+from trainmaster.tuning.parameter_expressions import qlognormal as qlognormal
+from trainmaster.tuning.parameter_expressions import qloguniform as qloguniform
+from trainmaster.tuning.parameter_expressions import qnormal as qnormal
+from trainmaster.tuning.parameter_expressions import quniform as quniform
+from trainmaster.tuning.parameter_expressions import randint as randint
+from trainmaster.tuning.parameter_expressions import uniform as uniform

@@ -1,12 +1,7 @@
-"""`azureml.train.hyperdrive.policy` of v1."""
+"""Shows `azureml.train.hyperdrive.policy` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.sweeps": (
-            "BanditPolicy EarlyTerminationPolicy MedianStoppingPolicy NoTerminationPolicy TruncationSelectionPolicy"
-        ),
-    },
-)
+from trainmaster.tuning.policies import BanditPolicy as BanditPolicy
+from trainmaster.tuning.policies import EarlyTerminationPolicy as EarlyTerminationPolicy
+from trainmaster.tuning.policies import MedianStoppingPolicy as MedianStoppingPolicy
+from trainmaster.tuning.policies import NoTerminationPolicy as NoTerminationPolicy
+from trainmaster.tuning.policies import TruncationSelectionPolicy as TruncationSelectionPolicy

@@ -1,10 +1,4 @@
-"""`azureml.train.hyperdrive.run` of v1."""
+"""Shows `azureml.train.hyperdrive.run` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.sweeps": "HyperDriveRun PrimaryMetricGoal",
-    },
-)
+from trainmaster.sdk.sweeps.run import HyperDriveRun as HyperDriveRun
+from trainmaster.tuning.goal import PrimaryMetricGoal as PrimaryMetricGoal

@@ -1,10 +1,5 @@
-"""`azureml.train.hyperdrive.runconfig` of v1."""
+"""Shows `azureml.train.hyperdrive.runconfig` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.sweeps": "HyperDriveConfig HyperDriveRunConfig PrimaryMetricGoal",
-    },
-)
+from trainmaster.sdk.sweeps.config import HyperDriveConfig as HyperDriveConfig
+from trainmaster.sdk.sweeps.config import HyperDriveRunConfig as HyperDriveRunConfig
+from trainmaster.tuning.goal import PrimaryMetricGoal as PrimaryMetricGoal

@@ -1,12 +1,6 @@
-"""`azureml.train.hyperdrive.sampling` of v1."""
+"""Shows `azureml.train.hyperdrive.sampling` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from azureml._lazy import names
-
-__getattr__, __dir__, __all__ = names(
-    __name__,
-    {
-        "trainmaster.sdk.sweeps": (
-            "BayesianParameterSampling GridParameterSampling HyperParameterSampling RandomParameterSampling"
-        ),
-    },
-)
+from trainmaster.tuning.sampling import BayesianParameterSampling as BayesianParameterSampling
+from trainmaster.tuning.sampling import GridParameterSampling as GridParameterSampling
+from trainmaster.tuning.sampling import HyperParameterSampling as HyperParameterSampling
+from trainmaster.tuning.sampling import RandomParameterSampling as RandomParameterSampling

@@ -1,5 +1,5 @@
-"""The v1 import names inside a job. Other installed parts of `azureml` are found beside these."""
+"""v1's import names inside a job. Other installed parts of `azureml` are found beside them."""
 
-from trainmaster.job.script.absent import install_finder
+from trainmaster.job.script.v1_modules import install_finders
 
-install_finder()
+install_finders()

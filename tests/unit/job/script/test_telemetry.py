@@ -10,7 +10,7 @@ import socket
 def refuse(*arguments, **options):
     raise AssertionError("a connection was opened")
 socket.socket.connect = refuse
-from trainmaster.sdk.v1.telemetry import set_diagnostics_collection
+from trainmaster.job.script.telemetry import set_diagnostics_collection
 assert set_diagnostics_collection(send_diagnostics=False) is None
 set_diagnostics_collection(send_diagnostics=True)
 set_diagnostics_collection(True, verbosity=20)

@@ -1,0 +1,1 @@
+"""Shows `azureml.mlflow` to editors; never run. Written by `python -m trainmaster.migration.surface`."""

@@ -1,5 +1,0 @@
-"""`azureml.core.datastore` inside a job."""
-
-from trainmaster.job.script.datastore import Datastore
-
-__all__ = ["Datastore"]
