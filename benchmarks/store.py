@@ -61,11 +61,11 @@ def _listing(few: Bench, many: Bench) -> dict[str, Any]:
     newest, of_experiment = RunQuery(limit=100), RunQuery(experiment="experiment-3", limit=100)
     store, hand, store_few, hand_few, store_one, hand_one = _take_turns(
         200,
-        lambda: many.store.list_runs(newest),
+        lambda: many.store.runs.find(newest),
         lambda: many.hand.execute(NEWEST).fetchall(),
-        lambda: few.store.list_runs(newest),
+        lambda: few.store.runs.find(newest),
         lambda: few.hand.execute(NEWEST).fetchall(),
-        lambda: many.store.list_runs(of_experiment),
+        lambda: many.store.runs.find(of_experiment),
         lambda: many.hand.execute(NEWEST_OF_EXPERIMENT).fetchall(),
     )
     return {
@@ -83,10 +83,10 @@ def _charts(many: Bench, points: int) -> dict[str, Any]:
     by_hand = THINNED.format(count=points)
     store, hand = _take_turns(
         7,
-        lambda: many.store.series("run-0", "loss", max_points=1000),
+        lambda: many.store.metrics.read("run-0", "loss", max_points=1000),
         lambda: many.hand.execute(by_hand).fetchall(),
     )
-    (series,) = many.store.series("run-0", "loss", max_points=1000)
+    (series,) = many.store.metrics.read("run-0", "loss", max_points=1000)
     assert series.count == points and 900 < len(series.values) <= 1000
     return {"thinned_series_ms": store, "thinned_series_by_hand_ms": hand, "thinned_series_ratio": store / hand}
 
@@ -98,7 +98,7 @@ def _inserting(folder: Path, few: Bench, many: Bench) -> dict[str, Any]:
 
     def insert(bench: Bench) -> RunRecord:
         n = next(number)
-        return bench.store.insert_run(
+        return bench.store.runs.add(
             RunRecord(f"new-{n}", "experiment-3", Status.QUEUED, 1.0, target="local", spec='{"version": 1}')
         )
 
@@ -126,7 +126,7 @@ def _ingesting(many: Bench) -> dict[str, Any]:
 
     def ingest() -> None:
         start = next(offset)
-        assert many.store.ingest("run-1", "rank0", start, start + 1, records)
+        assert many.store.journals.ingest("run-1", "rank0", start, start + 1, records)
 
     (store,) = _take_turns(5, ingest)
     return {"ingest_10000_ms": store}
@@ -147,7 +147,7 @@ class Bench:
 def _hand_copy(folder: Path) -> sqlite3.Connection:
     path = folder / "hand.db"
     store = Store.create(path)
-    store.ensure_experiment("experiment-3", 1.0)
+    store.experiments.ensure("experiment-3", 1.0)
     store.close()
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = FULL")
@@ -160,7 +160,7 @@ def _filled(path: Path, runs: int, points: int) -> Bench:
     store = Store.create(path)
     hand = sqlite3.connect(path, isolation_level=None)
     for n in range(10):
-        store.ensure_experiment(f"experiment-{n}", 1.0)
+        store.experiments.ensure(f"experiment-{n}", 1.0)
     hand.execute("BEGIN")
     hand.executemany(
         """INSERT INTO runs (id, experiment_seq, number, type, status, created_at, started_at, ended_at, display_name,
@@ -182,7 +182,9 @@ def _log(store: Store, points: int) -> None:
     step = 100_000
     for start in range(0, points, step):
         values = [((n * 7919) % 10007) / 10007 for n in range(start, min(start + step, points))]
-        store.ingest("run-0", "rank0", start, start + step, [{"k": "list", "n": "loss", "v": values, "t": 1.0}])
+        store.journals.ingest(
+            "run-0", "rank0", start, start + step, [{"k": "list", "n": "loss", "v": values, "t": 1.0}]
+        )
 
 
 def _take_turns(times: int, *actions: Callable[[], object]) -> list[float]:

@@ -91,7 +91,7 @@ def fill(folder: Path, count: int) -> None:
     stop(folder)
     store = Store.open(WorkspaceFolder(folder).database)
     for first in range(0, count, 10_000):
-        store.insert_runs(
+        store.runs.add_many(
             [
                 RunRecord(f"old_{n}", "bench", Status.COMPLETED, created_at=float(n), target="local")
                 for n in range(first, min(first + 10_000, count))

@@ -140,7 +140,7 @@ def test_a_new_dispatcher_finishes_what_a_killed_one_began(workspace: Workspace,
     wait_gone(handle)
     # As it would be if it had been killed after it wrote down what is to go.
     store = Store.open(folder.database)
-    store.put_fact("runs.removing", [run.id])
+    store.facts.put("runs.removing", [run.id])
     store.close()
     # Whatever is to be removed next waits until that is done.
     assert data(workspace, "runs", "prune", "--older-than", "100w")["removed"] == []

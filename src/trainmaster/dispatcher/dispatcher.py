@@ -66,7 +66,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         os.umask(mask)
     log.info("dispatcher %d serves %s", os.getpid(), folder.path)
     try:
-        for record in store.active_runs():
+        for record in store.runs.list_active():
             if record.spec:
                 scheduler.take(record)
             else:

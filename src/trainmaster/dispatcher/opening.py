@@ -37,5 +37,5 @@ def _create(folder: WorkspaceFolder) -> Store:
     for name, place in ((DEFAULT_DATASTORE, folder.datastore), (FILE_DATASTORE, folder.file_datastore)):
         place.mkdir(exist_ok=True)
         is_default = name == DEFAULT_DATASTORE
-        store.put_datastore(DatastoreRecord(name, str(place), is_default=is_default, created_at=time.time()))
+        store.datastores.put(DatastoreRecord(name, str(place), is_default=is_default, created_at=time.time()))
     return store

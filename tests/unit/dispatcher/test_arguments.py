@@ -52,8 +52,8 @@ class Place:
         self.scheduler = Scheduler(self.folder, self.store)
         self.service = Service(self.scheduler)
         # There is something of the name that the calls use.
-        self.store.insert_run(RunRecord("x", "x", Status.RUNNING, 1.0))
-        self.store.ensure_experiment("x", at=1.0)
+        self.store.runs.add(RunRecord("x", "x", Status.RUNNING, 1.0))
+        self.store.experiments.ensure("x", at=1.0)
 
 
 async def in_a_place(path: Path, work: Callable[[Place], Awaitable[None]]) -> None:

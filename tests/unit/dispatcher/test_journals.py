@@ -20,7 +20,7 @@ from trainmaster.shared.records import RunRecord, Status
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store.create(tmp_path / "store.db")
-    store.insert_run(
+    store.runs.add(
         RunRecord(id="run", experiment="e", status=Status.RUNNING, created_at=1.0, target="local", submitted_by="me")
     )
     yield store
@@ -45,11 +45,11 @@ def bring_in(store: Store, folder: RunFolder) -> None:
 
 
 def values(store: Store) -> dict[str, tuple[float, ...]]:
-    return {series.name: series.values for series in store.series("run")}
+    return {series.name: series.values for series in store.metrics.read("run")}
 
 
 def warnings(store: Store) -> tuple[str, ...]:
-    record = store.get_run("run")
+    record = store.runs.get("run")
     assert record is not None
     return record.warnings
 

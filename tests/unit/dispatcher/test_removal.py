@@ -65,8 +65,8 @@ class Place:
         """Run id to how many points it has and files."""
         found = {}
         for top in ("parent", "other"):
-            for run_id, _ in self.store.run_family(top):
-                points, _ = self.store.metric_numbers(run_id, "loss")
+            for run_id, _ in self.store.removal.list_family(top):
+                points, _ = self.store.sweeps.read_numbers(run_id, "loss")
                 found[run_id] = points + sum(path.is_file() for path in self.folder.run(run_id).path.rglob("*"))
         return found
 
@@ -91,9 +91,9 @@ def made(tmp_path: Path) -> Path:
     for run_id, parent in (("parent", None), ("child_0", "parent"), ("other", None)):
         snapshot = snapshots.get(run_id, snapshots["parent"])
         record = RunRecord(run_id, "exp", Status.COMPLETED, 1.0, parent_id=parent, snapshot_id=snapshot, spec="{}")
-        store.insert_run(record)
+        store.runs.add(record)
         records = [{"k": "metric", "n": "loss", "v": n, "t": 1.0} for n in range(5)]
-        assert store.ingest(run_id, "0-1.jsonl", 0, 10, records)
+        assert store.journals.ingest(run_id, "0-1.jsonl", 0, 10, records)
         outputs = path / "runs" / run_id / "files" / "outputs"
         outputs.mkdir(parents=True)
         (outputs / "model").write_text("x" * 10_000)
@@ -131,7 +131,7 @@ def test_a_run_goes_with_all_it_had(made: Path) -> None:
 
 def test_one_that_may_not_go_keeps_all(made: Path) -> None:
     place = Place(made)
-    place.store.insert_run(RunRecord("going", "exp", Status.RUNNING, 2.0, parent_id="other"))
+    place.store.runs.add(RunRecord("going", "exp", Status.RUNNING, 2.0, parent_id="other"))
     with pytest.raises(UserErrorException, match="run going has not ended"):
         asyncio.run(place.removal().delete(["parent", "other"]))
     with pytest.raises(UserErrorException, match="child_0 is a child of run parent") as caught:
@@ -192,8 +192,9 @@ def _remove_until(path: Path, step: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     place = Place(path)
-    for name in ("put_fact", "remove_points", "remove_runs"):
-        setattr(place.store, name, _counted(getattr(place.store, name), count))
+    removal = place.store.removal
+    for repository, name in ((place.store.facts, "put"), (removal, "delete_points"), (removal, "delete_runs")):
+        setattr(repository, name, _counted(getattr(repository, name), count))
     sys.addaudithook(count)
     asyncio.run(place.removal().delete(["parent"]))
 
@@ -215,7 +216,7 @@ def test_what_is_no_run_is_not_touched(made: Path, tmp_path: Path, name: str) ->
     name = name.format(victim=tmp_path / "victim")
     place = Place(made)
     asyncio.run(place.removal().delete([name]))
-    place.store.insert_run(RunRecord(name, "exp", Status.COMPLETED, 2.0, parent_id="other"))
+    place.store.runs.add(RunRecord(name, "exp", Status.COMPLETED, 2.0, parent_id="other"))
     done = asyncio.run(place.removal().delete(["other"]))
     assert (done.run_ids, done.left) == (("other",), ())
     assert (tmp_path / "victim" / "file").exists() and (made / "victim" / "file").exists()
@@ -225,7 +226,7 @@ def test_what_is_no_run_is_not_touched(made: Path, tmp_path: Path, name: str) ->
 def test_a_long_id_can_be_removed(made: Path) -> None:
     place = Place(made)
     for run_id, parent in (("s" * 246, "other"), ("s" * 255, "s" * 246)):
-        place.store.insert_run(RunRecord(run_id, "exp", Status.COMPLETED, 2.0, parent_id=parent))
+        place.store.runs.add(RunRecord(run_id, "exp", Status.COMPLETED, 2.0, parent_id=parent))
         place.folder.run(run_id).files.mkdir(parents=True)
     done = asyncio.run(place.removal().delete(["other", "parent"]))
     assert (done.run_ids, done.children, done.left) == (("other", "parent"), 3, ())
@@ -243,7 +244,7 @@ def test_one_that_cannot_be_removed_holds_up_no_other(made: Path, monkeypatch: p
     assert sentence.startswith("run parent: ") and "Device or resource busy" in sentence
     # It is whole, and nothing is noted that would stop the next removal.
     assert place.runs() == {each: number for each, number in WHOLE.items() if each != "other"}
-    assert not place.store.get_fact("runs.removing")
+    assert not place.store.facts.get("runs.removing")
     asyncio.run(place.removal().resume())
     monkeypatch.undo()
     assert asyncio.run(place.removal().delete(["parent"])).run_ids == ("parent",)
@@ -252,10 +253,10 @@ def test_one_that_cannot_be_removed_holds_up_no_other(made: Path, monkeypatch: p
 
 def test_what_an_earlier_release_noted_holds_up_no_other(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(made)
-    place.store.put_fact("runs.removing", ["parent", "../../victim", "gone"])
+    place.store.facts.put("runs.removing", ["parent", "../../victim", "gone"])
     monkeypatch.setattr(beneath, "rename", _refusing(beneath.rename, "child_0"))
     asyncio.run(place.removal().resume())
-    assert not place.store.get_fact("runs.removing")
+    assert not place.store.facts.get("runs.removing")
     assert asyncio.run(place.removal().delete(["other"])).run_ids == ("other",)
 
 
@@ -264,7 +265,7 @@ def test_a_full_disk_puts_a_removal_off(made: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(beneath, "rename", _refusing(beneath.rename, "child_0", errno.ENOSPC))
     with pytest.raises(OSError):
         asyncio.run(place.removal().delete(["parent"]))
-    assert place.runs() == WHOLE and place.store.get_fact("runs.removing") == ["parent"]
+    assert place.runs() == WHOLE and place.store.facts.get("runs.removing") == ["parent"]
     monkeypatch.undo()
     asyncio.run(place.removal().resume())
     assert place.runs() == {"other": 7}

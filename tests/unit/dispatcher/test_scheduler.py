@@ -15,6 +15,7 @@ import pytest
 from trainmaster.dispatcher.runs.driver import RunDriver
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.journals import Journals
 from trainmaster.shared import tasks
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import RunRecord, Status
@@ -28,7 +29,7 @@ def test_a_run_whose_task_dies_is_taken_up_from_the_store(
 
     async def drive(life: RunDriver) -> None:
         seen.append(life._record.status)
-        life._scheduler.store.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
+        life._scheduler.store.runs.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
         if len(seen) == 1:
             raise RuntimeError("a fault of ours")
 
@@ -36,7 +37,7 @@ def test_a_run_whose_task_dies_is_taken_up_from_the_store(
 
     async def run(store: Store) -> None:
         scheduler = Scheduler(WorkspaceFolder(tmp_path), store)
-        scheduler.take(store.insert_run(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
+        scheduler.take(store.runs.add(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
         async with asyncio.timeout(60):
             await scheduler.until_left("run")
         await scheduler.close()
@@ -53,7 +54,7 @@ def test_a_run_whose_task_dies_is_taken_up_from_the_store(
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store.create(tmp_path / "store.db")
     for name in ("large", "small"):
-        store.insert_run(RunRecord(name, "e", Status.RUNNING, 1.0, target="local"))
+        store.runs.add(RunRecord(name, "e", Status.RUNNING, 1.0, target="local"))
     yield store
     store.close()
 
@@ -72,13 +73,13 @@ def test_journals_are_read_beside_the_event_loop(tmp_path: Path, store: Store, m
     write(folder, "large", 20_000)
     write(folder, "small", 1)
     threads: set[int] = set()
-    ingest = Store.ingest
+    ingest = Journals.ingest
 
-    def note_thread(self: Store, *args: Any) -> bool:
+    def note_thread(self: Journals, *args: Any) -> bool:
         threads.add(threading.get_ident())
         return ingest(self, *args)
 
-    monkeypatch.setattr(Store, "ingest", note_thread)
+    monkeypatch.setattr(Journals, "ingest", note_thread)
 
     async def run() -> list[str]:
         scheduler = Scheduler(folder, store)
@@ -94,7 +95,7 @@ def test_journals_are_read_beside_the_event_loop(tmp_path: Path, store: Store, m
 
     assert asyncio.run(run()) == ["small", "large"]
     assert threads and threading.get_ident() not in threads
-    assert [len(store.metrics(run_id)) for run_id in ("large", "small")] == [20_000, 1]
+    assert [len(store.metrics.summarize(run_id)) for run_id in ("large", "small")] == [20_000, 1]
 
 
 def test_what_was_written_before_is_readable_after_however_much_is_written_meanwhile(
@@ -102,14 +103,14 @@ def test_what_was_written_before_is_readable_after_however_much_is_written_meanw
 ) -> None:
     folder = WorkspaceFolder(tmp_path)
     journal = write(folder, "large", 1000)
-    ingest = Store.ingest
+    ingest = Journals.ingest
 
-    def write_more(self: Store, *args: Any) -> bool:
+    def write_more(self: Journals, *args: Any) -> bool:
         with open(journal, "a") as file:
             file.write(json.dumps({"k": "metric", "n": "more", "v": "x" * 2**16, "t": 1.0}) + "\n")
         return ingest(self, *args)
 
-    monkeypatch.setattr(Store, "ingest", write_more)
+    monkeypatch.setattr(Journals, "ingest", write_more)
 
     async def run() -> None:
         scheduler = Scheduler(folder, store)
@@ -118,5 +119,5 @@ def test_what_was_written_before_is_readable_after_however_much_is_written_meanw
         await scheduler.close()
 
     asyncio.run(run())
-    names = {metric.name for metric in store.metrics("large")}
+    names = {metric.name for metric in store.metrics.summarize("large")}
     assert names >= {f"m{n}" for n in range(1000)}

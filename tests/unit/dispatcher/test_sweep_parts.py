@@ -98,7 +98,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def _with_trials(store: Store, count: int, spec: str = "{}") -> list[RunRecord]:
-    store.insert_sweep(SWEEP, spec)
+    store.sweeps.add(SWEEP, spec)
     new = [
         (
             TrialRecord(number, f"s_{number}", {"--lr": number}),
@@ -106,12 +106,12 @@ def _with_trials(store: Store, count: int, spec: str = "{}") -> list[RunRecord]:
         )
         for number in range(count)
     ]
-    return store.add_trials("s", new)
+    return store.sweeps.add_trials("s", new)
 
 
 def _log(store: Store, run_id: str, start: int, *values: object) -> None:
     records = [{"k": "metric", "n": "score", "v": value, "t": 1.0} for value in values]
-    assert store.ingest(run_id, "0-1.jsonl", start, start + len(values), records)
+    assert store.journals.ingest(run_id, "0-1.jsonl", start, start + len(values), records)
 
 
 def test_trials_read_what_is_new_and_keep_what_is_not(store: Store) -> None:
@@ -133,12 +133,12 @@ def test_trials_read_what_is_new_and_keep_what_is_not(store: Store) -> None:
 def test_a_decision_and_the_cut_are_kept_together(store: Store) -> None:
     _with_trials(store, 2)
     trials = Trials(store, "s", "score")
-    assert store.move("s_1", Status.COMPLETED, at=3.0) is not None
+    assert store.runs.move("s_1", Status.COMPLETED, at=3.0) is not None
     decided = [(0, 4, "why"), (1, 4, "too late")]
-    cut = store.judge_trials("s", decided, at=5.0)
+    cut = store.sweeps.judge_trials("s", decided, at=5.0)
     assert [(run.id, run.status) for run in cut] == [("s_0", Status.CANCEL_REQUESTED)]
     trials.judged([Decision(0, 4, True, "why"), Decision(1, 4, True, "too late")], ["s_0"])
-    kept = {trial.number: (trial.judged, trial.cut) for trial in store.list_trials("s")}
+    kept = {trial.number: (trial.judged, trial.cut) for trial in store.sweeps.list_trials("s")}
     assert kept == {0: (4, "why"), 1: (4, "")} == {each.number: (each.judged, each.cut) for each in trials.records}
 
 
@@ -159,7 +159,7 @@ def test_names_are_told_of_a_trial_that_completed_without_the_metric(store: Stor
     runs = _with_trials(store, 1)
     _log(store, "s_0", 0, 5.0)
     trials = Trials(store, "s", "accuracy")
-    ended = store.move(runs[0].id, Status.COMPLETED, at=3.0)
+    ended = store.runs.move(runs[0].id, Status.COMPLETED, at=3.0)
     assert ended is not None
     trials.moved(ended)
     assert trials.ordered[0].metric_names == ("score",) and trials.ordered[0].has_ended
@@ -174,17 +174,18 @@ def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
     for number, values in enumerate(([1, 7.0], [float("nan"), 3, "text"], [True, 9], [9], ["text"], [float("nan")])):
         _log(store, f"s_{number}", 0, *values)
     _log(store, "s_7", 0, 1)
-    store.judge_trials("s", [(2, 2, "behind"), (3, 1, "")], at=5.0)
+    store.sweeps.judge_trials("s", [(2, 2, "behind"), (3, 1, "")], at=5.0)
     ends = (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.COMPLETED, Status.CANCELED, Status.COMPLETED)
     for number, status in enumerate(ends):
-        assert store.move(f"s_{number}", status, at=6.0) is not None
+        assert store.runs.move(f"s_{number}", status, at=6.0) is not None
     scheduler = SimpleNamespace(store=store, sweep=lambda run_id: None)
     sweeps = Sweeps(scheduler, lambda run: run)  # type: ignore[arg-type]
     expected = summary_of(asyncio.run(sweeps.view("s")), 10.0)
     assert expected.best is not None and expected.best.number == (2 if goal == PrimaryMetricGoal.MAXIMIZE else 0)
     assert expected.counts == Counts(started=9, going=3, completed=3, cut=1, canceled=1, failed=1)
-    for dear in ("list_trials", "trial_numbers", "metrics"):
-        monkeypatch.setattr(store, dear, None)
+    for costly in ("list_trials", "read_numbers_of_trials"):
+        monkeypatch.setattr(store.sweeps, costly, None)
+    monkeypatch.setattr(store, "metrics", None)
     (found,) = asyncio.run(sweeps.summaries(["s"]))
     assert (found.counts, found.best) == (expected.counts, expected.best)
     assert found.view == expected.view
@@ -202,18 +203,18 @@ def test_a_sweep_in_a_list_without_values(store: Store) -> None:
 def test_the_end_of_a_run_is_one_step(store: Store) -> None:
     _with_trials(store, 1)
     batch = ("0-1.jsonl", 0, 2, [{"k": "metric", "n": "score", "v": value, "t": 1.0} for value in (1, 2)])
-    ended = store.finish_run("s_0", Status.COMPLETED, at=9.0, batches=[batch], warnings=["w"], started_at=4.0)
+    ended = store.journals.finish_run("s_0", Status.COMPLETED, at=9.0, batches=[batch], warnings=["w"], started_at=4.0)
     assert ended is not None
     assert (ended.status, ended.started_at, ended.ended_at, ended.warnings) == (Status.COMPLETED, 4.0, 9.0, ("w",))
-    assert store.metric_numbers("s_0", "score") == (2, (1.0, 2.0))
-    assert store.finish_run("s_0", Status.FAILED, at=9.0) is None
+    assert store.sweeps.read_numbers("s_0", "score") == (2, (1.0, 2.0))
+    assert store.journals.finish_run("s_0", Status.FAILED, at=9.0) is None
 
 
 def test_an_end_that_was_overtaken_changes_nothing(store: Store) -> None:
     _with_trials(store, 1)
     _log(store, "s_0", 0, 7.0)
     batch = ("0-1.jsonl", 0, 2, [{"k": "metric", "n": "score", "v": 1, "t": 1.0}])
-    assert store.finish_run("s_0", Status.COMPLETED, at=9.0, batches=[batch]) is None
-    record = store.get_run("s_0")
+    assert store.journals.finish_run("s_0", Status.COMPLETED, at=9.0, batches=[batch]) is None
+    record = store.runs.get("s_0")
     assert record is not None and record.status is Status.RUNNING
-    assert store.metric_numbers("s_0", "score") == (1, (7.0,))
+    assert store.sweeps.read_numbers("s_0", "score") == (1, (7.0,))

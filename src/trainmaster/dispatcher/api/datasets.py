@@ -31,7 +31,7 @@ class Datasets:
         """Gives a dataset a name. The newest version again is no error; another one needs `new_version`."""
         record = replace(from_plain(DatasetRecord, dataset), created_at=time.time())
         check_name(record.name)
-        newest = self._store.find_dataset(record.name)
+        newest = self._store.datasets.get_by_name(record.name)
         if newest is not None and not new_version:
             if newest.definition == record.definition:
                 return newest
@@ -39,34 +39,34 @@ class Datasets:
                 f"there is a dataset '{record.name}' already, with other data (version {newest.version})",
                 hint="Give create_new_version=True to register this as its next version.",
             )
-        return self._store.register_dataset(record)
+        return self._store.datasets.register(record)
 
     def get(self, name: str | None = None, version: str | int | None = None, id: str | None = None) -> DatasetRecord:
         """The dataset of this id, or of this name and version."""
         if id is not None:
-            found = self._store.get_dataset(str(id))
+            found = self._store.datasets.get(str(id))
             if found is None:
                 raise UserErrorException(f"there is no dataset with the id '{str(id)[:300]}' in this workspace")
             return found
         wanted = _version(version)
-        found = self._store.find_dataset(str(name), wanted)
+        found = self._store.datasets.get_by_name(str(name), wanted)
         if found is None:
             raise self._unknown(str(name), wanted)
         return found
 
     def list(self) -> list[DatasetRecord]:
         """The newest version of each name."""
-        return self._store.list_datasets()
+        return self._store.datasets.list_newest()
 
     def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:
         """Sets the description or all tags."""
         self.get(id=id)
-        self._store.update_dataset(id, description, tags)
+        self._store.datasets.update(id, description, tags)
         return self.get(id=id)
 
     def delete(self, name: str) -> None:
         """Drops all versions of a name; the data stay."""
-        if not self._store.forget_dataset(name):
+        if not self._store.datasets.delete(name):
             raise self._unknown(name, None)
 
     def locate(
@@ -81,7 +81,7 @@ class Datasets:
     def _local(self, record: DatasetRecord, source: DataSource) -> str:
         if not source.store:
             return source.path
-        store = self._store.get_datastore(source.store)
+        store = self._store.datastores.get(source.store)
         folder = local_folder(store.url) if store else None
         if folder is None:
             raise DatastoreException(
@@ -92,13 +92,13 @@ class Datasets:
         return f"{folder}/{source.path}"
 
     def _unknown(self, name: str, version: int | None) -> UserErrorException:
-        newest = self._store.find_dataset(name)
+        newest = self._store.datasets.get_by_name(name)
         if newest is not None:
             return UserErrorException(
                 f"there is no version {version} of dataset '{name[:300]}'",
                 hint=f"The newest is {newest.version}.",
             )
-        known = ", ".join(record.name for record in self._store.list_datasets()[:50])
+        known = ", ".join(record.name for record in self._store.datasets.list_newest()[:50])
         return UserErrorException(
             f"there is no dataset '{name[:300]}' in this workspace",
             hint=f"Known: {known or 'none'}. Register one with dataset.register(workspace, name).",
@@ -109,7 +109,7 @@ def save_inputs(spec: JobSpec, store: Store) -> None:
     """Keeps the datasets of a run, so that they can be had again by their ids."""
     for given in spec.dataset_inputs:
         if not given.dataset_name:
-            store.save_dataset(DatasetRecord(given.dataset_id, given.definition, created_at=time.time()))
+            store.datasets.save(DatasetRecord(given.dataset_id, given.definition, created_at=time.time()))
 
 
 def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
@@ -125,7 +125,7 @@ def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
                 output.description,
                 output.tags,
             )
-            store.register_dataset(replace(record, created_at=time.time()))
+            store.datasets.register(replace(record, created_at=time.time()))
 
 
 def check_name(name: str) -> None:
@@ -137,7 +137,7 @@ def check_name(name: str) -> None:
 
 
 def _definition(output: DatasetOutput, run_id: str, store: Store) -> DatasetDefinition:
-    name = output.datastore or next(each.name for each in store.list_datastores() if each.is_default)
+    name = output.datastore or next(each.name for each in store.datastores.list_all() if each.is_default)
     source = DataSource(output_path(output, run_id), name)
     return DatasetDefinition("tabular" if output.reader else "file", (source,), output.reader)
 

@@ -36,11 +36,11 @@ class Datastores:
 
     def list(self) -> list[DatastoreRecord]:
         """All datastores, by name."""
-        return [opened(store, self._scheduler.secrets) for store in self._store.list_datastores()]
+        return [opened(store, self._scheduler.secrets) for store in self._store.datastores.list_all()]
 
     def get(self, name: str | None = None) -> DatastoreRecord | None:
         """The datastore of this name; without one, the default."""
-        stores = self._store.list_datastores()
+        stores = self._store.datastores.list_all()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
         return None if found is None else opened(found, self._scheduler.secrets)
 
@@ -53,7 +53,7 @@ class Datastores:
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
         kept = replace(store, is_default=known.is_default if known else store.is_default)
-        self._store.put_datastore(sealed(kept, self._scheduler.secrets))
+        self._store.datastores.put(sealed(kept, self._scheduler.secrets))
         return store
 
     def delete(self, name: str) -> None:
@@ -62,12 +62,12 @@ class Datastores:
             raise UserErrorException(
                 f"'{name}' is the default datastore", hint="Make another one the default first, then unregister it."
             )
-        self._store.delete_datastore(name)
+        self._store.datastores.delete(name)
 
     def set_default(self, name: str) -> None:
         """Makes this one the default."""
         self._datastore(name)
-        self._store.set_default_datastore(name)
+        self._store.datastores.set_default(name)
 
     def _datastore(self, name: str) -> DatastoreRecord:
         found = self.get(name)

@@ -159,7 +159,7 @@ def used_by(run: RunFolder) -> str:
 def in_use(scheduler: Scheduler) -> dict[str, list[str]]:
     """Folder to the runs (and services) that need it: the one a run began with, and the newest of what it asks for."""
     found: dict[str, list[str]] = {}
-    for record in scheduler.store.active_runs():
+    for record in scheduler.store.runs.list_active():
         if not record.spec:
             continue
         spec = load_spec(record.spec).environment

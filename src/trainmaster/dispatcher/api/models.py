@@ -74,7 +74,7 @@ class Models:
         `datasets` are those that the model refers to, so that one without a name can be had again by its id.
         """
         record = _checked(from_plain(ModelRecord, model))
-        known = self._store.model_of_key(record.key)
+        known = self._store.models.get_by_key(record.key)
         if known is not None:
             return known
         saved = [from_plain(DatasetRecord, each) for each in datasets]
@@ -84,7 +84,7 @@ class Models:
                 return None
             facts = await asyncio.to_thread(facts_of, self._contents, record.manifest)
             self._save_datasets(saved)
-            return self._store.register_model(replace(record, facts={**facts, **record.facts}))
+            return self._store.models.register(replace(record, facts={**facts, **record.facts}))
 
     async def keep(
         self,
@@ -125,7 +125,7 @@ class Models:
 
     def get(self, name: str, version: int | None = None) -> ModelRecord:
         """The model of this name and version; without one, the newest."""
-        found = self._store.find_models(name=name) if version is None else [self._store.get_model(name, version)]
+        found = self._store.models.find(name=name) if version is None else [self._store.models.get(name, version)]
         if not found or found[0] is None:
             raise self._unknown(name, version)
         return found[0]
@@ -144,7 +144,7 @@ class Models:
             raise UserErrorException(f"a model's {', '.join(sorted(unknown))} cannot be changed")
         self._save_datasets([from_plain(DatasetRecord, each) for each in datasets])
         if changes:
-            self._store.change_model(name, version, **changes)
+            self._store.models.update(name, version, **changes)
         return self.get(name, version)
 
     def relabel(
@@ -158,7 +158,7 @@ class Models:
     ) -> ModelRecord:
         """Adds and drops tags, adds properties (which never change) and facts, all or nothing."""
         record = self.get(name, version)
-        self._store.relabel_model(record, add_tags or {}, remove_tags, add_properties or {}, facts or {})
+        self._store.models.relabel(record, add_tags or {}, remove_tags, add_properties or {}, facts or {})
         return self.get(name, version)
 
     def refer(
@@ -169,21 +169,21 @@ class Models:
         self._save_datasets([from_plain(DatasetRecord, each) for each in datasets])
         new = [from_plain(DatasetUse, each) for each in uses]
         added = [use for use in dict.fromkeys(new) if use not in record.datasets]
-        self._store.change_model(name, version, datasets=(*record.datasets, *added))
+        self._store.models.update(name, version, datasets=(*record.datasets, *added))
         return self.get(name, version)
 
     async def delete(self, name: str, version: int) -> None:
         """Removes a model; refused while a service has it. One that is gone already is no error."""
-        record = self._store.get_model(name, version)
+        record = self._store.models.get(name, version)
         if record is None:
-            if self._store.find_models(name=name):
+            if self._store.models.find(name=name):
                 return
             raise self._unknown(name, version)
         async with self._guard:
             # Nothing else happens between these two: what is deployed afterwards finds no such model.
             self._check_unused(name, version)
-            self._store.forget_model(name, version)
-            used = self._store.model_manifests()
+            self._store.models.delete(name, version)
+            used = self._store.models.find_manifests()
             await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
 
     def _check_unused(self, name: str, version: int) -> None:
@@ -213,24 +213,24 @@ class Models:
         return replace(record, experiment=run.experiment, lineage={**record.lineage, **lineage(job)})
 
     def _run(self, run_id: str) -> RunRecord:
-        run = self._store.get_run(run_id)
+        run = self._store.runs.get(run_id)
         if run is None:
             raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
         return run
 
     def _save_datasets(self, records: Sequence[DatasetRecord]) -> None:
         for record in records:
-            self._store.save_dataset(replace(record, created_at=record.created_at or time.time()))
+            self._store.datasets.save(replace(record, created_at=record.created_at or time.time()))
 
     def _unknown(self, name: str, version: int | None) -> ModelNotFoundException:
         shown = str(name)[:300]
-        versions = [str(record.version) for record in self._store.find_models(name=name)]
+        versions = [str(record.version) for record in self._store.models.find(name=name)]
         if versions:
             return ModelNotFoundException(
                 f"ModelNotFound: there is no version {version} of model '{shown}'",
                 hint=f"It has: {', '.join(versions[:20])}.",
             )
-        known = sorted({record.name for record in self._store.find_models()})
+        known = sorted({record.name for record in self._store.models.find()})
         more = f" and {len(known) - 50} more" if len(known) > 50 else ""
         return ModelNotFoundException(
             f"ModelNotFound: there is no model '{shown}' in this workspace",
@@ -247,7 +247,7 @@ def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
         "run_id": query.run_id,
         "framework": query.framework,
     }
-    found: list[ModelRecord] = store.find_models(**{key: value for key, value in columns.items() if value is not None})
+    found: list[ModelRecord] = store.models.find(**{key: value for key, value in columns.items() if value is not None})
     chosen = [record for record in found if _is_wanted(record, query)]
     if not query.latest:
         return chosen

@@ -31,14 +31,14 @@ class RegisteredEnvironments:
     def put(self, name: str, definition: Mapping[str, Any]) -> EnvironmentRecord:
         """Registers an environment; what the newest version says already is no new one."""
         _check_environment(name, definition)
-        return self._store.put_environment(name, definition, at=time.time())
+        return self._store.environments.register(name, definition, at=time.time())
 
     def get(self, name: str, version: int | None = None, label: str | None = None) -> EnvironmentRecord:
         """The environment of this version or label; of neither: its newest version."""
-        found = self._store.get_environment(name, version, label)
+        found = self._store.environments.get(name, version, label)
         if found is None:
             wanted = f" of version {version}" if version is not None else f" with label {label!r}" if label else ""
-            known = ", ".join(record.name for record in self._store.list_environments())
+            known = ", ".join(record.name for record in self._store.environments.list_newest())
             raise UserErrorException(
                 f"there is no environment '{str(name)[:300]}'{wanted} in this workspace",
                 hint=f"Known: {known or 'none'}. Register one with environment.register(workspace).",
@@ -47,12 +47,12 @@ class RegisteredEnvironments:
 
     def list(self) -> list[EnvironmentRecord]:
         """The newest version of each."""
-        return self._store.list_environments()
+        return self._store.environments.list_newest()
 
     def label(self, name: str, version: int, labels: builtins.list[str]) -> EnvironmentRecord:
         """Gives labels to a version, and takes them from the others of its name."""
         self.get(name, version)
-        return self._store.label_environment(name, version, labels)
+        return self._store.environments.add_labels(name, version, labels)
 
 
 def _check_environment(name: Any, definition: Any) -> None:

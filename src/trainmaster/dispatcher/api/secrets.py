@@ -48,7 +48,7 @@ class Secrets:
         for name, secret in secrets.items():
             token = cipher.encrypt(secret["value"].encode("utf-8", "surrogatepass")).decode("ascii")
             kept[name] = {"token": token, "content_type": str(secret.get("content_type") or ""), "at": time.time()}
-        self._store.put_fact(_FACT, kept)
+        self._store.facts.put(_FACT, kept)
 
     def get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
         """`{name: {"value", "content_type"}}`, or None for a name that is not known."""
@@ -65,7 +65,7 @@ class Secrets:
     def delete(self, names: Sequence[str]) -> None:
         """Forgets secrets; those that are not known are forgotten already."""
         kept = self._kept()
-        self._store.put_fact(_FACT, {name: secret for name, secret in kept.items() if name not in names})
+        self._store.facts.put(_FACT, {name: secret for name, secret in kept.items() if name not in names})
 
     def names(self) -> list[str]:
         """What there is, by name."""
@@ -153,12 +153,12 @@ class Secrets:
             raise WorkspaceException(f"the key {path} cannot be used", cause=str(error)) from None
 
     def _key_file(self, make: bool) -> Path:
-        noted = self._store.get_fact(_KEY_FACT)
+        noted = self._store.facts.get(_KEY_FACT)
         path = Path(noted) if noted else self._own_key_file()
         if make and not path.exists() and not self._kept():
             path = self._own_key_file()
             _make_key(path)
-            self._store.put_fact(_KEY_FACT, str(path))
+            self._store.facts.put(_KEY_FACT, str(path))
         return path
 
     def _own_key_file(self) -> Path:
@@ -166,7 +166,7 @@ class Secrets:
         return key_file(identity["id"])
 
     def _kept(self) -> dict[str, dict[str, Any]]:
-        return dict(self._store.get_fact(_FACT) or {})
+        return dict(self._store.facts.get(_FACT) or {})
 
     def _decrypted(self, cipher: Fernet, token: str, what: str) -> str:
         from cryptography.fernet import InvalidToken

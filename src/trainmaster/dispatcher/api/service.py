@@ -143,7 +143,12 @@ class Service:
 
     def status(self) -> dict[str, Any]:
         services = [record.name for record in self._scheduler.services.list()]
-        return {"version": __version__, "pid": os.getpid(), "active": self._store.active_runs(), "services": services}
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "active": self._store.runs.list_active(),
+            "services": services,
+        }
 
     def agent_notify(self, run_id: str, node: int, event: str) -> None:
         self._scheduler.heard_from_agent(run_id, event)
@@ -151,32 +156,32 @@ class Service:
     # Experiments
 
     def ensure_experiment(self, name: str) -> Any:
-        return self._store.ensure_experiment(name, at=time.time())
+        return self._store.experiments.ensure(name, at=time.time())
 
     def list_experiments(
         self, name: str | None = None, view: View = "active", tags: Mapping[str, Any] | None = None
     ) -> Any:
-        return self._store.list_experiments(name, view, tags)
+        return self._store.experiments.find(name, view, tags)
 
     def update_experiment(
         self, name: str, tags: Mapping[str, Any] = _UNCHANGED, archived_at: float | None = _UNCHANGED
     ) -> Any:
         changes = {"tags": tags, "archived_at": archived_at}
         given = {field: value for field, value in changes.items() if value is not _UNCHANGED}
-        return self._store.update_experiment(name, **given)
+        return self._store.experiments.update(name, **given)
 
     def delete_experiment(self, name: str) -> None:
-        self._store.delete_experiment(name)
+        self._store.experiments.delete(name)
 
     # Runs
 
     async def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a run durably; the same run again is the same run."""
         record = with_plain_id(from_plain(RunRecord, run))
-        known = self._store.get_run(record.id)
+        known = self._store.runs.get(record.id)
         if known is None:
             new = await accept(self._scheduler, record, sources)
-            known = self._store.get_run(record.id) or self._store.insert_run(new)
+            known = self._store.runs.get(record.id) or self._store.runs.add(new)
         self._scheduler.take(known, sources)
         return known
 
@@ -190,7 +195,7 @@ class Service:
         for record in records:
             self._scheduler.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
             self._scheduler.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
-        created = self._store.insert_runs(records)
+        created = self._store.runs.add_many(records)
         for record in created:
             self._scheduler.end_with_owner(record)
         return created
@@ -199,7 +204,7 @@ class Service:
         return self._scheduler.described(self._run(run_id))
 
     async def list_runs(self, query: Mapping[str, Any]) -> list[RunRecord]:
-        found = await asyncio.to_thread(self._store.list_runs, from_plain(RunQuery, query))
+        found = await asyncio.to_thread(self._store.runs.find, from_plain(RunQuery, query))
         return [self._scheduler.described(record) for record in found]
 
     def cancel(self, run_id: str) -> RunRecord:
@@ -233,15 +238,15 @@ class Service:
 
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
         self._run(run_id)
-        self._store.set_tags(run_id, tags)
+        self._store.runs.set_tags(run_id, tags)
 
     def remove_tags(self, run_id: str, names: list[str]) -> None:
         self._run(run_id)
-        self._store.remove_tags(run_id, names)
+        self._store.runs.remove_tags(run_id, names)
 
     def add_properties(self, run_id: str, properties: Mapping[str, str]) -> None:
         self._run(run_id)
-        self._store.add_properties(run_id, properties)
+        self._store.runs.add_properties(run_id, properties)
 
     def update_run(
         self,
@@ -254,22 +259,22 @@ class Service:
         if snapshot_id is not _UNCHANGED:
             with_plain_id(replace(record, snapshot_id=snapshot_id))
         changes = {"display_name": display_name, "description": description, "snapshot_id": snapshot_id}
-        self._store.update_run(run_id, **{field: value for field, value in changes.items() if value is not _UNCHANGED})
+        self._store.runs.update(run_id, **{field: value for field, value in changes.items() if value is not _UNCHANGED})
 
     async def metrics(self, run_id: str) -> Any:
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.metrics, run_id)
+        return await asyncio.to_thread(self._store.metrics.summarize, run_id)
 
     async def series(self, run_id: str, name: str | None = None, max_points: int | None = None) -> Any:
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.series, run_id, name, max_points=max_points)
+        return await asyncio.to_thread(self._store.metrics.read, run_id, name, max_points=max_points)
 
     async def metrics_by_rank(self, run_id: str, name: str | None = None, max_points: int | None = None) -> Any:
         await self.ingest(run_id)
-        return await asyncio.to_thread(self._store.metrics_by_rank, run_id, name, max_points=max_points)
+        return await asyncio.to_thread(self._store.metrics.read_by_rank, run_id, name, max_points=max_points)
 
     def _run(self, run_id: str) -> RunRecord:
-        record = self._store.get_run(run_id)
+        record = self._store.runs.get(run_id)
         if record is None:
             raise RunNotFoundException(
                 f"there is no run '{run_id[:300]}' in this workspace", hint="'trainmaster runs' lists them."

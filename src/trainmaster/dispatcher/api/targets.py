@@ -41,21 +41,21 @@ class Targets:
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
         """Keeps a target, in the place of the one of its name."""
         record = from_plain(TargetRecord, target)
-        known = self._store.get_target(record.name)
+        known = self._store.targets.get(record.name)
         record = replace(record, created_at=known.created_at if known else time.time())
-        self._store.put_target(record)
+        self._store.targets.put(record)
         self._scheduler.targets_changed()
         return record
 
     def delete(self, name: str) -> None:
         """Forgets a target; refused while runs are on it."""
         target_named(self._scheduler.targets(), name)
-        users = [run.id for run in self._store.active_runs() if run.target == name]
+        users = [run.id for run in self._store.runs.list_active() if run.target == name]
         if users:
             raise ComputeTargetException(
                 f"target '{name}' is in use by {users[0]}", hint="Cancel its runs first, or wait for them."
             )
-        self._store.delete_target(name)
+        self._store.targets.delete(name)
         self._scheduler.targets_changed()
 
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:

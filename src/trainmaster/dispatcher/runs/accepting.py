@@ -69,7 +69,7 @@ def _check_can_run(scheduler: Scheduler, spec: JobSpec, target: TargetRecord) ->
             f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
             hint=f'Say "strict": false in {scheduler.folder.vm_sizes} to run on the CPU.',
         )
-    stores = {store.name for store in scheduler.store.list_datastores()}
+    stores = {store.name for store in scheduler.store.datastores.list_all()}
     for name in stores_of(spec):
         if name not in stores:
             raise DatastoreException(

@@ -112,7 +112,7 @@ class RunDriver:
             running = read_json(self._folder.node(0) / "running.json") or {}
             at = at or running.get("started_at")
             self._move(Status.STARTING, at=at, expect=(Status.QUEUED,))
-        self._move(Status.RUNNING, at=at, expect=(Status.STARTING,), jot=self._is_trial)
+        self._move(Status.RUNNING, at=at, expect=(Status.STARTING,), durable=not self._is_trial)
 
     def seen_done(self) -> None:
         """The agent of a node says that only services are left there."""
@@ -161,7 +161,7 @@ class RunDriver:
 
     def _return_to_store(self) -> None:
         """What was begun is continued from what the store says, as the next dispatcher would."""
-        self._record = self._scheduler.store.get_run(self.run_id) or self._record
+        self._record = self._scheduler.store.runs.get(self.run_id) or self._record
         self._spec = None
         self._doing = ""
         if not self._record.nodes:
@@ -340,7 +340,7 @@ class RunDriver:
         files.collect(self._folder)
         await self._scheduler.bring_in(self.run_id)
         if facts:
-            self._scheduler.store.add_properties(self.run_id, facts)
+            self._scheduler.store.runs.add_properties(self.run_id, facts)
         remains.write_processes()
         await self._flush()
         # From here to the end without a pause: a mark is applied, or it comes too late.
@@ -398,7 +398,7 @@ class RunDriver:
 
     def _keep_warnings(self, end: Outcome) -> None:
         if end.warnings:
-            self._scheduler.store.add_warnings(self.run_id, *end.warnings)
+            self._scheduler.store.runs.add_warnings(self.run_id, *end.warnings)
 
     async def _or_cancel(self, work: Awaitable[Any]) -> Any:
         """The result of `work`, unless the run is cancelled first: then the work is ended."""

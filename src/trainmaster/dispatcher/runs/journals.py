@@ -16,7 +16,7 @@ from io import FileIO
 from pathlib import Path
 
 from trainmaster.dispatcher.store import Store
-from trainmaster.dispatcher.store.ingest import Batch, Record, Unusable
+from trainmaster.dispatcher.store.journals import Batch, Record, Unusable
 from trainmaster.job.agent.shortage import is_passing
 from trainmaster.shared.folders import RunFolder
 
@@ -89,8 +89,8 @@ class Ingest:
         end, records = self._chunk(run_id, journal, start)
         if end == start:
             return False
-        if not self._store.ingest(run_id, name, start, end, records):
-            self._offsets[run_id] = self._store.journal_offsets(run_id)
+        if not self._store.journals.ingest(run_id, name, start, end, records):
+            self._offsets[run_id] = self._store.journals.get_offsets(run_id)
             return True
         offsets[name] = end
         self._chunk_bytes = next_chunk(self._chunk_bytes, time.perf_counter() - begun)
@@ -99,7 +99,7 @@ class Ingest:
     def _known_offsets(self, run_id: str) -> dict[str, int]:
         offsets = self._offsets.get(run_id)
         if offsets is None:
-            offsets = self._offsets[run_id] = self._store.journal_offsets(run_id)
+            offsets = self._offsets[run_id] = self._store.journals.get_offsets(run_id)
         return offsets
 
     def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
@@ -148,7 +148,7 @@ class Ingest:
         many = "1 entry" if len(problems) == 1 else f"{len(problems)} entries"
         text = f"{_ABOUT_UNREADABLE}skipped {many} that cannot be read; the first: {first.path.name!r} {first.problem}"
         if self._warned.get(run_id) != text:
-            self._store.replace_warning(run_id, _ABOUT_UNREADABLE, text)
+            self._store.runs.add_warnings(run_id, text, instead_of=_ABOUT_UNREADABLE)
             self._warned[run_id] = text
 
 

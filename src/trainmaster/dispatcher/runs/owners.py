@@ -20,7 +20,7 @@ async def end_with(owner: Owner, scheduler: Scheduler) -> None:
         f"the program that logged to this run (process {owner.pid} on {owner.host}) ended without completing it\n"
         "End a run with run.complete() or run.fail(), or use it in a 'with' block."
     )
-    for record in scheduler.store.active_runs():
+    for record in scheduler.store.runs.list_active():
         if not record.spec and owner_of(record.properties) == owner:
             await scheduler.bring_in(record.id)
             scheduler.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))

@@ -89,7 +89,7 @@ async def _container(
     folder = scheduler.folder.run(record.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     # Where datasets lie that the script may ask for.
-    places = [local_folder(store.url) for store in scheduler.store.list_datastores()]
+    places = [local_folder(store.url) for store in scheduler.store.datastores.list_all()]
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
     written = data.outside if data else ()
     engine = await asyncio.to_thread(containers.known_engine)
@@ -118,7 +118,7 @@ async def after_job(record: RunRecord, spec: JobSpec, scheduler: Scheduler) -> s
 def _plan_data(spec: JobSpec, scheduler: Scheduler, folder: RunFolder) -> DataPlan | None:
     if not has_data(spec):
         return None
-    stores = {store.name: store for store in scheduler.store.list_datastores()}
+    stores = {store.name: store for store in scheduler.store.datastores.list_all()}
     plan = plan_data(spec.data, stores, folder.path, folder.code, spec.dataset_inputs, spec.dataset_outputs)
     folder.path.mkdir(parents=True, exist_ok=True)
     write_plan(plan, folder.data_plan)
@@ -148,7 +148,7 @@ async def _environment(
             await environments.build_told(spec.environment, scheduler, log, variables, say)
         elif environments.note_use(folder, found):
             if found.warnings:
-                scheduler.store.add_warnings(record.id, *found.warnings)
+                scheduler.store.runs.add_warnings(record.id, *found.warnings)
             return found
     raise EnvironmentException(
         f"environment {prefix.digest(spec.environment)} was built, but is not whole",

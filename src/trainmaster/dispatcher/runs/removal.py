@@ -87,9 +87,9 @@ class Removal:
     ) -> dict[str, list[str]]:
         wanted = tuple(str(status) for status in TERMINAL if not statuses or status in statuses)
         found: dict[str, list[str]] = {"old": [], "models": [], "used": []}
-        with_models, used = self._store.runs_with_models(), self._store.continued_runs()
+        with_models, used = self._store.removal.find_runs_with_models(), self._store.removal.find_continued_runs()
         for record in old_runs(self._ended(experiment, wanted), ended_before, keep):
-            family = {run_id for run_id, _ in self._store.run_family(record.id)}
+            family = {run_id for run_id, _ in self._store.removal.list_family(record.id)}
             kind = "models" if family & with_models else "used" if family & used else "old"
             found[kind].append(record.id)
         return found
@@ -98,7 +98,7 @@ class Removal:
         before: int | None = None
         while True:
             query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before)
-            page = self._store.list_runs(query)
+            page = self._store.runs.find(query)
             yield from page
             if len(page) < _PAGE:
                 return
@@ -112,13 +112,13 @@ class Removal:
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
             with self._scheduler.working():
-                used = await asyncio.to_thread(self._store.continued_runs)
+                used = await asyncio.to_thread(self._store.removal.find_continued_runs)
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
                     paths = [path for family in families.values() for each in family if (path := self._path(each))]
                     return _removed(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
                 # One that is gone already, as when a client asks again, is not noted: there is nothing to remove.
-                self._store.put_fact(_NOTE, [*self._noted(), *(each for each in wanted if families[each])])
+                self._store.facts.put(_NOTE, [*self._noted(), *(each for each in wanted if families[each])])
                 done = await self._finish()
         return _removed(families, done.kept, done.freed, done.left)
 
@@ -135,11 +135,11 @@ class Removal:
             log.warning("runs that were being removed are not removed yet: %s", error)
 
     def _noted(self) -> list[str]:
-        return list(self._store.get_fact(_NOTE) or ())
+        return list(self._store.facts.get(_NOTE) or ())
 
     async def _family(self, run_id: str, continued: Collection[str]) -> list[str]:
         """The run and all below it, if they may go; none if it is gone already, as when a client asks again."""
-        record = self._store.get_run(run_id)
+        record = self._store.runs.get(run_id)
         if record is None:
             return []
         if record.parent_id is not None:
@@ -147,7 +147,7 @@ class Removal:
                 f"run {run_id} is a child of run {record.parent_id}, and goes with it",
                 hint=f"Delete {record.parent_id}, with all its children.",
             )
-        family = await asyncio.to_thread(self._store.run_family, run_id)
+        family = await asyncio.to_thread(self._store.removal.list_family, run_id)
         going = next((each for each, status in family if status not in TERMINAL), None)
         if going is not None:
             raise UserErrorException(f"run {going} has not ended", hint=f"End it first: 'trainmaster cancel {going}'.")
@@ -169,12 +169,14 @@ class Removal:
             group, noted = noted[:_GROUP], noted[_GROUP:]
             kept |= await asyncio.to_thread(self._remove, group)
             log.info("removed runs: %s", ", ".join(each for each in group if each not in kept))
-            self._store.put_fact(_NOTE, noted)
+            self._store.facts.put(_NOTE, noted)
         for run_id, reason in kept.items():
             log.warning("run %s cannot be removed: %s", run_id[:300], reason)
         left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
         freed = await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.runs, _ASIDE, left)
-        freed += await asyncio.to_thread(lambda: collect(self._scheduler.folder.path, self._store.needed_snapshots()))
+        freed += await asyncio.to_thread(
+            lambda: collect(self._scheduler.folder.path, self._store.removal.find_needed_snapshots())
+        )
         return _Done(frozenset(kept), freed, tuple(left))
 
     def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
@@ -182,7 +184,7 @@ class Removal:
         doomed: list[str] = []
         kept: dict[str, str] = {}
         for run_id in run_ids:
-            family = [each for each, _ in self._store.run_family(run_id)]
+            family = [each for each, _ in self._store.removal.list_family(run_id)]
             try:
                 # One that is gone from the store, before a kill, may have left its folder.
                 self._set_aside(family or [run_id])
@@ -195,9 +197,9 @@ class Removal:
             doomed += reversed(family)
         for start in range(0, len(doomed), _BATCH):
             batch = doomed[start : start + _BATCH]
-            while self._store.remove_points(batch):
+            while self._store.removal.delete_points(batch):
                 pass
-            self._store.remove_runs(batch)
+            self._store.removal.delete_runs(batch)
         return kept
 
     def _set_aside(self, run_ids: Sequence[str]) -> None:

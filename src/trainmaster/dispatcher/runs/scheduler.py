@@ -115,7 +115,7 @@ class Scheduler:
         """Name to target; `local` is always there, as large as this machine."""
         if self._targets is None:
             local = local_target()
-            self._targets = {local.name: local, **{target.name: target for target in self.store.list_targets()}}
+            self._targets = {local.name: local, **{target.name: target for target in self.store.targets.list_all()}}
         return {**self._targets, **{target.name: target for target in self._own_targets.values()}}
 
     def take(self, record: RunRecord, sources: Mapping[str, str] | None = None, spec: JobSpec | None = None) -> None:
@@ -155,7 +155,7 @@ class Scheduler:
         try:
             await self._drivers[run_id].drive()
         except Exception:
-            record = self.store.get_run(run_id)
+            record = self.store.runs.get(run_id)
             if record is not None and record.status not in TERMINAL:
                 # Started again, it continues from the store, as under the next dispatcher.
                 self._drivers[run_id] = RunDriver(record, self)
@@ -220,7 +220,7 @@ class Scheduler:
             sweep.reported(run_id)
         # A journal may have told the end of a child.
         for watched in [each for each in self._watchers if each not in self._drivers]:
-            record = self.store.get_run(watched)
+            record = self.store.runs.get(watched)
             if record is not None and record.status in TERMINAL:
                 self.tell(record)
 
@@ -241,14 +241,14 @@ class Scheduler:
 
     def mark(self, run_id: str, mark: Mark) -> None:
         """Gives a submitted run the state it will have when its script has ended. The first mark stands."""
-        record = self.store.get_run(run_id)
+        record = self.store.runs.get(run_id)
         if record is None or record.status in (*TERMINAL, Status.CANCEL_REQUESTED) or mark_of(record.properties):
             return
-        self.store.add_properties(run_id, mark_property(mark))
+        self.store.runs.add_properties(run_id, mark_property(mark))
         life = self._drivers.get(run_id)
         if life is not None:
             life.mark(mark)
-        self.store.add_warnings(run_id, mark.notice)
+        self.store.runs.add_warnings(run_id, mark.notice)
 
     def heard_from_agent(self, run_id: str, event: str) -> None:
         """An agent said something: its script runs, or only services are left. The end is seen by itself."""
@@ -285,7 +285,7 @@ class Scheduler:
     def situation(self) -> Situation:
         """Targets, held nodes and the runs without nodes at this moment, for a dry run."""
         held = {target: dict(runs) for target, runs in self._held.items()}
-        without = [run for run in self.store.active_runs() if run.spec and not run.nodes and not is_sweep(run)]
+        without = [run for run in self.store.runs.list_active() if run.spec and not run.nodes and not is_sweep(run)]
         waiting = [Request(run.id, run.target, load_spec(run.spec).node_count, run.seq) for run in without]
         return Situation(self.folder, self.targets(), self.engine_named, held, sorted(waiting, key=lambda run: run.seq))
 
@@ -332,7 +332,7 @@ class Scheduler:
             reason = life.doing
         if record.status is Status.QUEUED and record.nodes:
             # To say what it waits for, its engine looked: it may have been seen to run.
-            record = self.store.get_run(record.id) or record
+            record = self.store.runs.get(record.id) or record
             reason = reason if record.status is Status.QUEUED else None
         if not reason or record.status in TERMINAL:
             return record
@@ -345,7 +345,7 @@ class Scheduler:
         if to in TERMINAL:
             self.end_children(run_id, to)
         at = changes.pop("at", None) or time.time()
-        record = self.store.move(run_id, to, at=at, **changes)
+        record = self.store.runs.move(run_id, to, at=at, **changes)
         if record is not None:
             log.info("run %s is %s", run_id, to)
             self.tell(record)
@@ -357,7 +357,7 @@ class Scheduler:
         if batches is None:
             return None
         self.end_children(run_id, to)
-        record = self.store.finish_run(run_id, to, at=at, batches=batches, warnings=warnings, **changes)
+        record = self.store.journals.finish_run(run_id, to, at=at, batches=batches, warnings=warnings, **changes)
         if record is not None:
             log.info("run %s is %s", run_id, to)
             self.tell(record)
@@ -365,7 +365,7 @@ class Scheduler:
 
     def end_children(self, run_id: str, to: Status) -> None:
         """Children without a job end with their parent, and before it: then a killed dispatcher leaves none behind."""
-        if not self.store.has_active_children(run_id):
+        if not self.store.runs.has_active_children(run_id):
             return
         query = RunQuery(
             parent_id=run_id, recursive=True, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000
@@ -373,9 +373,9 @@ class Scheduler:
         error = None
         if to is Status.FAILED:
             error = RunError("ParentFailed", f"run {run_id}, of which this is a part, failed before this was completed")
-        for child in self.store.list_runs(query):
+        for child in self.store.runs.find(query):
             if child.id not in self._drivers:
-                ended = self.store.move(child.id, to, at=time.time(), error=error)
+                ended = self.store.runs.move(child.id, to, at=time.time(), error=error)
                 if ended is not None:
                     self.tell(ended)
 

@@ -39,7 +39,7 @@ class StorageRequests:
 
     def describe(self) -> list[dict[str, Any]]:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
-        return [_described(self._opened(store)) for store in self._scheduler.store.list_datastores()]
+        return [_described(self._opened(store)) for store in self._scheduler.store.datastores.list_all()]
 
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
         """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
@@ -52,10 +52,10 @@ class StorageRequests:
         return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
 
     async def _go(self, name: str, run_id: str, files: str, **what: Any) -> Path:
-        record = self._scheduler.store.get_datastore(name)
+        record = self._scheduler.store.datastores.get(name)
         if record is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
-        if self._scheduler.store.get_run(run_id) is None:
+        if self._scheduler.store.runs.get(run_id) is None:
             raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
         folder = self._scheduler.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)

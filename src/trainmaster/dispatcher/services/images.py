@@ -61,7 +61,7 @@ class Images:
 
     def resume(self) -> None:
         """Goes on with those an earlier dispatcher left."""
-        for record in self._store.find_images():
+        for record in self._store.images.find():
             if record.state == "Running":
                 self._take(record, None)
 
@@ -70,20 +70,20 @@ class Images:
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
         # Refuses a name that cannot be that of a folder.
         self._scheduler.folder.image(record.name, record.version)
-        kept = self._store.add_image(record)
+        kept = self._store.images.add(record)
         if kept.state == "Running":
             self._take(kept, sources)
         return kept
 
     def get(self, name: str, version: int | None = None) -> ImageRecord:
-        found = [each for each in self._store.find_images(name) if version in (None, each.version)]
+        found = [each for each in self._store.images.find(name) if version in (None, each.version)]
         if not found:
             wanted = f" of version {version}" if version is not None else ""
             raise WebserviceException(f"ImageNotFound: there is no image '{name[:300]}'{wanted} in this workspace")
         return found[0]
 
     def list(self, name: str | None = None) -> list[ImageRecord]:
-        return self._store.find_images(name)
+        return self._store.images.find(name)
 
     async def wait(self, name: str, version: int, seconds: float = 30.0) -> ImageRecord:
         """The image when it is there or failed, or after so long at most."""
@@ -116,12 +116,12 @@ class Images:
             "tags": dict(known.tags if tags is None else tags),
             "properties": {**known.properties, **(properties or {})},
         }
-        self._store.change_image(name, version, **after)
+        self._store.images.update(name, version, **after)
         return self.get(name, version)
 
     async def delete(self, name: str, version: int) -> bool:
         """Forgets one with its folder; whether there was one. What is being installed for it is given up."""
-        record = next((each for each in self._store.find_images(name) if each.version == version), None)
+        record = next((each for each in self._store.images.find(name) if each.version == version), None)
         if record is None:
             return False
         task = self._building.get(record.id)
@@ -131,7 +131,7 @@ class Images:
         # First the folder: once the record is gone, its version may be given again.
         place = self._scheduler.folder.image(name, version).relative_to(self._scheduler.folder.images)
         await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.images, str(place))
-        gone = self._store.forget_image(name, version)
+        gone = self._store.images.delete(name, version)
         self._tell()
         return gone
 
@@ -154,7 +154,7 @@ class Images:
             with suppress(OSError):
                 note(place / "deploy.log", f"failed: {told.message}")
             changes = {"state": "Failed", "error": told.to_wire()}
-        self._store.change_image(record.name, record.version, **changes)
+        self._store.images.update(record.name, record.version, **changes)
         self._tell()
 
     async def _install(self, record: ImageRecord, place: Path, sources: Mapping[str, str] | None) -> None:

@@ -65,7 +65,7 @@ class Keeper:
     async def _step(self) -> bool:
         """Does the next thing the record asks for; false when there is none."""
         self._woken.clear()
-        record = self._store.get_service(self.name)
+        record = self._store.services.get(self.name)
         if record is None:
             return False
         if record.state is ServiceState.DELETING:
@@ -191,14 +191,14 @@ class Keeper:
     async def _take_down(self) -> None:
         """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
         await end_processes(self._folder.path)
-        self._store.forget_service(self.name)
+        self._store.services.delete(self.name)
         await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.services, self.name)
         log.info("service %s is deleted", self.name)
 
     # Words
 
     def _change(self, generation: int, **changes: Any) -> None:
-        if self._store.change_service(self.name, generation, **changes, updated_at=time.time()) is not None:
+        if self._store.services.update(self.name, generation, **changes, updated_at=time.time()) is not None:
             log.info("service %s: generation %d is %s", self.name, generation, changes.get("state"))
         self._tell()
 

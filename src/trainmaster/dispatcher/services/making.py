@@ -173,7 +173,7 @@ def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> 
 
 def _model_place(model: str, scheduler: Scheduler) -> Path:
     name, _, version = model.rpartition(":")
-    record = scheduler.store.get_model(name, int(version))
+    record = scheduler.store.models.get(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
     # A model that was changed on the disk is never served.

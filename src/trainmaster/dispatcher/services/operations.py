@@ -76,7 +76,7 @@ class Services:
 
     def resume(self) -> None:
         """Goes on with everything an earlier dispatcher left."""
-        known = self._store.list_services()
+        known = self._store.services.list_all()
         for record in known:
             self._take(record.name)
         self.images.resume()
@@ -161,7 +161,7 @@ class Services:
         return self._described(self._known(self._seen(name), name))
 
     def list(self) -> list[ServiceRecord]:
-        found = self._store.list_services()
+        found = self._store.services.list_all()
         return [self._described(record) for record in found if record.state is not ServiceState.DELETING]
 
     async def wait(self, name: str, generation: int, seconds: float = 30.0) -> ServiceRecord:
@@ -200,14 +200,14 @@ class Services:
         if settings is not None:
             changes["settings"] = dict(settings)
         if changes:
-            self._store.change_service(name, **changes, updated_at=time.time())
+            self._store.services.update(name, **changes, updated_at=time.time())
         return self.get(name)
 
     async def delete(self, name: str) -> bool:
         """Takes a service down; returns when it is gone. Whether there was one."""
-        if self._store.get_service(name) is None:
+        if self._store.services.get(name) is None:
             return False
-        self._store.change_service(name, state=ServiceState.DELETING, updated_at=time.time())
+        self._store.services.update(name, state=ServiceState.DELETING, updated_at=time.time())
         self._take(name)
         await self._gone_or_there(name)
         return True
@@ -231,7 +231,7 @@ class Services:
         """A sentence for each service that has this model, or is about to."""
         wanted = f"{name}:{version}"
         found = []
-        for record in self._store.list_services():
+        for record in self._store.services.list_all():
             specs = [record.spec, *([record.served] if record.served else [])]
             if record.state is not ServiceState.DELETING and any(wanted in spec.models for spec in specs):
                 found.append(f"Service '{record.name}' has it.")
@@ -240,7 +240,7 @@ class Services:
     def environments_in_use(self) -> dict[str, builtins.list[str]]:
         """Folder of an environment to the services that have it."""
         found: dict[str, builtins.list[str]] = {}
-        for record in self._store.list_services():
+        for record in self._store.services.list_all():
             folder = self._scheduler.folder.service(record.name)
             places = (used_by(RunFolder(folder.generation(each))) for each in {record.serving, record.generation})
             for place in {each for each in places if each}:
@@ -254,7 +254,7 @@ class Services:
         check_buildable(spec.environment)
         for model in spec.models:
             name, _, version = model.rpartition(":")
-            if not version.isdigit() or self._store.get_model(name, int(version)) is None:
+            if not version.isdigit() or self._store.models.get(name, int(version)) is None:
                 raise ModelNotFoundException(
                     f"ModelNotFound: there is no model {model[:300]} in this workspace",
                     hint="'trainmaster models list' lists them.",
@@ -266,11 +266,11 @@ class Services:
         self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
         now = time.time()
         fresh = replace(record, state=ServiceState.TRANSITIONING, generation=1, served=None, serving=0, error={})
-        return self._store.add_service(replace(fresh, created_at=now, updated_at=now))
+        return self._store.services.add(replace(fresh, created_at=now, updated_at=now))
 
     def _advance(self, known: ServiceRecord, token: str, changes: Mapping[str, Any]) -> ServiceRecord:
         properties = {**known.properties, **changes.get("properties", {})}
-        changed = self._store.change_service(
+        changed = self._store.services.update(
             known.name,
             **{
                 **changes,
@@ -312,7 +312,7 @@ class Services:
     async def _gone_or_there(self, name: str) -> ServiceRecord | None:
         """The record; for one that is being deleted: None, once it is gone with its files."""
         for _ in range(_ATTEMPTS):
-            record = self._store.get_service(name)
+            record = self._store.services.get(name)
             if record is not None and record.state is not ServiceState.DELETING:
                 return record
             if record is not None:
@@ -324,7 +324,7 @@ class Services:
         raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._scheduler.folder.log}.")
 
     def _seen(self, name: str) -> ServiceRecord | None:
-        record = self._store.get_service(name) if isinstance(name, str) else None
+        record = self._store.services.get(name) if isinstance(name, str) else None
         return None if record is None or record.state is ServiceState.DELETING else record
 
     def _known(self, record: ServiceRecord | None, name: str) -> ServiceRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, event
@@ -17,10 +17,10 @@ from trainmaster.job.errors import WorkspaceException
 BUSY_SECONDS = 10.0
 """How long a write waits for another process that holds the database, such as a person's `sqlite3` shell."""
 
-# A transaction that finds so many pages in the write-ahead log folds it into the file, and others wait. Streams of
-# transactions do so earlier, every so many of them.
+# A transaction that finds this many pages in the write-ahead log copies them into the file (a checkpoint), while other
+# transactions wait. A stream makes its checkpoints earlier, after this many transactions.
 _LOG_PAGES = 8000
-_FOLD_AFTER = 64
+_CHECKPOINT_AFTER = 64
 
 _RESTORE = "Put back a copy of the file, or salvage it with `sqlite3 trainmaster.db .recover`."
 
@@ -49,73 +49,99 @@ class Database:
         engine = _make_engine(path)
         self._readers = _Connections(engine)
         self._writers = _Connections(engine.execution_options(writes=True))
-        self._jotters = _Connections(_make_engine(path, synchronous="NORMAL").execution_options(writes=True))
+        self._lazy_writers = _Connections(_make_engine(path, synchronous="NORMAL").execution_options(writes=True))
         self._streamers = _Connections(_make_engine(path, "NORMAL", log_pages=0).execution_options(writes=True))
         self._streamed = 0
-        # SQLite would make a second writer of this process wait by polling; this way it waits in line.
+        self._open = _OpenTransaction()
+        # Without the lock, SQLite makes a second writer of this process poll.
         self._one_writer = threading.Lock()
 
-    @contextmanager
-    def glancing(self) -> Iterator[Connection]:
-        """A connection for one prepared statement, which sees one state of the database by itself."""
-        with translated(self.path), self._readers.one() as connection:
-            yield connection
+    def statement(self) -> AbstractContextManager[Connection]:
+        """A connection for one prepared SELECT, which sees one state of the database without a transaction."""
+        return self._join(writes=False) or self._connect(self._readers)
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A connection that sees one state of the database, whatever is written meanwhile."""
-        with translated(self.path), self._readers.one() as connection, connection.begin():
-            yield connection
+    def read(self) -> AbstractContextManager[Connection]:
+        """A transaction that sees one state of the database, whatever is written meanwhile."""
+        return self._join(writes=False) or self._read()
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A connection in a write transaction: all of it is durable afterwards, or none."""
-        with (
-            self._one_writer,
-            translated(self.path),
-            self._writers.one() as connection,
-            connection.begin(),
-        ):
-            yield connection
+    def write(self) -> AbstractContextManager[Connection]:
+        """A write transaction: when it returns, all of it is durable; if it raises, nothing was changed."""
+        return self._join(writes=True) or self._write(self._writers)
 
-    @contextmanager
-    def jotting(self) -> Iterator[Connection]:
-        """Like `writing`, but for a power cut: then it may be forgotten, with all that came after it.
+    def write_lazily(self) -> AbstractContextManager[Connection]:
+        """Like `write`, but a power cut may undo it, together with everything written after it.
 
-        It survives the death of every process, and is on the disk with the next `writing`.
+        It survives the death of any process, and the next `write` brings it to the disk.
         """
+        return self._join(writes=True) or self._write(self._lazy_writers)
+
+    def stream(self) -> AbstractContextManager[Connection]:
+        """Like `write_lazily`, for many transactions in a row: the write-ahead log does not grow meanwhile."""
+        return self._join(writes=True) or self._stream()
+
+    def _join(self, writes: bool) -> AbstractContextManager[Connection] | None:
+        """The transaction that this thread has open, if any: a transaction inside another one is part of it."""
+        connection = self.open_transaction(writes)
+        return nullcontext(connection) if connection is not None else None
+
+    def open_transaction(self, writes: bool) -> Connection | None:
+        """The connection of this thread's open transaction, which must be a writing one if `writes`."""
+        if writes and self._open.connection is not None and not self._open.writes:
+            raise RuntimeError("A read transaction cannot contain a write")
+        return self._open.connection
+
+    @contextmanager
+    def _connect(self, connections: _Connections) -> Iterator[Connection]:
+        with translated(self.path), connections.one() as connection:
+            yield connection
+
+    @contextmanager
+    def _read(self) -> Iterator[Connection]:
+        with translated(self.path), self._readers.one() as connection, connection.begin(), self._open.set(connection):
+            yield connection
+
+    @contextmanager
+    def _write(self, connections: _Connections) -> Iterator[Connection]:
         with (
             self._one_writer,
             translated(self.path),
-            self._jotters.one() as connection,
+            connections.one() as connection,
             connection.begin(),
+            self._open.set(connection, writes=True),
         ):
             yield connection
 
     @contextmanager
-    def streaming(self) -> Iterator[Connection]:
-        """Like `jotting`, for many transactions one after the other.
-
-        Now and then the write-ahead log is folded into the file, while others read and write: they do not wait for it.
-        """
-        with (
-            self._one_writer,
-            translated(self.path),
-            self._streamers.one() as connection,
-            connection.begin(),
-        ):
+    def _stream(self) -> Iterator[Connection]:
+        with self._write(self._streamers) as connection:
             yield connection
         self._streamed += 1
-        if self._streamed % _FOLD_AFTER == 0:
-            with translated(self.path), self._streamers.one() as connection:
+        if self._streamed % _CHECKPOINT_AFTER == 0:
+            # PASSIVE: nobody waits for it.
+            with self._connect(self._streamers) as connection:
                 connection.connection.cursor().execute("PRAGMA wal_checkpoint(PASSIVE)").close()
 
     def close(self) -> None:
         """Close all connections; the last one folds the write-ahead log into the file."""
         self._readers.close()
         self._writers.close()
-        self._jotters.close()
+        self._lazy_writers.close()
         self._streamers.close()
+
+
+class _OpenTransaction(threading.local):
+    """The transaction that the current thread has open."""
+
+    connection: Connection | None = None
+    writes = False
+
+    @contextmanager
+    def set(self, connection: Connection, writes: bool = False) -> Iterator[None]:
+        self.connection, self.writes = connection, writes
+        try:
+            yield
+        finally:
+            self.connection = None
 
 
 class _Connections:

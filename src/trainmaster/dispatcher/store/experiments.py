@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from trainmaster.dispatcher.store.schema import experiments, runs
 from trainmaster.dispatcher.store.statements import PreparedSelect
+from trainmaster.dispatcher.store.transactions import Repository, reads_once, writes
 from trainmaster.dispatcher.store.values import dump_collection
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.labels import matches
@@ -27,64 +28,76 @@ _COLUMNS = (
 )
 _BY_NAME = PreparedSelect(select(*_COLUMNS).where(experiments.c.name == bindparam("name")))
 _ALL = PreparedSelect(select(*_COLUMNS).order_by(experiments.c.seq))
+_CHANGEABLE = frozenset({"tags", "archived_at"})
 
 
-def get(connection: Connection, name: str) -> ExperimentRecord | None:
-    """The experiment of this name."""
-    row = _BY_NAME.row(connection, name=name)
-    return _record(row) if row else None
+class Experiments(Repository):
+    """The experiments of a workspace."""
 
+    @reads_once
+    def get(self, connection: Connection, name: str) -> ExperimentRecord | None:
+        """The experiment with this name."""
+        row = _BY_NAME.row(connection, name=name)
+        return _record_of(row) if row else None
 
-def ensure(connection: Connection, name: str, at: float) -> ExperimentRecord:
-    """The experiment of this name, made at need."""
-    found = get(connection, name)
-    if found is not None:
+    @writes
+    def ensure(self, connection: Connection, name: str, at: float) -> ExperimentRecord:
+        """The experiment with this name, created at the time `at` if there is none."""
+        found = self.get(name)
+        if found is not None:
+            return found
+        record = ExperimentRecord(id=str(uuid.uuid4()), name=name, created_at=at)
+        connection.execute(insert(experiments).values(id=record.id, name=name, created_at=at, run_count=0, tags=""))
+        return record
+
+    @reads_once
+    def find(
+        self,
+        connection: Connection,
+        name: str | None = None,
+        view: View = "active",
+        tags: Mapping[str, Any] | None = None,
+    ) -> list[ExperimentRecord]:
+        """Experiments, oldest first. A tag whose value is None matches any value."""
+        rows = _ALL.rows(connection) if name is None else _BY_NAME.rows(connection, name=name)
+        records = [_record_of(row) for row in rows]
+        return [record for record in records if _is_in_view(record, view) and matches(record.tags, tags or {})]
+
+    @writes
+    def update(self, connection: Connection, /, name: str, **changes: Any) -> ExperimentRecord:
+        """Set `tags` (all of them) or `archived_at` (None to reactivate)."""
+        unknown = sorted(set(changes) - _CHANGEABLE)
+        if unknown:
+            raise UserErrorException(f"An experiment's {', '.join(unknown)} cannot be changed")
+        if "tags" in changes:
+            changes["tags"] = dump_collection(changes["tags"])
+        if changes:
+            connection.execute(update(experiments).where(experiments.c.name == name).values(**changes))
+        return self._require(name)
+
+    @writes
+    def delete(self, connection: Connection, name: str) -> None:
+        """Delete an experiment that has no runs."""
+        self._require(name)
+        has_runs = select(runs.c.seq).where(runs.c.experiment_seq == experiments.c.seq).exists()
+        unused = (experiments.c.name == name) & ~has_runs
+        if connection.execute(delete(experiments).where(unused)).rowcount == 0:
+            raise UserErrorException(
+                f"The experiment {name!r} has runs and cannot be deleted",
+                hint="Archive it to hide it from lists, or remove its runs with 'trainmaster runs delete' first.",
+            )
+
+    def _require(self, name: str) -> ExperimentRecord:
+        found = self.get(name)
+        if found is None:
+            raise UserErrorException(f"There is no experiment named {name!r}")
         return found
-    record = ExperimentRecord(id=str(uuid.uuid4()), name=name, created_at=at)
-    connection.execute(insert(experiments).values(id=record.id, name=name, created_at=at, run_count=0, tags=""))
-    return record
 
 
-def find(connection: Connection, name: str | None, view: View, tags: Mapping[str, Any]) -> list[ExperimentRecord]:
-    """Experiments, oldest first. A tag asked for with None only has to be there."""
-    rows = _ALL.rows(connection) if name is None else _BY_NAME.rows(connection, name=name)
-    records = [_record(row) for row in rows]
-    return [record for record in records if _in_view(record, view) and matches(record.tags, tags)]
-
-
-def change(connection: Connection, name: str, changes: Mapping[str, Any]) -> ExperimentRecord:
-    """Set `tags` (all of them) or `archived_at`."""
-    columns = dict(changes)
-    if "tags" in columns:
-        columns["tags"] = dump_collection(columns["tags"])
-    if columns:
-        connection.execute(update(experiments).where(experiments.c.name == name).values(**columns))
-    return _existing(connection, name)
-
-
-def remove(connection: Connection, name: str) -> None:
-    """Delete an experiment that has no runs."""
-    _existing(connection, name)
-    has_runs = select(runs.c.seq).where(runs.c.experiment_seq == experiments.c.seq).exists()
-    unused = (experiments.c.name == name) & ~has_runs
-    if connection.execute(delete(experiments).where(unused)).rowcount == 0:
-        raise UserErrorException(
-            f"The experiment {name!r} has runs and cannot be deleted",
-            hint="Archive it to hide it from lists, or remove its runs with 'trainmaster runs delete' first.",
-        )
-
-
-def _existing(connection: Connection, name: str) -> ExperimentRecord:
-    found = get(connection, name)
-    if found is None:
-        raise UserErrorException(f"There is no experiment named {name!r}")
-    return found
-
-
-def _record(row: tuple[Any, ...]) -> ExperimentRecord:
+def _record_of(row: tuple[Any, ...]) -> ExperimentRecord:
     identity, name, created_at, archived_at, tags = row
     return ExperimentRecord(identity, name, created_at, archived_at, json.loads(tags) if tags else {})
 
 
-def _in_view(record: ExperimentRecord, view: View) -> bool:
+def _is_in_view(record: ExperimentRecord, view: View) -> bool:
     return view == "all" or (view == "archived") == (record.archived_at is not None)

@@ -1,73 +1,91 @@
-"""Compute targets, datastores and facts: small tables, kept whole."""
+"""Compute targets, datastores and facts: small tables that are written whole rows at a time."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Table, delete, insert, select, update
 
+from trainmaster.dispatcher.store.record_rows import RecordRows
 from trainmaster.dispatcher.store.schema import datastores, facts, targets
+from trainmaster.dispatcher.store.transactions import Repository, reads, writes
 from trainmaster.dispatcher.store.values import dump
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.records import DatastoreRecord, TargetRecord
 
-
-def put_target(connection: Connection, target: TargetRecord) -> None:
-    """Add the target, or put it in the place of the one of its name."""
-    _put(connection, targets, {**asdict(target), "options": dump(dict(target.options))})
+T = TypeVar("T", TargetRecord, DatastoreRecord)
 
 
-def find_targets(connection: Connection, name: str | None = None) -> list[TargetRecord]:
-    """The targets, by name."""
-    return [TargetRecord(**row) for row in _find(connection, targets, name)]
+class _NamedRecords(Repository, Generic[T]):
+    """Records that have a name of their own."""
+
+    _table: Table
+    _rows: RecordRows[T]
+
+    @writes
+    def put(self, connection: Connection, record: T) -> None:
+        """Add the record, or replace the one with its name."""
+        connection.execute(delete(self._table).where(self._table.c.name == record.name))
+        connection.execute(insert(self._table).values(**self._rows.columns_of(record)))
+
+    @reads
+    def get(self, connection: Connection, name: str) -> T | None:
+        """The record with this name."""
+        row = connection.execute(select(self._table).where(self._table.c.name == name)).mappings().one_or_none()
+        return None if row is None else self._rows.record_of(row)
+
+    @reads
+    def list_all(self, connection: Connection) -> list[T]:
+        """All records, by name."""
+        rows = connection.execute(select(self._table).order_by(self._table.c.name)).mappings()
+        return [self._rows.record_of(row) for row in rows]
+
+    @writes
+    def delete(self, connection: Connection, name: str) -> bool:
+        """Delete the record and return whether there was one."""
+        return bool(connection.execute(delete(self._table).where(self._table.c.name == name)).rowcount)
 
 
-def put_datastore(connection: Connection, datastore: DatastoreRecord) -> None:
-    """Add the datastore, or put it in the place of the one of its name; at most one stays the default."""
-    if datastore.is_default:
-        connection.execute(update(datastores).values(is_default=False))
-    _put(connection, datastores, {**asdict(datastore), "options": dump(dict(datastore.options))})
+class Targets(_NamedRecords[TargetRecord]):
+    """The compute targets of a workspace."""
+
+    _table = targets
+    _rows = RecordRows(TargetRecord, frozenset({"options"}))
 
 
-def find_datastores(connection: Connection, name: str | None = None) -> list[DatastoreRecord]:
-    """The datastores, by name."""
-    return [DatastoreRecord(**row) for row in _find(connection, datastores, name)]
+class Datastores(_NamedRecords[DatastoreRecord]):
+    """The datastores of a workspace. At most one is the default."""
+
+    _table = datastores
+    _rows = RecordRows(DatastoreRecord, frozenset({"options"}))
+
+    @writes
+    def put(self, connection: Connection, record: DatastoreRecord) -> None:
+        """Add the datastore, or replace the one with its name. A new default replaces the old one."""
+        if record.is_default:
+            connection.execute(update(datastores).values(is_default=False))
+        super().put(record)
+
+    @writes
+    def set_default(self, connection: Connection, name: str) -> None:
+        """Make this datastore the default."""
+        if self.get(name) is None:
+            raise UserErrorException(f"There is no datastore named {name!r}")
+        connection.execute(update(datastores).values(is_default=datastores.c.name == name))
 
 
-def set_default_datastore(connection: Connection, name: str) -> None:
-    """Make this datastore the default, and no other."""
-    if not find_datastores(connection, name):
-        raise UserErrorException(f"There is no datastore named {name!r}")
-    connection.execute(update(datastores).values(is_default=datastores.c.name == name))
+class Facts(Repository):
+    """Values that the dispatcher remembers: any JSON by a key."""
 
+    @reads
+    def get(self, connection: Connection, key: str) -> Any:
+        """The value of this key, or None."""
+        row = connection.execute(select(facts.c.value).where(facts.c.key == key)).one_or_none()
+        return json.loads(row[0]) if row is not None else None
 
-def remove(connection: Connection, table: Table, name: str) -> bool:
-    """Delete by name; whether it was there."""
-    return bool(connection.execute(delete(table).where(table.c.name == name)).rowcount)
-
-
-def get_fact(connection: Connection, key: str) -> Any:
-    """The fact's value, or None."""
-    row = connection.execute(select(facts.c.value).where(facts.c.key == key)).one_or_none()
-    return json.loads(row[0]) if row is not None else None
-
-
-def put_fact(connection: Connection, key: str, value: Any) -> None:
-    """Set the fact to any JSON value."""
-    connection.execute(delete(facts).where(facts.c.key == key))
-    connection.execute(insert(facts).values(key=key, value=dump(value)))
-
-
-def _put(connection: Connection, table: Table, columns: dict[str, Any]) -> None:
-    connection.execute(delete(table).where(table.c.name == columns["name"]))
-    connection.execute(insert(table).values(**columns))
-
-
-def _find(connection: Connection, table: Table, name: str | None) -> list[dict[str, Any]]:
-    statement = select(table).order_by(table.c.name)
-    if name is not None:
-        statement = statement.where(table.c.name == name)
-    rows = connection.execute(statement).mappings()
-    return [{**row, "options": json.loads(row["options"])} for row in rows]
+    @writes
+    def put(self, connection: Connection, key: str, value: Any) -> None:
+        """Keep any JSON value under this key."""
+        connection.execute(delete(facts).where(facts.c.key == key))
+        connection.execute(insert(facts).values(key=key, value=dump(value)))

@@ -1,4 +1,4 @@
-"""Runs: inserting, reading and moving them through their states."""
+"""Runs: adding, reading and moving them through their states."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
-from trainmaster.dispatcher.store import experiments as experiment_rows
-from trainmaster.dispatcher.store import labels
+from trainmaster.dispatcher.store import labels, listing
+from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.experiments import Experiments
 from trainmaster.dispatcher.store.rows import columns_of, insertion_of, runs_of, select_whole_runs
 from trainmaster.dispatcher.store.schema import experiments, run_specs, runs
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect, chunks
+from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes
 from trainmaster.dispatcher.store.values import clean, dump_collection
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
-from trainmaster.shared.records import SUCCESSORS, TERMINAL, RunRecord, Status
+from trainmaster.shared.records import SUCCESSORS, TERMINAL, RunQuery, RunRecord, Status
 
 _MOST_WARNINGS = 100
 
@@ -42,98 +44,186 @@ _PREDECESSORS = {
 }
 
 
-def get(connection: Connection, run_id: str) -> RunRecord | None:
-    """The run of this id."""
-    return next(iter(runs_of(_BY_ID.rows(connection, id=run_id))), None)
+def no_such_run(run_id: str) -> RunNotFoundException:
+    """The error for an id that no run has."""
+    return RunNotFoundException(f"There is no run {run_id!r}", hint="Check the id and the workspace.")
 
 
-def get_many(connection: Connection, run_ids: Sequence[str]) -> list[RunRecord]:
-    """The runs of these ids in their order; one that is not there is left out."""
-    found: dict[str, RunRecord] = {}
-    for part in chunks(list(dict.fromkeys(run_ids))):
-        rows = connection.execute(select_whole_runs().where(runs.c.id.in_(part))).all()
-        found.update((run.id, run) for run in runs_of(rows))
-    return [found[run_id] for run_id in run_ids if run_id in found]
+class Runs(Repository):
+    """The runs of a workspace."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._experiments = Experiments(database)
 
-def active(connection: Connection) -> list[RunRecord]:
-    """All runs that have not ended, oldest first."""
-    return runs_of(_ACTIVE.rows(connection))
+    @reads_once
+    def get(self, connection: Connection, run_id: str) -> RunRecord | None:
+        """The run with this id."""
+        return next(iter(runs_of(_BY_ID.rows(connection, id=run_id))), None)
 
+    @reads
+    def get_many(self, connection: Connection, run_ids: Sequence[str]) -> list[RunRecord]:
+        """The runs with these ids, in their order; unknown ids are left out."""
+        found: dict[str, RunRecord] = {}
+        for part in chunks(list(dict.fromkeys(run_ids))):
+            rows = connection.execute(select_whole_runs().where(runs.c.id.in_(part))).all()
+            found.update((run.id, run) for run in runs_of(rows))
+        return [found[run_id] for run_id in run_ids if run_id in found]
 
-def has_active_children(connection: Connection, run_id: str) -> bool:
-    """Whether a child of this run has not ended. One that has ended has no active children itself."""
-    return _ACTIVE_CHILD.row(connection, id=run_id) is not None
+    @reads_once
+    def get_seq(self, connection: Connection, run_id: str) -> int:
+        """The row number of a run; an error if there is no such run."""
+        row = _SEQ.row(connection, id=run_id)
+        if row is None:
+            raise no_such_run(run_id)
+        return int(row[0])
 
+    @reads_once
+    def find(self, connection: Connection, query: RunQuery) -> list[RunRecord]:
+        """A page of runs, newest first, without `spec`. The seq of its last run as `before_seq` gives the next page."""
+        return listing.find(connection, query)
 
-def seq_of(connection: Connection, run_id: str) -> int:
-    """The row number of a run that must be there."""
-    row = _SEQ.row(connection, id=run_id)
-    if row is None:
-        raise RunNotFoundException(f"There is no run {run_id!r}", hint="Check the id and the workspace.")
-    return int(row[0])
+    @reads_once
+    def list_active(self, connection: Connection) -> list[RunRecord]:
+        """All runs that have not ended, oldest first."""
+        return runs_of(_ACTIVE.rows(connection))
 
+    @reads_once
+    def has_active_children(self, connection: Connection, run_id: str) -> bool:
+        """Whether a child of this run has not ended. A child that has ended has no active children itself."""
+        return _ACTIVE_CHILD.row(connection, id=run_id) is not None
 
-def add(connection: Connection, run: RunRecord) -> RunRecord:
-    """Insert `run` with its numbers; a run that is there already is left as it is, because clients retry."""
-    present = get(connection, run.id)
-    if present is not None:
-        return present
-    if run.parent_id is not None and _SEQ.row(connection, id=run.parent_id) is None:
-        raise RunNotFoundException(f"There is no run {run.parent_id!r} to be the parent of {run.id!r}")
-    return add_new(connection, run)
+    @writes
+    def add(self, connection: Connection, run: RunRecord) -> RunRecord:
+        """Add a run and return it with its seq and number. A run that is there already stays: clients retry."""
+        present = self.get(run.id)
+        if present is not None:
+            return present
+        if run.parent_id is not None and _SEQ.row(connection, id=run.parent_id) is None:
+            raise RunNotFoundException(f"There is no run {run.parent_id!r} to be the parent of {run.id!r}")
+        return self.add_new(run)
 
+    @writes
+    def add_many(self, connection: Connection, new: Iterable[RunRecord]) -> list[RunRecord]:
+        """Add several runs, all or none."""
+        return [self.add(run) for run in new]
 
-def add_new(connection: Connection, run: RunRecord) -> RunRecord:
-    """The same for a run that is certainly not there, of a parent that is."""
-    run = replace(run, tags=labels.tags_of(run.tags), properties=labels.properties_of(run.properties))
-    if run.status in TERMINAL and run.ended_at is None:
-        run = replace(run, ended_at=run.created_at)
-    experiment, number = _next_number(connection, run)
-    columns = {**insertion_of(run), "experiment_seq": experiment, "number": number}
-    _INSERT.run(connection, [tuple(columns[name] for name in _INSERTED)])
-    seq = seq_of(connection, run.id)
-    if run.spec:
-        _INSERT_SPEC.run(connection, [(seq, run.spec)])
-    labels.index(connection, seq, labels.TAG, run.tags)
-    labels.index(connection, seq, labels.PROPERTY, run.properties)
-    return replace(run, seq=seq, number=number)
+    @writes
+    def add_new(self, connection: Connection, run: RunRecord) -> RunRecord:
+        """Add a run whose id is known to be new, and whose parent is known to be there."""
+        run = replace(run, tags=labels.tags_of(run.tags), properties=labels.properties_of(run.properties))
+        if run.status in TERMINAL and run.ended_at is None:
+            run = replace(run, ended_at=run.created_at)
+        experiment, number = self._next_number(connection, run)
+        columns = {**insertion_of(run), "experiment_seq": experiment, "number": number}
+        _INSERT.run(connection, [tuple(columns[name] for name in _INSERTED)])
+        seq = self.get_seq(run.id)
+        if run.spec:
+            _INSERT_SPEC.run(connection, [(seq, run.spec)])
+        labels.index(connection, seq, labels.TAG, run.tags)
+        labels.index(connection, seq, labels.PROPERTY, run.properties)
+        return replace(run, seq=seq, number=number)
 
+    def move(
+        self,
+        run_id: str,
+        to: Status,
+        *,
+        expect: Collection[Status] | None = None,
+        at: float,
+        durable: bool = True,
+        **changes: Any,
+    ) -> RunRecord | None:
+        """Move a run to the state `to`, if its state is one that `to` may follow (and is in `expect`, if given).
 
-def move(
-    connection: Connection,
-    run_id: str,
-    to: Status,
-    expect: Collection[Status] | None,
-    at: float,
-    changes: Mapping[str, Any],
-) -> RunRecord | None:
-    """Compare and set: the run in its new state, or None when it was not in a state to go there from."""
-    allowed = _PREDECESSORS[to] & frozenset(expect) if expect is not None else _PREDECESSORS[to]
-    columns = columns_of(changes)
-    if to is Status.RUNNING:
-        columns.setdefault("started_at", at)
-    if to in TERMINAL:
-        columns["ended_at"] = columns.get("ended_at") or at
-        columns.setdefault("waiting_for", "")
-    columns["status"] = str(to)
-    values = {f"new_{name}": value for name, value in columns.items()}
-    moved = _guarded(frozenset(columns), allowed, to is Status.RUNNING).run(connection, which=run_id, **values)
-    record = get(connection, run_id)
-    if record is None:
-        seq_of(connection, run_id)
-    return record if moved else None
+        Return the run as it is afterwards, or None if its state was another one: then nothing was changed.
+        `started_at` is set when the run starts, `ended_at` when it ends, and the fields in `changes`. A move that is
+        not `durable` may be undone by a power cut.
+        """
+        with self._database.write() if durable else self._database.write_lazily() as connection:
+            allowed = _PREDECESSORS[to] & frozenset(expect) if expect is not None else _PREDECESSORS[to]
+            columns = columns_of(changes)
+            if to is Status.RUNNING:
+                columns.setdefault("started_at", at)
+            if to in TERMINAL:
+                columns["ended_at"] = columns.get("ended_at") or at
+                columns.setdefault("waiting_for", "")
+            columns["status"] = str(to)
+            values = {f"new_{name}": value for name, value in columns.items()}
+            guarded = _guarded_update(frozenset(columns), allowed, to is Status.RUNNING)
+            moved = guarded.run(connection, which=run_id, **values)
+            record = self._require(run_id)
+            return record if moved else None
+
+    @writes
+    def update(self, connection: Connection, /, run_id: str, **changes: Any) -> RunRecord:
+        """Set fields that do not belong to the state, such as `waiting_for`, `nodes` or `display_name`."""
+        seq = self.get_seq(run_id)
+        if "ended_at" in changes:
+            raise UserErrorException("A run's ended_at is set when it ends")
+        columns = columns_of(changes)
+        if columns:
+            connection.execute(update(runs).where(runs.c.seq == seq).values(**columns))
+        return self._require(run_id)
+
+    @writes
+    def add_warnings(self, connection: Connection, run_id: str, *texts: str, instead_of: str = "") -> None:
+        """Append warnings that the run does not have yet; those that begin with `instead_of` are removed."""
+        seq = self.get_seq(run_id)
+        row = _WARNINGS.row(connection, seq=seq)
+        before: list[str] = json.loads(row[0]) if row and row[0] else []
+        kept = [text for text in before if not (instead_of and text.startswith(instead_of))]
+        # A script that causes a warning in every step must not fill the row.
+        after = list(dict.fromkeys([*kept, *map(clean, texts)]))[:_MOST_WARNINGS]
+        if after != before:
+            connection.execute(update(runs).where(runs.c.seq == seq).values(warnings=dump_collection(after)))
+
+    @writes
+    def set_tags(self, connection: Connection, run_id: str, tags: Mapping[str, Any]) -> None:
+        """Merge `tags` into those of the run; a value may be None."""
+        labels.set_tags(connection, self.get_seq(run_id), tags)
+
+    @writes
+    def remove_tags(self, connection: Connection, run_id: str, names: Collection[str]) -> None:
+        """Remove these tags; unknown ones are ignored."""
+        labels.remove_tags(connection, self.get_seq(run_id), names)
+
+    @writes
+    def add_properties(self, connection: Connection, run_id: str, properties: Mapping[str, Any]) -> None:
+        """Add write-once properties. Repeating a value is fine; another value is an error, and nothing is added."""
+        taken = labels.add_properties(connection, self.get_seq(run_id), properties)
+        if taken:
+            raise UserErrorException(
+                f"The run {run_id!r} has another value for {', '.join(map(repr, taken))} already",
+                cause="Properties are written once.",
+                hint="Choose another name, or use tags, which can change.",
+            )
+
+    def _require(self, run_id: str) -> RunRecord:
+        record = self.get(run_id)
+        if record is None:
+            raise no_such_run(run_id)
+        return record
+
+    def _next_number(self, connection: Connection, run: RunRecord) -> tuple[int, int]:
+        """The experiment's row number and the run's number in it, counted in the experiment's row."""
+        if not _COUNT.run(connection, which=run.experiment):
+            self._experiments.ensure(run.experiment, run.created_at)
+            _COUNT.run(connection, which=run.experiment)
+        row = _EXPERIMENT.row(connection, name=run.experiment)
+        assert row is not None
+        return int(row[0]), int(row[1])
 
 
 @lru_cache(maxsize=256)
-def _guarded(columns: frozenset[str], allowed: frozenset[Status], begins: bool) -> PreparedChange:
-    """An update of these columns of a run in one of these states; when it `begins` is told once."""
+def _guarded_update(columns: frozenset[str], allowed: frozenset[Status], is_start: bool) -> PreparedChange:
+    """An update of these columns of a run in one of these states; a start time that is there stays."""
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in sorted(columns)}
-    if begins:
+    if is_start:
         values["started_at"] = func.coalesce(runs.c.started_at, values["started_at"])
     if "ended_at" in columns:
-        begun = bindparam("new_started_at") if "started_at" in columns else runs.c.started_at
-        values["ended_at"] = _not_before(func.coalesce(begun, runs.c.created_at), values["ended_at"])
+        start = bindparam("new_started_at") if "started_at" in columns else runs.c.started_at
+        values["ended_at"] = _at_least(func.coalesce(start, runs.c.created_at), values["ended_at"])
     states = sorted(map(str, allowed))
     return PreparedChange(
         update(runs)
@@ -142,40 +232,6 @@ def _guarded(columns: frozenset[str], allowed: frozenset[Status], begins: bool) 
     )
 
 
-def _not_before(earliest: ColumnElement[float], time: ColumnElement[float]) -> ColumnElement[float]:
-    """The time, unless a clock that was set back makes it earlier than what came before it."""
+def _at_least(earliest: ColumnElement[float], time: ColumnElement[float]) -> ColumnElement[float]:
+    """The time, or `earliest` if the clock was set back in between."""
     return case((time < earliest, earliest), else_=time)
-
-
-def change(connection: Connection, run_id: str, changes: Mapping[str, Any]) -> RunRecord:
-    """Set fields that do not belong to the state."""
-    seq = seq_of(connection, run_id)
-    if "ended_at" in changes:
-        raise UserErrorException("A run's ended_at is set when it ends")
-    columns = columns_of(changes)
-    if columns:
-        connection.execute(update(runs).where(runs.c.seq == seq).values(**columns))
-    record = get(connection, run_id)
-    assert record is not None
-    return record
-
-
-def add_warnings(connection: Connection, seq: int, texts: Iterable[str], instead_of: str = "") -> None:
-    """Append warnings that the run does not have yet; those that begin with `instead_of` make room."""
-    row = _WARNINGS.row(connection, seq=seq)
-    before: list[str] = json.loads(row[0]) if row and row[0] else []
-    kept = [text for text in before if not (instead_of and text.startswith(instead_of))]
-    # A script that does a thing wrong in each step must not fill the row.
-    after = list(dict.fromkeys([*kept, *map(clean, texts)]))[:_MOST_WARNINGS]
-    if after != before:
-        connection.execute(update(runs).where(runs.c.seq == seq).values(warnings=dump_collection(after)))
-
-
-def _next_number(connection: Connection, run: RunRecord) -> tuple[int, int]:
-    """The experiment's row number and the run's ordinal in it, counted in the experiment's row."""
-    if not _COUNT.run(connection, which=run.experiment):
-        experiment_rows.ensure(connection, run.experiment, run.created_at)
-        _COUNT.run(connection, which=run.experiment)
-    row = _EXPERIMENT.row(connection, name=run.experiment)
-    assert row is not None
-    return int(row[0]), int(row[1])

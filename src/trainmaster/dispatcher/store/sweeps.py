@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from trainmaster.dispatcher.store import runs as run_rows
+from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_points, metrics, runs, sweeps, trials
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
+from trainmaster.dispatcher.store.transactions import Repository, reads, reads_once, writes, writes_lazily
 from trainmaster.dispatcher.store.values import BOOL, FLOAT, INT, clean
 from trainmaster.shared.records import RunRecord, Status, SweepRecord, TrialRecord
 
@@ -85,43 +87,114 @@ _ALL_NUMBERS = PreparedSelect(
 _NUMBERS = frozenset({FLOAT, INT, BOOL})
 
 Numbers = tuple[int, tuple[float, ...]]
-"""How many points a series has in all, and those that are numbers."""
+"""The index after the last point, and the values of the points that are numbers."""
 
 
-def add(connection: Connection, run: RunRecord, spec: str) -> RunRecord:
-    """Insert the run of a sweep and the sweep; one that is there already is left as it is."""
-    kept = run_rows.add(connection, run)
-    if _SWEEP.row(connection, id=kept.id) is None:
-        values = {"run_seq": kept.seq, "spec": spec, "ending_status": "", "ending_reason": ""}
-        connection.execute(insert(sweeps), values)
-    return kept
+class Sweeps(Repository):
+    """The sweeps of a workspace and their trials."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._runs = Runs(database)
+
+    @writes
+    def add(self, connection: Connection, run: RunRecord, spec: str) -> RunRecord:
+        """Add the run of a sweep with the sweep's description; a sweep that is there already stays as it is."""
+        kept = self._runs.add(run)
+        if _SWEEP.row(connection, id=kept.id) is None:
+            values = {"run_seq": kept.seq, "spec": spec, "ending_status": "", "ending_reason": ""}
+            connection.execute(insert(sweeps), values)
+        return kept
+
+    @reads
+    def get(self, connection: Connection, run_id: str) -> SweepRecord | None:
+        """The sweep of the run with this id; None if the run is not a sweep."""
+        row = _SWEEP.row(connection, id=run_id)
+        return None if row is None else SweepRecord(*row)
+
+    @writes
+    def set_ending(self, connection: Connection, run_id: str, status: Status, reason: str) -> None:
+        """Decide how a sweep ends."""
+        values = {"ending_status": str(status), "ending_reason": clean(reason)}
+        connection.execute(update(sweeps).where(sweeps.c.run_seq == self._runs.get_seq(run_id)).values(**values))
+
+    @reads
+    def list_trials(self, connection: Connection, run_id: str) -> list[TrialRecord]:
+        """All trials of a sweep, by number."""
+        return [_trial_of(row) for row in _TRIALS.rows(connection, sweep_seq=self._runs.get_seq(run_id))]
+
+    @reads
+    def count_trials(self, connection: Connection, run_id: str) -> dict[tuple[Status, bool], int]:
+        """The number of trials of a sweep by their state and whether the sweep's policy cut them."""
+        rows = _COUNTS.rows(connection, sweep_seq=self._runs.get_seq(run_id))
+        return {(Status(status), bool(cut)): count for status, cut, count in rows}
+
+    @reads
+    def find_best_trial(self, connection: Connection, run_id: str, metric: str, *, largest: bool) -> TrialRecord | None:
+        """The trial with the largest or smallest number in a metric (the first of equal ones); None without any."""
+        chosen = _LARGEST if largest else _SMALLEST
+        row = chosen.row(connection, sweep_seq=self._runs.get_seq(run_id), name=metric)
+        return None if row is None else _trial_of(row)
+
+    @reads_once
+    def get_parameters(self, connection: Connection, run_id: str) -> dict[str, Any] | None:
+        """The parameters that were sampled for a run; None if it is not a trial."""
+        row = _TRIAL_OF_RUN.row(connection, id=run_id)
+        return None if row is None else json.loads(row[0])
+
+    @writes_lazily
+    def add_trials(
+        self, connection: Connection, sweep_id: str, new: Sequence[tuple[TrialRecord, RunRecord]]
+    ) -> list[RunRecord]:
+        """Add trials with their runs, all or none. After a power cut the sweep may have to add the same again."""
+        sweep_seq = self._runs.get_seq(sweep_id)
+        kept, rows = [], []
+        for trial, run in new:
+            record = self._runs.add_new(run)
+            kept.append(record)
+            parameters = json.dumps(dict(trial.parameters))
+            rows.append((sweep_seq, trial.number, record.seq, parameters, trial.continues, 0, ""))
+        _INSERT_TRIAL.run(connection, rows)
+        return kept
+
+    @writes
+    def judge_trials(
+        self, connection: Connection, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float
+    ) -> list[RunRecord]:
+        """Keep what a policy decided: number of the trial, interval, and the reason if the trial is to end.
+
+        Return the runs that are CancelRequested now. A trial that ended meanwhile was not cut.
+        """
+        sweep_seq = self._runs.get_seq(sweep_id)
+        ending: list[RunRecord] = []
+        for number, interval, reason in decided:
+            moved = None
+            if reason:
+                row = _RUN_OF_TRIAL.row(connection, sweep_seq=sweep_seq, number=number)
+                assert row is not None
+                moved = self._runs.move(row[0], Status.CANCEL_REQUESTED, at=at)
+            _JUDGE.run(connection, sweep=sweep_seq, which=number, new_judged=interval)
+            if moved is not None:
+                ending.append(moved)
+                _CUT.run(connection, sweep=sweep_seq, which=number, new_cut=clean(reason))
+        return ending
+
+    @reads_once
+    def read_numbers(self, connection: Connection, run_id: str, name: str, first: int = 0) -> Numbers:
+        """The points of a trial's metric from the `first` on."""
+        return _numbers_of(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name, first=first))
+
+    @reads
+    def read_numbers_of_trials(self, connection: Connection, sweep_id: str, name: str) -> dict[int, Numbers]:
+        """The points of a metric of all trials that have any, by the trial's number."""
+        rows = _ALL_NUMBERS.rows(connection, sweep_seq=self._runs.get_seq(sweep_id), name=name)
+        found: dict[int, list[tuple[Any, ...]]] = {}
+        for number, *point in rows:
+            found.setdefault(number, []).append(tuple(point))
+        return {number: _numbers_of(0, points) for number, points in found.items()}
 
 
-def get(connection: Connection, run_id: str) -> SweepRecord | None:
-    """The sweep that the run of this id is."""
-    row = _SWEEP.row(connection, id=run_id)
-    return None if row is None else SweepRecord(*row)
-
-
-def find_trials(connection: Connection, run_id: str) -> list[TrialRecord]:
-    """All trials of a sweep, by number."""
-    return [_trial(row) for row in _TRIALS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))]
-
-
-def count_trials(connection: Connection, run_id: str) -> dict[tuple[Status, bool], int]:
-    """How many trials of a sweep are in which state, those that its policy cut apart."""
-    rows = _COUNTS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id))
-    return {(Status(status), bool(cut)): count for status, cut, count in rows}
-
-
-def best_trial(connection: Connection, run_id: str, name: str, largest: bool) -> TrialRecord | None:
-    """The trial with the largest or smallest number in a metric, of equal ones the first; None if nobody has any."""
-    chosen = _LARGEST if largest else _SMALLEST
-    row = chosen.row(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
-    return None if row is None else _trial(row)
-
-
-def _trial(row: Sequence[Any]) -> TrialRecord:
+def _trial_of(row: Sequence[Any]) -> TrialRecord:
     number, trial_id, parameters, continues, judged, cut, status, created_at, started_at, ended_at, error = row
     return TrialRecord(
         number=number,
@@ -138,67 +211,7 @@ def _trial(row: Sequence[Any]) -> TrialRecord:
     )
 
 
-def parameters_of(connection: Connection, run_id: str) -> dict[str, Any] | None:
-    """What was sampled for a run; None if it is no trial."""
-    row = _TRIAL_OF_RUN.row(connection, id=run_id)
-    return None if row is None else json.loads(row[0])
-
-
-def add_trials(connection: Connection, sweep_id: str, new: Iterable[tuple[TrialRecord, RunRecord]]) -> list[RunRecord]:
-    """Insert trials with their runs."""
-    sweep_seq = run_rows.seq_of(connection, sweep_id)
-    kept, rows = [], []
-    for trial, run in new:
-        record = run_rows.add_new(connection, run)
-        kept.append(record)
-        rows.append((sweep_seq, trial.number, record.seq, json.dumps(dict(trial.parameters)), trial.continues, 0, ""))
-    _INSERT_TRIAL.run(connection, rows)
-    return kept
-
-
-def judge(connection: Connection, sweep_id: str, decided: Sequence[tuple[int, int, str]], at: float) -> list[RunRecord]:
-    """Keep what a policy said: (number of the trial, interval, its words if it is cut). The runs that now have to end.
-
-    One that ended meanwhile was not cut.
-    """
-    sweep_seq = run_rows.seq_of(connection, sweep_id)
-    ending: list[RunRecord] = []
-    for number, interval, words in decided:
-        moved = None
-        if words:
-            row = _RUN_OF_TRIAL.row(connection, sweep_seq=sweep_seq, number=number)
-            assert row is not None
-            moved = run_rows.move(connection, row[0], Status.CANCEL_REQUESTED, None, at, {})
-        if moved is not None:
-            ending.append(moved)
-        _JUDGE.run(connection, sweep=sweep_seq, which=number, new_judged=interval)
-        if moved is not None:
-            _CUT.run(connection, sweep=sweep_seq, which=number, new_cut=clean(words))
-    return ending
-
-
-def set_ending(connection: Connection, run_id: str, status: str, reason: str) -> None:
-    """Settle how a sweep ends."""
-    seq = run_rows.seq_of(connection, run_id)
-    values = {"ending_status": status, "ending_reason": clean(reason)}
-    connection.execute(update(sweeps).where(sweeps.c.run_seq == seq).values(**values))
-
-
-def numbers(connection: Connection, run_id: str, name: str, first: int) -> Numbers:
-    """The points of a metric of a run from the `first` on: up to which they go, and those that are numbers."""
-    return _numbers(first, _NEW_NUMBERS.rows(connection, id=run_id, name=name, first=first))
-
-
-def numbers_of_trials(connection: Connection, run_id: str, name: str) -> dict[int, Numbers]:
-    """The same for all trials of a sweep that have any, by the trial's number."""
-    rows = _ALL_NUMBERS.rows(connection, sweep_seq=run_rows.seq_of(connection, run_id), name=name)
-    found: dict[int, list[tuple[Any, ...]]] = {}
-    for number, *point in rows:
-        found.setdefault(number, []).append(tuple(point))
-    return {number: _numbers(0, points) for number, points in found.items()}
-
-
-def _numbers(first: int, points: Sequence[tuple[Any, ...]]) -> Numbers:
-    upto = points[-1][0] + 1 if points else first
+def _numbers_of(first: int, points: Sequence[tuple[Any, ...]]) -> Numbers:
+    end = points[-1][0] + 1 if points else first
     found = (math.nan if number is None else float(number) for _, number, form in points if form in _NUMBERS)
-    return upto, tuple(found)
+    return end, tuple(found)

@@ -190,7 +190,7 @@ class SweepDriver:
         """Reads what the store has of it."""
         if self._trials is not None:
             return
-        kept = self._scheduler.store.get_sweep(self.run_id)
+        kept = self._scheduler.store.sweeps.get(self.run_id)
         if kept is None:
             raise TrainmasterError(f"the description of sweep {self.run_id} is missing")
         self._ending = _kept_ending(kept)
@@ -207,7 +207,7 @@ class SweepDriver:
         self._watch(trials.going())
         self._log.say_what_is_missing(self._lines())
         moved = self._scheduler.move(self.run_id, Status.RUNNING, expect=(Status.NOT_STARTED,))
-        self._record = moved or self._scheduler.store.get_run(self.run_id) or self._record
+        self._record = moved or self._scheduler.store.runs.get(self.run_id) or self._record
 
     @property
     def _open_spec(self) -> SweepSpec:
@@ -278,7 +278,7 @@ class SweepDriver:
         new = [warning for warning in warnings if warning not in self._said]
         if not new:
             return
-        self._scheduler.store.add_warnings(self.run_id, *new)
+        self._scheduler.store.runs.add_warnings(self.run_id, *new)
         for warning in new:
             self._said[warning] = None
             self._say(f"warning: {warning}")
@@ -287,7 +287,7 @@ class SweepDriver:
         if not decisions:
             return
         decided = [(each.number, each.interval, each.words if each.cut else "") for each in decisions]
-        ending = self._scheduler.store.judge_trials(self.run_id, decided, at=time.time())
+        ending = self._scheduler.store.sweeps.judge_trials(self.run_id, decided, at=time.time())
         self._open_trials.judged(decisions, [run.id for run in ending])
         for run in ending:
             log.info("run %s is %s", run.id, run.status)
@@ -297,7 +297,7 @@ class SweepDriver:
             self._say(decision.words)
 
     def _end(self, ending: Ending) -> None:
-        self._scheduler.store.set_sweep_ending(self.run_id, ending.status, ending.reason)
+        self._scheduler.store.sweeps.set_ending(self.run_id, ending.status, ending.reason)
         self._ending = ending
         self._say(f"no more trials: {ending.reason}")
 
@@ -317,7 +317,7 @@ class SweepDriver:
         if self._is_prepared:
             new = [replace(each, run=self._with_nodes(each.run)) for each in new]
         try:
-            runs = self._scheduler.store.add_trials(self.run_id, [(each.trial, each.run) for each in new])
+            runs = self._scheduler.store.sweeps.add_trials(self.run_id, [(each.trial, each.run) for each in new])
         except BaseException:
             for each in new:
                 self._scheduler.release(each.run.id)
@@ -358,14 +358,14 @@ class SweepDriver:
 
     def _cancel_children(self) -> None:
         query = RunQuery(parent_id=self.run_id, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000)
-        for run in self._scheduler.store.list_runs(query):
+        for run in self._scheduler.store.runs.find(query):
             if self._scheduler.move(run.id, Status.CANCEL_REQUESTED) is not None:
                 self._scheduler.cancel(run.id)
 
     def _take_up_trials(self) -> None:
         """Whatever went wrong, trials that are in the store are driven."""
         for run_id in self.going:
-            run = self._scheduler.store.get_run(run_id)
+            run = self._scheduler.store.runs.get(run_id)
             if run is not None:
                 self._scheduler.take(run, self._sources)
 

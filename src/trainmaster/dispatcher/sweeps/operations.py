@@ -40,7 +40,7 @@ class Sweeps:
     async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a sweep durably; the same again is the same sweep."""
         record = from_plain(RunRecord, run)
-        known = self._store.get_run(record.id)
+        known = self._store.runs.get(record.id)
         if known is None:
             known = await self._keep(record, load_sweep(sweep), sources)
         elif not is_sweep(known):
@@ -51,12 +51,12 @@ class Sweeps:
     async def _keep(self, record: RunRecord, spec: SweepSpec, sources: Mapping[str, str] | None) -> RunRecord:
         spec = self._with_history(spec)
         accepted = await self._accept(replace(record, spec=dump_spec(spec.job)), sources)
-        if known := self._store.get_run(record.id):
+        if known := self._store.runs.get(record.id):
             return known
         folder = self._scheduler.folder.run(record.id)
         folder.journals.mkdir(parents=True, exist_ok=True)
         SweepLog(folder.logs / LOG_NAME).close()
-        return self._store.insert_sweep(accepted, dump_sweep(replace(spec, job=load_spec(accepted.spec))))
+        return self._store.sweeps.add(accepted, dump_sweep(replace(spec, job=load_spec(accepted.spec))))
 
     def _with_history(self, spec: SweepSpec) -> SweepSpec:
         if not (spec.resume_from or spec.resume_child_runs):
@@ -65,18 +65,18 @@ class Sweeps:
         return with_history(spec, sweeps, [self._child(run_id) for run_id in spec.resume_child_runs])
 
     def _earlier(self, run_id: str) -> EarlierSweep:
-        record = self._store.get_run(run_id)
-        kept = None if record is None else self._store.get_sweep(run_id)
+        record = self._store.runs.get(run_id)
+        kept = None if record is None else self._store.sweeps.get(run_id)
         if record is None or kept is None:
             raise HyperDriveConfigException(f"resume_from: there is no sweep '{run_id}' in this workspace")
         spec = load_sweep(kept.spec, f"the description of sweep {run_id}")
         return EarlierSweep(run_id, record.status, spec, Trials(self._store, run_id, spec.metric).ordered)
 
     def _child(self, run_id: str) -> EarlierChild:
-        record = self._store.get_run(run_id)
+        record = self._store.runs.get(run_id)
         if record is None:
             raise HyperDriveConfigException(f"resume_child_runs: there is no run '{run_id}' in this workspace")
-        parameters = self._store.trial_parameters(run_id)
+        parameters = self._store.sweeps.get_parameters(run_id)
         parent = None if parameters is None else record.parent_id
         return EarlierChild(run_id, record.status, parent, parameters or {})
 
@@ -118,11 +118,11 @@ class Sweeps:
 
     def _summary_of_kept(self, run_id: str) -> SweepSummary:
         record, kept, spec = self._described(run_id)
-        counts = counted(self._store.count_trials(run_id))
-        best = self._store.best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
+        counts = counted(self._store.sweeps.count_trials(run_id))
+        best = self._store.sweeps.find_best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
         if best is None:
             return SweepSummary(self._shown(record, kept, spec, ()), counts)
-        _, values = self._store.metric_numbers(best.run_id, spec.metric)
+        _, values = self._store.sweeps.read_numbers(best.run_id, spec.metric)
         return SweepSummary(self._shown(record, kept, spec, ()), counts, view_of(spec.goal, best, values))
 
     def _view_of_kept(self, run_id: str) -> SweepView:
@@ -149,7 +149,7 @@ class Sweeps:
     def parameters(self, run_id: str) -> dict[str, Any]:
         """Trial's run id to what was sampled for it."""
         self._kept(run_id)
-        return {trial.run_id: trial.parameters for trial in self._store.list_trials(run_id)}
+        return {trial.run_id: trial.parameters for trial in self._store.sweeps.list_trials(run_id)}
 
     async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
         """Trial's run id to all that it logged."""
@@ -160,11 +160,13 @@ class Sweeps:
         return await asyncio.to_thread(self._metrics, run_id)
 
     def _metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
-        return {trial.run_id: self._store.series(trial.run_id) for trial in self._store.list_trials(run_id)}
+        return {
+            trial.run_id: self._store.metrics.read(trial.run_id) for trial in self._store.sweeps.list_trials(run_id)
+        }
 
     def _kept(self, run_id: str) -> tuple[RunRecord, SweepRecord]:
-        record = self._store.get_run(run_id)
-        kept = None if record is None else self._store.get_sweep(run_id)
+        record = self._store.runs.get(run_id)
+        kept = None if record is None else self._store.sweeps.get(run_id)
         if record is None or kept is None:
             raise RunNotFoundException(
                 f"there is no sweep '{run_id[:300]}' in this workspace", hint="'trainmaster runs' lists all runs."

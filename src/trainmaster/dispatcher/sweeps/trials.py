@@ -38,8 +38,8 @@ class Trials:
         self.history = History()
         self.version = 0
         """Counts changes."""
-        found = store.trial_numbers(sweep_id, metric)
-        for record in store.list_trials(sweep_id):
+        found = store.sweeps.read_numbers_of_trials(sweep_id, metric)
+        for record in store.sweeps.list_trials(sweep_id):
             self._add(record, *found.get(record.number, (0, ())))
 
     def __len__(self) -> int:
@@ -125,7 +125,7 @@ class Trials:
 
     def _read(self, number: int) -> None:
         entry = self._entries[number]
-        read, values = self._store.metric_numbers(entry.record.run_id, self._metric, entry.read)
+        read, values = self._store.sweeps.read_numbers(entry.record.run_id, self._metric, entry.read)
         entry.read = read
         self._unread.discard(number)
         if values:
@@ -160,7 +160,7 @@ class Trials:
         """Asked only of a trial that ended without the primary metric: then somebody will want to know."""
         if trial.has_value or record.status is not Status.COMPLETED:
             return ()
-        return tuple(summary.name for summary in self._store.metrics(record.run_id))
+        return tuple(summary.name for summary in self._store.metrics.summarize(record.run_id))
 
 
 def view_of(goal: PrimaryMetricGoal, record: TrialRecord, values: tuple[float, ...]) -> TrialView:

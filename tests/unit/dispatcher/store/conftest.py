@@ -36,6 +36,6 @@ def add(store):
 
     def insert(run_id="run", experiment="exp", status=Status.RUNNING, **fields) -> RunRecord:
         fields.setdefault("created_at", 100.0)
-        return store.insert_run(RunRecord(run_id, experiment, status, **fields))
+        return store.runs.add(RunRecord(run_id, experiment, status, **fields))
 
     return insert

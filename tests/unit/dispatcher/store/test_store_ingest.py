@@ -14,9 +14,9 @@ def log(store, add):
     add()
 
     def ingest(*records):
-        start = store.journal_offsets("run").get("rank0", 0)
-        assert store.ingest("run", "rank0", start, start + len(records), records)
-        return store.get_run("run")
+        start = store.journals.get_offsets("run").get("rank0", 0)
+        assert store.journals.ingest("run", "rank0", start, start + len(records), records)
+        return store.runs.get("run")
 
     return ingest
 
@@ -26,19 +26,19 @@ def metric(name, value, **more):
 
 
 def values(store, run="run"):
-    return {series.name: series.values for series in store.series(run)}
+    return {series.name: series.values for series in store.metrics.read(run)}
 
 
 def test_a_batch_is_applied_once(store, add):
     add()
     records = [metric("loss", 0.5)]
-    assert store.journal_offsets("run") == {}
-    assert store.ingest("run", "rank0", 0, 40, records)
-    assert not store.ingest("run", "rank0", 0, 40, records)
-    assert not store.ingest("run", "rank0", 39, 80, records)
-    assert store.ingest("run", "rank1", 0, 40, records)
-    assert store.ingest("run", "rank0", 40, 80, records)
-    assert store.journal_offsets("run") == {"rank0": 80, "rank1": 40}
+    assert store.journals.get_offsets("run") == {}
+    assert store.journals.ingest("run", "rank0", 0, 40, records)
+    assert not store.journals.ingest("run", "rank0", 0, 40, records)
+    assert not store.journals.ingest("run", "rank0", 39, 80, records)
+    assert store.journals.ingest("run", "rank1", 0, 40, records)
+    assert store.journals.ingest("run", "rank0", 40, 80, records)
+    assert store.journals.get_offsets("run") == {"rank0": 80, "rank1": 40}
     assert values(store) == {"loss": (0.5, 0.5, 0.5)}
 
 
@@ -48,18 +48,18 @@ def test_a_batch_is_applied_once(store, add):
 def test_the_id_of_a_child_is_never_a_path(store, log, name):
     (warning,) = log({"k": "child", "id": name, "t": 1.0}, metric("loss", 1)).warnings
     assert "1 record was passed over" in warning
-    assert store.run_family("run") == [("run", Status.RUNNING)]
+    assert store.removal.list_family("run") == [("run", Status.RUNNING)]
     assert values(store) == {"loss": (1,)}
 
 
 def test_a_batch_without_records_moves_the_offset(store, log):
     assert log().warnings == ()
-    assert store.ingest("run", "rank0", 0, 9, []) and store.journal_offsets("run") == {"rank0": 9}
+    assert store.journals.ingest("run", "rank0", 0, 9, []) and store.journals.get_offsets("run") == {"rank0": 9}
 
 
 def test_nobody_has_no_journal(store):
     with pytest.raises(RunNotFoundException):
-        store.ingest("nobody", "rank0", 0, 1, [])
+        store.journals.ingest("nobody", "rank0", 0, 1, [])
 
 
 def test_every_kind_of_metric(store, log):
@@ -80,17 +80,17 @@ def test_every_kind_of_metric(store, log):
         "image": ("image_1.png",),
         "json": ("json_1.json",),
     }
-    kinds = {summary.name: summary.kind for summary in store.metrics("run")}
+    kinds = {summary.name: summary.kind for summary in store.metrics.summarize("run")}
     assert kinds == {"loss": "scalar", "list": "scalar", "row": "row", "table": "row", "image": "image", "json": "json"}
 
 
 def test_empty_lists_and_tables_are_metrics_without_values(store, log):
     log({"k": "list", "n": "list", "v": [], "t": 1.0}, {"k": "table", "n": "table", "v": {}, "t": 1.0})
-    assert [(series.name, series.count, series.values) for series in store.series("run")] == [
+    assert [(series.name, series.count, series.values) for series in store.metrics.read("run")] == [
         ("list", 0, ()),
         ("table", 0, ()),
     ]
-    assert [summary.last for summary in store.metrics("run")] == [None, None]
+    assert [summary.last for summary in store.metrics.summarize("run")] == [None, None]
 
 
 def test_labels_and_texts(store, log):
@@ -102,7 +102,7 @@ def test_labels_and_texts(store, log):
     )
     assert (run.tags, run.properties) == ({"b": None}, {"p": "1"})
     assert (run.display_name, run.description, run.warnings) == ("shown", "told", ())
-    assert [found.id for found in store.list_runs(RunQuery(tags={"b": None}))] == ["run"]
+    assert [found.id for found in store.runs.find(RunQuery(tags={"b": None}))] == ["run"]
 
 
 def test_a_second_value_for_a_property_is_a_warning(log):
@@ -121,7 +121,7 @@ def test_children_begin_log_and_end(store, log):
         {"k": "tags", "v": {"fold": "1"}, "r": "run_c"},
         {"k": "state", "v": "Completed", "t": 7.0, "r": "run_c", "error": None},
     )
-    child, grandchild, run = store.get_run("run_c"), store.get_run("run_g"), store.get_run("run")
+    child, grandchild, run = store.runs.get("run_c"), store.runs.get("run_g"), store.runs.get("run")
     assert (child.parent_id, child.status, child.started_at, child.ended_at) == ("run", Status.COMPLETED, 5.0, 7.0)
     assert (child.display_name, child.experiment, child.type, child.number) == ("fold 1", "exp", run.type, 2)
     assert child.tags == {"fold": "1"}
@@ -129,7 +129,7 @@ def test_children_begin_log_and_end(store, log):
     assert (values(store, "run_c"), values(store, "run_g")) == ({"loss": (1,)}, {"loss": (2,)})
     later = log(metric("loss", 3, r="run_g"), {"k": "child", "id": "run_c", "name": "again", "t": 8.0})
     assert values(store, "run_g") == {"loss": (2, 3)} and later.warnings == ()
-    assert store.get_run("run_c") == child
+    assert store.runs.get("run_c") == child
 
 
 @pytest.mark.parametrize(
@@ -151,8 +151,8 @@ def test_an_interactive_run_ends_by_its_journal(store, log, error, expected):
 def test_a_job_does_not_end_by_its_journal(store, add):
     add(spec="{}")
     records = [{"k": "state", "v": state, "t": 1.0} for state in ("Completed", "Failed")]
-    store.ingest("run", "rank0", 0, 2, records)
-    run = store.get_run("run")
+    store.journals.ingest("run", "rank0", 0, 2, records)
+    run = store.runs.get("run")
     assert run.status is Status.RUNNING and "1 record was passed over" in run.warnings[0]
 
 
@@ -170,10 +170,10 @@ def test_a_journal_cannot_touch_other_runs(store, add, log):
         metric("loss", 1, r=7),
     ]
     run = log(*attacks)
-    assert store.get_run("other") == other and values(store, "other") == {} and store.get_run("new") is None
+    assert store.runs.get("other") == other and values(store, "other") == {} and store.runs.get("new") is None
     assert "7 records were passed over" in run.warnings[0]
-    assert store.ingest("mine", "j", 0, 1, [{"k": "tags", "v": {"a": "b"}, "r": "parent"}])
-    assert store.get_run("parent").tags == {}
+    assert store.journals.ingest("mine", "j", 0, 1, [{"k": "tags", "v": {"a": "b"}, "r": "parent"}])
+    assert store.runs.get("parent").tags == {}
 
 
 HUGE = 10**5000
@@ -230,7 +230,7 @@ def test_a_metric_of_several_kinds_keeps_all_and_warns(store, log):
     run = log(metric("m", 1), {"k": "row", "n": "m", "v": {"a": 2}, "t": 1.0})
     assert values(store) == {"m": (1, {"a": 2})} and "'m'" in run.warnings[0]
     assert len(log({"k": "row", "n": "m", "v": {"a": 3}, "t": 1.0}).warnings) == 1
-    assert store.metrics("run")[0].kind == "scalar"
+    assert store.metrics.summarize("run")[0].kind == "scalar"
 
 
 def test_broken_characters_do_not_stop_a_journal(store, log):
@@ -253,7 +253,7 @@ def test_a_huge_number_cannot_be_kept_but_stops_nothing(store, log):
 )
 def test_steps(store, log, step, kept):
     log(metric("m", 1, s=step))
-    assert store.series("run")[0].steps == (kept,)
+    assert store.metrics.read("run")[0].steps == (kept,)
 
 
 def test_a_failing_batch_leaves_nothing(store, log, monkeypatch):
@@ -266,7 +266,7 @@ def test_a_failing_batch_leaves_nothing(store, log, monkeypatch):
         patch.setattr(points, "append", fail)
         with pytest.raises(RuntimeError):
             log({"k": "tags", "v": {"a": "b"}}, metric("m", 1))
-    assert store.get_run("run").tags == {} and store.journal_offsets("run") == {}
+    assert store.runs.get("run").tags == {} and store.journals.get_offsets("run") == {}
     log(metric("m", 1))
     assert values(store) == {"m": (1,)}
 
@@ -299,8 +299,8 @@ def log_any(store, add):
     add()
 
     def ingest(records):
-        start = store.journal_offsets("run").get("any", 0)
-        assert store.ingest("run", "any", start, start + 1, records)
-        store.series("run"), store.metrics("run"), store.get_run("run")
+        start = store.journals.get_offsets("run").get("any", 0)
+        assert store.journals.ingest("run", "any", start, start + 1, records)
+        store.metrics.read("run"), store.metrics.summarize("run"), store.runs.get("run")
 
     return ingest

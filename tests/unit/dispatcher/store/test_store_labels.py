@@ -7,49 +7,49 @@ from trainmaster.shared.records import RunQuery
 
 
 def found(store, **query):
-    return [run.id for run in store.list_runs(RunQuery(**query))]
+    return [run.id for run in store.runs.find(RunQuery(**query))]
 
 
 def test_tags_merge_change_and_go(store, add):
     add(tags={"a": "1", "b": "2"})
-    store.set_tags("run", {"b": "3", "c": None})
-    assert store.get_run("run").tags == {"a": "1", "b": "3", "c": None}
+    store.runs.set_tags("run", {"b": "3", "c": None})
+    assert store.runs.get("run").tags == {"a": "1", "b": "3", "c": None}
     assert found(store, tags={"b": "3"}) == ["run"] and found(store, tags={"b": "2"}) == []
-    store.remove_tags("run", ["b", "nothing"])
-    assert store.get_run("run").tags == {"a": "1", "c": None}
+    store.runs.remove_tags("run", ["b", "nothing"])
+    assert store.runs.get("run").tags == {"a": "1", "c": None}
     assert found(store, tags={"b": None}) == [] and found(store, tags={"c": None}) == ["run"]
 
 
 def test_a_tag_may_be_long_and_is_still_found(store, add):
     long, other = "x" * 100_000, "x" * 99_999 + "y"
     add(tags={"config": long})
-    assert store.get_run("run").tags["config"] == long
+    assert store.runs.get("run").tags["config"] == long
     assert found(store, tags={"config": long}) == ["run"] and found(store, tags={"config": other}) == []
 
 
 def test_tags_may_be_any_json(store, add):
     add()
-    store.set_tags("run", {"list": [1, {"a": None}], "flag": True, 7: "seven"})
-    assert store.get_run("run").tags == {"list": [1, {"a": None}], "flag": True, "7": "seven"}
+    store.runs.set_tags("run", {"list": [1, {"a": None}], "flag": True, 7: "seven"})
+    assert store.runs.get("run").tags == {"list": [1, {"a": None}], "flag": True, "7": "seven"}
     assert found(store, tags={"list": [1, {"a": None}]}) == ["run"]
 
 
 def test_a_broken_character_is_kept_readable(store, add):
     add(tags={"a\ud800": "b\udfff\0"})
-    assert store.get_run("run").tags == {"a\\ud800": "b\udfff\0"}
+    assert store.runs.get("run").tags == {"a\\ud800": "b\udfff\0"}
 
 
 def test_properties_are_written_once(store, add):
     add(properties={"a": "1"})
-    store.add_properties("run", {"a": "1", "b": 2})
-    assert store.get_run("run").properties == {"a": "1", "b": "2"}
+    store.runs.add_properties("run", {"a": "1", "b": 2})
+    assert store.runs.get("run").properties == {"a": "1", "b": "2"}
     assert found(store, properties={"b": "2"}) == ["run"]
     with pytest.raises(UserErrorException, match="'a'"):
-        store.add_properties("run", {"c": "3", "a": "other"})
-    assert store.get_run("run").properties == {"a": "1", "b": "2"}
+        store.runs.add_properties("run", {"c": "3", "a": "other"})
+    assert store.runs.get("run").properties == {"a": "1", "b": "2"}
 
 
 def test_labels_of_nobody(store):
-    for change in (store.set_tags, store.remove_tags, store.add_properties):
+    for change in (store.runs.set_tags, store.runs.remove_tags, store.runs.add_properties):
         with pytest.raises(RunNotFoundException, match="nobody"):
             change("nobody", {"a": "b"})

@@ -7,7 +7,7 @@ from trainmaster.shared.records import RunQuery, RunRecord, Status
 
 
 def ids(store: Store, **query) -> list[str]:
-    return [run.id for run in store.list_runs(RunQuery(**query))]
+    return [run.id for run in store.runs.find(RunQuery(**query))]
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def test_queries(store, family, query, expected):
 
 
 def test_a_list_leaves_the_spec_out_and_nothing_else(store, family):
-    (listed,) = store.list_runs(RunQuery(limit=1))
-    whole = store.get_run("c")
+    (listed,) = store.runs.find(RunQuery(limit=1))
+    whole = store.runs.get("c")
     assert (listed.spec, whole.spec) == ("", "{}")
     assert {**vars(listed), "spec": "{}"} == vars(whole)
 
@@ -69,7 +69,7 @@ def test_pages_join_without_gap_while_runs_arrive(store, add):
         add(f"r{n}")
     seen, before = [], None
     for page in range(5):
-        runs = store.list_runs(RunQuery(limit=3, before_seq=before))
+        runs = store.runs.find(RunQuery(limit=3, before_seq=before))
         add(f"late{page}")
         seen += [run.id for run in runs]
         before = runs[-1].seq if runs else before
@@ -78,7 +78,7 @@ def test_pages_join_without_gap_while_runs_arrive(store, add):
 
 def test_deep_families_are_listed(store, add):
     add("r0")
-    store.insert_runs(RunRecord(f"r{n}", "exp", Status.RUNNING, 1.0, parent_id=f"r{n - 1}") for n in range(1, 300))
+    store.runs.add_many(RunRecord(f"r{n}", "exp", Status.RUNNING, 1.0, parent_id=f"r{n - 1}") for n in range(1, 300))
     assert len(ids(store, parent_id="r0", recursive=True, limit=1000)) == 299
 
 
@@ -86,10 +86,10 @@ def test_a_page_is_one_query(store, add):
     for n in range(50):
         add(f"r{n}", tags={"a": n, "b": 1}, properties={"p": str(n)})
     counted = []
-    with store._database.glancing() as connection:
+    with store._database.statement() as connection:
         driver = connection.connection.driver_connection
         driver.set_trace_callback(counted.append)
-    assert len(store.list_runs(RunQuery(limit=50, experiment="exp", tags={"b": 1}))) == 50
+    assert len(store.runs.find(RunQuery(limit=50, experiment="exp", tags={"b": 1}))) == 50
     driver.set_trace_callback(None)
     assert len(counted) == 1
 
@@ -109,10 +109,10 @@ def test_a_page_is_one_query(store, add):
 def test_lists_walk_an_index_and_never_sort(store, query, index):
     """What makes the newest hundred of many as fast as of few."""
     sent = []
-    with store._database.glancing() as connection:
+    with store._database.statement() as connection:
         driver = connection.connection.driver_connection
         driver.set_trace_callback(sent.append)
-    store.list_runs(RunQuery(**query))
+    store.runs.find(RunQuery(**query))
     driver.set_trace_callback(None)
     plan = str(driver.execute("EXPLAIN QUERY PLAN " + sent[0]).fetchall())
     assert index in plan

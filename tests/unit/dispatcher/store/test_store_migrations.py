@@ -90,13 +90,13 @@ def test_the_revision_is_the_newest_migration():
 
 def test_an_older_store_is_copied_and_migrated(database, next_release):
     store = Store.open(database)
-    kept = store.insert_run(RunRecord("run", "exp", Status.RUNNING, 1.0, tags={"a": 1}))
-    store.ingest("run", "j", 0, 1, [{"k": "metric", "n": "m", "v": 1, "t": 1.0}])
+    kept = store.runs.add(RunRecord("run", "exp", Status.RUNNING, 1.0, tags={"a": 1}))
+    store.journals.ingest("run", "j", 0, 1, [{"k": "metric", "n": "m", "v": 1, "t": 1.0}])
     store.close()
     newest = schema.REVISION
     next_release()
     migrated = Store.open(database)
-    assert migrated.get_run("run") == kept and migrated.series("run")[0].values == (1,)
+    assert migrated.runs.get("run") == kept and migrated.metrics.read("run")[0].values == (1,)
     migrated.close()
     assert ask(database, "SELECT mood FROM runs") == [("fine",)]
     assert ask(database, "SELECT version_num FROM alembic_version") == [("9000",)]
@@ -133,17 +133,17 @@ def first_release(tmp_path):
 def test_a_store_of_the_first_release_is_opened_with_all_that_is_in_it(first_release):
     assert ask(first_release, "SELECT version_num FROM alembic_version") == [("0001",)]
     store = Store.open(first_release)
-    run = store.get_run("exp_1")
+    run = store.runs.get("exp_1")
     assert (run.status, run.display_name, run.tags, run.seq) == (Status.COMPLETED, "kept", {"a": "b"}, 7)
-    assert store.list_runs(RunQuery(tags={"a": "b"})) == [run]
-    (loss,) = store.series("exp_1")
+    assert store.runs.find(RunQuery(tags={"a": "b"})) == [run]
+    (loss,) = store.metrics.read("exp_1")
     assert (loss.values, loss.ranks) == ((0.5,), (None,))
-    assert store.ingest("exp_1", "3-10-abc.jsonl", 0, 1, [{"k": "metric", "n": "loss", "v": 0.25, "t": 3.0}])
-    (loss,) = store.series("exp_1")
+    assert store.journals.ingest("exp_1", "3-10-abc.jsonl", 0, 1, [{"k": "metric", "n": "loss", "v": 0.25, "t": 3.0}])
+    (loss,) = store.metrics.read("exp_1")
     assert (loss.values, loss.ranks) == ((0.5, 0.25), (None, 3))
-    assert store.get_target("box").nodes == 2
-    assert store.list_environments() == []
-    assert store.put_environment("mine", {"a": 1}, at=5.0).version == 1
+    assert store.targets.get("box").nodes == 2
+    assert store.environments.list_newest() == []
+    assert store.environments.register("mine", {"a": 1}, at=5.0).version == 1
     store.close()
     with pytest.raises(sqlite3.IntegrityError, match="a terminal state never changes"):
         ask(first_release, "UPDATE runs SET status = 'Running', ended_at = NULL")
@@ -161,7 +161,7 @@ def test_what_a_crashed_older_dispatcher_left_is_migrated_too(store, add, tmp_pa
         shutil.copy(f"{database}{suffix}", crashed)
     next_release()
     migrated = Store.open(crashed / database.name)
-    assert migrated.get_run("run") is not None
+    assert migrated.runs.get("run") is not None
     migrated.close()
     assert ask(crashed / "trainmaster.db.before-9000", "SELECT id FROM runs") == [("run",)]
 
@@ -185,7 +185,7 @@ def test_a_database_that_was_never_migrated_is(database):
         connection.execute("DELETE FROM alembic_version")
         connection.commit()
     store = Store.open(database)
-    store.put_fact("a", 1)
+    store.facts.put("a", 1)
     store.close()
 
 

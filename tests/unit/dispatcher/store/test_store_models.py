@@ -31,46 +31,46 @@ def test_what_is_kept_comes_back(store):
         facts={"inputs": [{"name": "x", "shape": [None, 3]}]},
         byte_count=2**40,
     )
-    kept = store.register_model(given)
+    kept = store.models.register(given)
     assert kept.version == 1 and kept.created_at == kept.modified_at > 0
-    found = store.get_model("net", 1)
+    found = store.models.get("net", 1)
     assert found == replace(kept, description="a \\x00 text")
 
 
 def test_versions_count_up_and_the_same_key_is_the_same(store):
-    assert [store.register_model(model(key)).version for key in ("1", "2", "1", "3")] == [1, 2, 1, 3]
-    assert store.register_model(model("4", name="other")).version == 1
-    assert [record.version for record in store.find_models(name="net")] == [3, 2, 1]
+    assert [store.models.register(model(key)).version for key in ("1", "2", "1", "3")] == [1, 2, 1, 3]
+    assert store.models.register(model("4", name="other")).version == 1
+    assert [record.version for record in store.models.find(name="net")] == [3, 2, 1]
 
 
 def test_the_number_of_a_deleted_version_is_never_given_again(store):
     for key in ("1", "2"):
-        store.register_model(model(key))
-    store.forget_model("net", 2)
-    assert store.get_model("net", 2) is None and len(store.find_models()) == 1
-    assert store.register_model(model("3")).version == 3
+        store.models.register(model(key))
+    store.models.delete("net", 2)
+    assert store.models.get("net", 2) is None and len(store.models.find()) == 1
+    assert store.models.register(model("3")).version == 3
     # The one that was asked for twice and deleted in between is not made again.
-    assert store.register_model(model("2")).version == 2
-    assert len(store.find_models()) == 2
-    assert store.model_manifests() == {"0" * 64}
+    assert store.models.register(model("2")).version == 2
+    assert len(store.models.find()) == 2
+    assert store.models.find_manifests() == {"0" * 64}
 
 
 def test_labels_change_together_or_not_at_all(store):
-    kept = store.register_model(model("1", tags={"a": "1", "b": "2"}, properties={"p": "q"}))
-    store.relabel_model(kept, {"c": "3"}, ["a", "nothing"], {"r": "s", "p": "q"}, {"fact": [1]})
-    found = store.get_model("net", 1)
+    kept = store.models.register(model("1", tags={"a": "1", "b": "2"}, properties={"p": "q"}))
+    store.models.relabel(kept, {"c": "3"}, ["a", "nothing"], {"r": "s", "p": "q"}, {"fact": [1]})
+    found = store.models.get("net", 1)
     assert (found.tags, found.properties) == ({"b": "2", "c": "3"}, {"p": "q", "r": "s"})
     assert found.facts == {"fact": [1]} and found.modified_at >= kept.modified_at
     with pytest.raises(UserErrorException, match="property 'p' of model net:1 is 'q' already"):
-        store.relabel_model(kept, {"d": "4"}, [], {"p": "other", "t": "u"}, {"fact": 2})
-    assert store.get_model("net", 1) == found
+        store.models.relabel(kept, {"d": "4"}, [], {"p": "other", "t": "u"}, {"fact": 2})
+    assert store.models.get("net", 1) == found
 
 
 def test_finding(store):
-    store.register_model(model("1", tags={"stage": "old"}, run_id="r", datasets=(DatasetUse("training", "d"),)))
-    store.register_model(model("2", tags={"stage": "new", "by": "me"}, framework="Onnx", properties={"p": "1"}))
-    store.register_model(model("3", name="other", tags={"stage": "new"}))
-    store.register_model(model("4"))
+    store.models.register(model("1", tags={"stage": "old"}, run_id="r", datasets=(DatasetUse("training", "d"),)))
+    store.models.register(model("2", tags={"stage": "new", "by": "me"}, framework="Onnx", properties={"p": "1"}))
+    store.models.register(model("3", name="other", tags={"stage": "new"}))
+    store.models.register(model("4"))
 
     def ids(**wanted):
         return [f"{found.name}:{found.version}" for found in matching(store, ModelQuery(**wanted))]

@@ -28,12 +28,12 @@ def change(database: Path, statement: str) -> None:
 def test_a_new_store_is_one_file_for_its_owner(tmp_path):
     path = tmp_path / "odd name %20 #?.db"
     store = Store.create(path)
-    store.put_fact("a", 1)
+    store.facts.put("a", 1)
     store.close()
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
     assert path.stat().st_mode & 0o077 == 0
     again = Store.open(path)
-    assert again.get_fact("a") == 1
+    assert again.facts.get("a") == 1
     again.close()
 
 
@@ -59,7 +59,7 @@ def test_a_failed_making_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_how_the_file_is_used(store):
-    with store._database.writing() as connection:
+    with store._database.write() as connection:
         driver = connection.connection.driver_connection
         pragmas = [
             driver.execute(f"PRAGMA {name}").fetchone()[0]
@@ -149,7 +149,7 @@ def test_after_a_crash_nothing_is_lost(store, add, database, tmp_path, suffixes)
     for suffix in suffixes:
         shutil.copy(f"{database}{suffix}", crashed)
     again = Store.open(crashed / database.name)
-    assert again.get_run("run") == kept
+    assert again.runs.get("run") == kept
     again.close()
     assert [path.name for path in crashed.iterdir()] == [database.name]
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.dispatcher.store.ingest import rank_of
+from trainmaster.dispatcher.store.journals import rank_of
+from trainmaster.dispatcher.store.metrics import thin
 from trainmaster.dispatcher.store.points import BLOCK
-from trainmaster.dispatcher.store.series import thin
 from trainmaster.dispatcher.store.values import decode, encode
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 
@@ -20,12 +20,12 @@ def log(store, add):
 
     def ingest(values, name="m", batch=1000):
         for start in range(0, len(values), batch):
-            offset = store.journal_offsets("run").get("j", 0)
+            offset = store.journals.get_offsets("run").get("j", 0)
             part = [
                 {"k": "metric", "n": name, "v": value, "t": 10.0 + start + n, "s": start + n}
                 for n, value in enumerate(values[start : start + batch])
             ]
-            assert store.ingest("run", "j", offset, offset + 1, part)
+            assert store.journals.ingest("run", "j", offset, offset + 1, part)
         return store
 
     return ingest
@@ -54,14 +54,14 @@ VALUES = [
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
 def test_values_come_back_with_their_type(log, value):
     store = log([value])
-    (series,), (summary,) = store.series("run"), store.metrics("run")
+    (series,), (summary,) = store.metrics.read("run"), store.metrics.summarize("run")
     for found in (series.values[0], summary.last):
         assert found == value and type(found) is type(value)
 
 
 def test_nan_comes_back_and_is_no_extreme(log):
     store = log([math.nan, 1.0, math.nan, -2])
-    (series,), (summary,) = store.series("run"), store.metrics("run")
+    (series,), (summary,) = store.metrics.read("run"), store.metrics.summarize("run")
     assert math.isnan(series.values[0]) and math.isnan(series.values[2])
     assert (summary.minimum, summary.maximum, summary.count) == (-2.0, 1.0, 4)
 
@@ -80,7 +80,7 @@ def test_encoding_loses_nothing(value):
 
 def test_a_series_is_whole_without_a_limit(log):
     values = [float(n % 7) for n in range(2500)]
-    (series,) = log(values).series("run", "m")
+    (series,) = log(values).metrics.read("run", "m")
     assert (series.name, series.kind, series.count) == ("m", "scalar", 2500)
     assert series.values == tuple(values)
     assert series.steps == series.index == tuple(range(2500))
@@ -90,9 +90,9 @@ def test_a_series_is_whole_without_a_limit(log):
 def test_only_the_metric_asked_for(log):
     log([1], "a")
     store = log([2], "b")
-    assert [series.name for series in store.series("run")] == ["a", "b"]
-    assert [series.name for series in store.series("run", "b")] == ["b"]
-    assert store.series("run", "nothing") == []
+    assert [series.name for series in store.metrics.read("run")] == ["a", "b"]
+    assert [series.name for series in store.metrics.read("run", "b")] == ["b"]
+    assert store.metrics.read("run", "nothing") == []
 
 
 @pytest.mark.parametrize("count", [11, 64, 65, 1000, 12_345])
@@ -101,7 +101,7 @@ def test_a_thinned_series_keeps_ends_and_extremes(log, count):
     values = [random.gauss(0, 1) for _ in range(count)]
     store = log(values, batch=777)
     for most in (1, 2, 3, 4, 10, 99, 100):
-        (series,) = store.series("run", "m", max_points=most)
+        (series,) = store.metrics.read("run", "m", max_points=most)
         check_thinned(series, values, most)
 
 
@@ -123,12 +123,12 @@ def test_a_peak_survives_in_every_part(log):
     peaks = [part * count // parts + 123 for part in range(parts)]
     for peak in peaks:
         values[peak] = 1.0
-    (series,) = log(values, batch=10_000).series("run", "m", max_points=2 * parts + 2)
+    (series,) = log(values, batch=10_000).metrics.read("run", "m", max_points=2 * parts + 2)
     assert [n for n, value in zip(series.index, series.values, strict=True) if value] == peaks
 
 
 def test_a_thinned_series_of_texts_and_nan(log):
-    (series,) = log(["x", math.nan] * 3000).series("run", "m", max_points=50)
+    (series,) = log(["x", math.nan] * 3000).metrics.read("run", "m", max_points=50)
     assert 20 < len(series.values) <= 50 and "x" in series.values
 
 
@@ -137,9 +137,9 @@ def test_batches_of_any_size_make_the_same_blocks(log):
     log(values, "few", batch=7)
     log(values, "some", batch=37)
     store = log(values, "at once", batch=1000)
-    a, b, c = (series.index for series in store.series("run", max_points=6))
+    a, b, c = (series.index for series in store.metrics.read("run", max_points=6))
     assert a == b == c
-    a, b, c = ((one.minimum, one.maximum, one.last) for one in store.metrics("run"))
+    a, b, c = ((one.minimum, one.maximum, one.last) for one in store.metrics.summarize("run"))
     assert a == b == c == (min(values), max(values), values[-1])
 
 
@@ -147,11 +147,11 @@ def test_batches_of_any_size_make_the_same_blocks(log):
 def test_a_limit_is_positive(store, add, most):
     add()
     with pytest.raises(UserErrorException, match="max_points"):
-        store.series("run", max_points=most)
+        store.metrics.read("run", max_points=most)
 
 
 def test_nobody_has_no_metrics(store):
-    for ask in (store.metrics, store.series, store.journal_offsets):
+    for ask in (store.metrics.summarize, store.metrics.read, store.journals.get_offsets):
         with pytest.raises(RunNotFoundException):
             ask("nobody")
 
@@ -173,9 +173,9 @@ def ranked(store, add):
 
     def ingest(rank, values, name="m"):
         journal = f"{rank}-1-0a1b2c3d.jsonl"
-        offset = store.journal_offsets("run").get(journal, 0)
+        offset = store.journals.get_offsets("run").get(journal, 0)
         records = [{"k": "metric", "n": name, "v": value, "t": 10.0 + n} for n, value in enumerate(values)]
-        assert store.ingest("run", journal, offset, offset + 1, records)
+        assert store.journals.ingest("run", journal, offset, offset + 1, records)
         return store
 
     return ingest
@@ -186,9 +186,9 @@ def test_every_point_knows_its_rank(ranked):
     ranked(12, [3])
     ranked("client", [4])
     store = ranked(0, [5])
-    (series,) = store.series("run")
+    (series,) = store.metrics.read("run")
     assert (series.values, series.ranks) == ((1, 2, 3, 4, 5), (0, 0, 12, None, 0))
-    (thinned,) = store.series("run", max_points=2)
+    (thinned,) = store.metrics.read("run", max_points=2)
     assert (thinned.values, thinned.ranks) == ((1, 5), (0, 0))
 
 
@@ -202,14 +202,14 @@ def test_every_way_of_logging_knows_its_rank(store, add):
         {"k": "child", "id": "below", "t": 1.0},
         {"k": "metric", "n": "m", "v": 1, "t": 1.0, "r": "below"},
     ]
-    assert store.ingest("run", "2-77-0a1b2c3d.jsonl", 0, 1, records)
-    assert {series.name: series.ranks for series in store.series("run")} == {
+    assert store.journals.ingest("run", "2-77-0a1b2c3d.jsonl", 0, 1, records)
+    assert {series.name: series.ranks for series in store.metrics.read("run")} == {
         "list": (2, 2),
         "row": (2,),
         "table": (2, 2),
         "image": (2,),
     }
-    assert store.series("below")[0].ranks == (2,)
+    assert store.metrics.read("below")[0].ranks == (2,)
 
 
 def test_each_rank_on_its_own(ranked):
@@ -218,7 +218,7 @@ def test_each_rank_on_its_own(ranked):
     ranked("client", [9.0])
     ranked(10, ["text"], name="other")
     store = ranked(1, [3.0])
-    found = store.metrics_by_rank("run")
+    found = store.metrics.read_by_rank("run")
     assert [(each.rank, each.summary.name, each.series.values, each.series.index) for each in found] == [
         (None, "m", (9.0,), (3,)),
         (0, "m", (2.0,), (2,)),
@@ -227,21 +227,21 @@ def test_each_rank_on_its_own(ranked):
     ]
     summary = found[2].summary
     assert (summary.count, summary.last, summary.minimum, summary.maximum) == (3, 3.0, 1.0, 5.0)
-    assert [each.rank for each in store.metrics_by_rank("run", "other")] == [10]
-    assert store.metrics_by_rank("run", "nothing") == []
+    assert [each.rank for each in store.metrics.read_by_rank("run", "other")] == [10]
+    assert store.metrics.read_by_rank("run", "nothing") == []
 
 
 def test_each_rank_is_thinned_on_its_own(ranked):
     ranked(0, [0.0] * 500 + [7.0] + [0.0] * 499)
     store = ranked(1, [float(n) for n in range(1000)])
-    zero, one = (each.series for each in store.metrics_by_rank("run", max_points=20))
+    zero, one = (each.series for each in store.metrics.read_by_rank("run", max_points=20))
     assert zero.count == one.count == 1000 and len(zero.values) <= 20 and len(one.values) <= 20
     assert 7.0 in zero.values and set(zero.ranks) == {0} and zero.index[0] == 0 and zero.index[-1] == 999
     assert (one.values[0], one.values[-1], one.index[0], one.index[-1]) == (0.0, 999.0, 1000, 1999)
-    (last,) = (each.series for each in store.metrics_by_rank("run", max_points=1) if each.rank == 1)
+    (last,) = (each.series for each in store.metrics.read_by_rank("run", max_points=1) if each.rank == 1)
     assert last.values == (999.0,)
     with pytest.raises(UserErrorException):
-        store.metrics_by_rank("run", max_points=0)
+        store.metrics.read_by_rank("run", max_points=0)
 
 
 @pytest.mark.parametrize(

@@ -16,40 +16,40 @@ from trainmaster.shared.records import RunQuery, RunRecord, Status
 def test_a_full_disk_is_said_and_survived(store, add):
     kept = add()
     database = store._database
-    with database.writing() as writer:
+    with database.write() as writer:
         (pages,) = writer.connection.driver_connection.execute("PRAGMA page_count").fetchone()
     big = RunRecord("big", "exp", Status.QUEUED, 1.0, spec="x" * 1_000_000)
     records = [{"k": "metric", "n": "m", "v": n, "t": 1.0} for n in range(10_000)]
-    insert, ingest = lambda: store.insert_run(big), lambda: store.ingest("run", "j", 0, 1, records)
-    for fill, connected in ((insert, database.writing), (ingest, database.streaming)):
+    insert, ingest = lambda: store.runs.add(big), lambda: store.journals.ingest("run", "j", 0, 1, records)
+    for fill, connected in ((insert, database.write), (ingest, database.stream)):
         with connected() as writer:
             driver = writer.connection.driver_connection
         driver.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(WorkspaceException, match="disk is full") as caught:
             fill()
         assert caught.value.hint
-        assert store.list_runs(RunQuery()) == [kept]
-    assert store.journal_offsets("run") == {}
-    assert store.insert_run(big).number == 2 and store.ingest("run", "j", 0, 1, records)
+        assert store.runs.find(RunQuery()) == [kept]
+    assert store.journals.get_offsets("run") == {}
+    assert store.runs.add(big).number == 2 and store.journals.ingest("run", "j", 0, 1, records)
 
 
 def test_a_lock_is_waited_for_said_and_survived(database, monkeypatch):
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
     store = Store.open(database)
-    store.put_fact("a", 1)
+    store.facts.put("a", 1)
     with closing(sqlite3.connect(database, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(WorkspaceException, match="locked by another program"):
-            store.put_fact("a", 2)
-        assert store.get_fact("a") == 1
+            store.facts.put("a", 2)
+        assert store.facts.get("a") == 1
         other.execute("ROLLBACK")
-    store.put_fact("a", 3)
-    assert store.get_fact("a") == 3
+    store.facts.put("a", 3)
+    assert store.facts.get("a") == 3
     store.close()
 
 
 def test_damage_met_in_use_is_said(store, database, add):
-    store.insert_runs(RunRecord(f"r{n}", "exp", Status.QUEUED, 1.0, description="x" * 300) for n in range(500))
+    store.runs.add_many(RunRecord(f"r{n}", "exp", Status.QUEUED, 1.0, description="x" * 300) for n in range(500))
     store.close()
     size = database.stat().st_size
     with database.open("r+b") as file:
@@ -58,7 +58,7 @@ def test_damage_met_in_use_is_said(store, database, add):
     with pytest.raises(WorkspaceException, match="damaged"):
         damaged = Store.open(database)
         try:
-            damaged.list_runs(RunQuery(limit=1000))
+            damaged.runs.find(RunQuery(limit=1000))
         finally:
             damaged.close()
 
@@ -67,7 +67,7 @@ def test_a_file_that_vanished_is_not_made_anew(store, database):
     store.close()
     database.unlink()
     with pytest.raises(WorkspaceException, match="cannot be opened"):
-        store.get_run("run")
+        store.runs.get("run")
     assert not database.exists()
 
 
@@ -78,7 +78,7 @@ def test_readers_see_whole_batches_while_one_writes(store, add):
 
     def read():
         while not done.is_set():
-            a, b = ([series.count for series in store.series("run")] or [0, 0])[:2]
+            a, b = ([series.count for series in store.metrics.read("run")] or [0, 0])[:2]
             if a != b or a % 50:
                 wrong.append((a, b))
 
@@ -86,8 +86,8 @@ def test_readers_see_whole_batches_while_one_writes(store, add):
     for reader in readers:
         reader.start()
     for n in range(20):
-        store.ingest("run", "j", n, n + 1, batch)
+        store.journals.ingest("run", "j", n, n + 1, batch)
     done.set()
     for reader in readers:
         reader.join()
-    assert wrong == [] and store.metrics("run")[0].count == 1000
+    assert wrong == [] and store.metrics.summarize("run")[0].count == 1000

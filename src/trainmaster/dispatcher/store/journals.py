@@ -9,9 +9,12 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from trainmaster.dispatcher.store import labels, points, runs
+from trainmaster.dispatcher.store import labels, points
+from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.runs import Runs, no_such_run
 from trainmaster.dispatcher.store.schema import journals
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
+from trainmaster.dispatcher.store.transactions import Repository, reads, streams
 from trainmaster.dispatcher.store.values import clean, encode
 from trainmaster.job.helper.names import LONGEST_RUN_ID, is_plain
 from trainmaster.shared.records import TERMINAL, RunError, RunRecord, Status
@@ -35,8 +38,8 @@ _LARGEST_STEP = 2**63 - 1
 _OF_RANK = re.compile(r"(\d{1,9})-")
 
 
-class Overtaken(Exception):
-    """Somebody else has read on in a journal, or ended the run."""
+class _Overtaken(Exception):
+    """Meanwhile a journal was read further, or the run ended."""
 
 
 class Unusable(Exception):
@@ -50,61 +53,90 @@ Batch = tuple[str, int, int, Sequence[Record]]
 """Of a journal: its name, where the records begin and end, and the records."""
 
 
-def offsets(connection: Connection, run_seq: int) -> dict[str, int]:
-    """How far each journal of the run is read."""
-    return {journal: offset for journal, offset in _OFFSETS.rows(connection, run_seq=run_seq)}  # noqa: C416
+class Journals(Repository):
+    """What runs wrote into their journals, and how far each journal has been read."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._runs = Runs(database)
 
-def ingest(
-    connection: Connection,
-    run: RunRecord,
-    journal: str,
-    start: int,
-    end: int,
-    records: Sequence[Record],
-) -> bool:
-    """Apply `records`, which lie from `start` to `end`; False if the journal is not read up to `start`."""
-    row = _JOURNAL.row(connection, run_seq=run.seq, journal=journal)
-    offset, ignored, because = row or (0, 0, "")
-    if offset != start:
-        return False
-    batch = _Batch(connection, run, rank_of(journal))
-    for record in records:
-        batch.apply(record)
-    batch.finish()
-    if batch.ignored:
-        ignored, because = ignored + batch.ignored, because or batch.because
-        about = f"Journal {journal!r}: "
-        plural = "1 record was" if ignored == 1 else f"{ignored} records were"
-        runs.add_warnings(connection, run.seq, [f"{about}{plural} passed over; the first: {because}"], about)
-    if row is None:
-        _INSERT.run(connection, [(run.seq, journal, end, ignored, because)])
-    else:
-        _UPDATE.run(
-            connection, run=run.seq, which=journal, new_offset=end, new_ignored=ignored, new_ignored_because=because
-        )
-    return True
+    @reads
+    def get_offsets(self, connection: Connection, run_id: str) -> dict[str, int]:
+        """How far each journal of the run has been read, by the journal's name."""
+        return dict(_OFFSETS.rows(connection, run_seq=self._runs.get_seq(run_id)))
 
+    @streams
+    def ingest(
+        self, connection: Connection, run_id: str, journal: str, start: int, end: int, records: Sequence[Record]
+    ) -> bool:
+        """Apply the records that lie from `start` to `end` in a journal of the run, all or none.
 
-def finish(
-    connection: Connection,
-    run_id: str,
-    to: Status,
-    at: float,
-    batches: Sequence[Batch],
-    warnings: Sequence[str],
-    changes: Mapping[str, Any],
-) -> RunRecord:
-    """The rest of the journals, then the terminal state. Raises Overtaken."""
-    run = runs.get(connection, run_id)
-    if run is None or not all(ingest(connection, run, *batch) for batch in batches):
-        raise Overtaken
-    if warnings:
-        runs.add_warnings(connection, run.seq, warnings)
-    ended = runs.move(connection, run_id, to, None, at, changes)
-    if ended is None:
-        raise Overtaken
-    return ended
+        False, with nothing changed, unless the journal has been read exactly up to `start`. A record that cannot
+        be applied is skipped and counted in the run's warnings. A power cut may undo this together with the
+        offset; then the records are applied again.
+        """
+        run = self._runs.get(run_id)
+        if run is None:
+            raise no_such_run(run_id)
+        return self._apply(connection, run, journal, start, end, records)
+
+    def finish_run(
+        self,
+        run_id: str,
+        to: Status,
+        *,
+        at: float,
+        batches: Sequence[Batch] = (),
+        warnings: Sequence[str] = (),
+        **changes: Any,
+    ) -> RunRecord | None:
+        """End a run in one step: apply what its journals still contain, add warnings, set its terminal state.
+
+        None, with nothing changed, if a journal was read further meanwhile or the run has ended already. A power
+        cut may undo it; then the run has to be finished again.
+        """
+        try:
+            with self._database.write_lazily() as connection:
+                run = self._runs.get(run_id)
+                if run is None or not all(self._apply(connection, run, *batch) for batch in batches):
+                    raise _Overtaken
+                if warnings:
+                    self._runs.add_warnings(run_id, *warnings)
+                ended = self._runs.move(run_id, to, at=at, **changes)
+                if ended is None:
+                    raise _Overtaken
+                return ended
+        except _Overtaken:
+            return None
+
+    def _apply(
+        self, connection: Connection, run: RunRecord, journal: str, start: int, end: int, records: Sequence[Record]
+    ) -> bool:
+        row = _JOURNAL.row(connection, run_seq=run.seq, journal=journal)
+        offset, ignored, because = row or (0, 0, "")
+        if offset != start:
+            return False
+        batch = _Batch(connection, self._runs, run, rank_of(journal))
+        for record in records:
+            batch.apply(record)
+        batch.finish()
+        if batch.ignored:
+            ignored, because = ignored + batch.ignored, because or batch.because
+            about = f"Journal {journal!r}: "
+            plural = "1 record was" if ignored == 1 else f"{ignored} records were"
+            self._runs.add_warnings(run.id, f"{about}{plural} passed over; the first: {because}", instead_of=about)
+        if row is None:
+            _INSERT.run(connection, [(run.seq, journal, end, ignored, because)])
+        else:
+            _UPDATE.run(
+                connection,
+                run=run.seq,
+                which=journal,
+                new_offset=end,
+                new_ignored=ignored,
+                new_ignored_because=because,
+            )
+        return True
 
 
 def rank_of(journal: str) -> int | None:
@@ -120,15 +152,16 @@ def rank_of(journal: str) -> int | None:
 class _Batch:
     """One batch of a journal while it is applied."""
 
-    def __init__(self, connection: Connection, run: RunRecord, rank: int | None) -> None:
+    def __init__(self, connection: Connection, runs: Runs, run: RunRecord, rank: int | None) -> None:
         self.ignored = 0
         self.because = ""
         self._connection = connection
+        self._runs = runs
         self._run = run
         self._rank = rank
         # Runs that records may be about: the journal's own and its descendants; None if they may not.
         self._known: dict[str, RunRecord | None] = {run.id: run}
-        self._metrics: dict[int, dict[str, points.Batch]] = {}
+        self._metrics: dict[str, tuple[int, dict[str, points.Batch]]] = {}
         self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
             "metric": self._scalar,
             "list": self._list,
@@ -169,13 +202,13 @@ class _Batch:
 
     def finish(self) -> None:
         """Write the collected metrics."""
-        for run_seq, batches in self._metrics.items():
+        for run_id, (run_seq, batches) in self._metrics.items():
             mixed = points.append(self._connection, run_seq, batches, self._rank)
             texts = [
                 f"Metric {name!r} was logged as different kinds of metric; it stays what it was first" for name in mixed
             ]
             if texts:
-                runs.add_warnings(self._connection, run_seq, texts)
+                self._runs.add_warnings(run_id, *texts)
 
     def _scalar(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         self._append(run, record, "scalar", [_value_of(record)])
@@ -198,7 +231,7 @@ class _Batch:
     def _append(self, run: RunRecord, record: Mapping[str, Any], kind: str, values: Sequence[Any]) -> None:
         name, step, time = clean(_text_of(record, "n")), _step_of(record), _time_of(record)
         encoded = [encode(value) for value in values]
-        metrics = self._metrics.setdefault(run.seq, {})
+        _, metrics = self._metrics.setdefault(run.id, (run.seq, {}))
         batch = metrics.get(name)
         if batch is None:
             batch = metrics[name] = points.Batch(kind)
@@ -214,21 +247,21 @@ class _Batch:
     def _properties(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         for name in labels.add_properties(self._connection, run.seq, _mapping_of(record)):
             text = f"Property {name!r} has a value already and keeps it: properties are written once"
-            runs.add_warnings(self._connection, run.seq, [text])
+            self._runs.add_warnings(run.id, text)
 
     def _texts(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         texts = _mapping_of(record)
         changes = {name: texts[name] for name in ("display_name", "description") if isinstance(texts.get(name), str)}
         if len(changes) != len(texts):
             raise Unusable("only display_name and description can be set, to texts")
-        runs.change(self._connection, run.id, changes)
+        self._runs.update(run.id, **changes)
 
     def _child(self, parent: RunRecord, record: Mapping[str, Any]) -> None:
         child_id, at = _text_of(record, "id"), _time_of(record)
         if not is_plain(child_id, LONGEST_RUN_ID):
             # It becomes the name of a folder.
             raise Unusable(f"{child_id[:100]!r} cannot be a run id")
-        if runs.get(self._connection, child_id) is not None:
+        if self._runs.get(child_id) is not None:
             self._descendant(child_id)
             return
         name = record.get("name")
@@ -244,7 +277,7 @@ class _Batch:
             target=parent.target,
             submitted_by=parent.submitted_by,
         )
-        self._known[child_id] = runs.add(self._connection, child)
+        self._known[child_id] = self._runs.add(child)
 
     def _state(self, run: RunRecord, record: Mapping[str, Any]) -> None:
         status = next((status for status in TERMINAL if status == record.get("v")), None)
@@ -255,8 +288,8 @@ class _Batch:
             if status is not Status.COMPLETED:
                 raise Unusable("the run of a job ends with its processes")
             return
-        changes = {"error": _error_of(record)} if record.get("error") else {}
-        runs.move(self._connection, run.id, status, None, _time_of(record), changes)
+        changes: dict[str, Any] = {"error": _error_of(record)} if record.get("error") else {}
+        self._runs.move(run.id, status, at=_time_of(record), **changes)
 
     def _descendant(self, run_id: Any) -> RunRecord:
         """The run, if it is below the journal's own: a journal must not touch other people's runs."""
@@ -270,13 +303,13 @@ class _Batch:
         return found
 
     def _find_descendant(self, run_id: str) -> RunRecord | None:
-        found = ancestor = runs.get(self._connection, run_id)
+        found = ancestor = self._runs.get(run_id)
         seen = set()
         while ancestor is not None and ancestor.parent_id is not None and ancestor.id not in seen:
             if ancestor.parent_id == self._run.id:
                 return found
             seen.add(ancestor.id)
-            ancestor = runs.get(self._connection, ancestor.parent_id)
+            ancestor = self._runs.get(ancestor.parent_id)
         return None
 
 

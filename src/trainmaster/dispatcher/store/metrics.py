@@ -8,9 +8,12 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.points import BLOCK
+from trainmaster.dispatcher.store.runs import Runs
 from trainmaster.dispatcher.store.schema import metric_blocks, metric_points, metrics
 from trainmaster.dispatcher.store.statements import PreparedSelect, chunks
+from trainmaster.dispatcher.store.transactions import Repository, reads
 from trainmaster.dispatcher.store.values import FLOAT, decode
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
@@ -80,30 +83,49 @@ _BLOCKS = PreparedSelect(
 )
 
 
-def summaries(connection: Connection, run_seq: int) -> list[MetricSummary]:
-    """The run's metrics without their history, in the order they were first logged."""
-    return [
-        MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
-        for name, kind, count, number, form, text, minimum, maximum in _SUMMARIES.rows(connection, run_seq=run_seq)
-    ]
+class Metrics(Repository):
+    """The metrics of runs."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._runs = Runs(database)
+
+    @reads
+    def summarize(self, connection: Connection, run_id: str) -> list[MetricSummary]:
+        """The run's metrics without their history, in the order they were first logged."""
+        rows = _SUMMARIES.rows(connection, run_seq=self._runs.get_seq(run_id))
+        return [
+            MetricSummary(name, kind, count, decode(number, form, text), minimum, maximum)
+            for name, kind, count, number, form, text, minimum, maximum in rows
+        ]
+
+    @reads
+    def read(
+        self, connection: Connection, run_id: str, name: str | None = None, *, max_points: int | None = None
+    ) -> list[MetricSeries]:
+        """The values of the run's metrics, or of the metric called `name`.
+
+        With `max_points`, a longer series is thinned to at most that many of its own points: the first and the
+        last, and the smallest and the largest number of each of `(max_points - 2) // 2` parts of about equal
+        length (the first point of a part without numbers). `index` is the position of each in the full series.
+        """
+        heads = _heads(connection, self._runs.get_seq(run_id), name, max_points)
+        return [_read_one(connection, head, max_points) for head in heads]
+
+    @reads
+    def read_by_rank(
+        self, connection: Connection, run_id: str, name: str | None = None, *, max_points: int | None = None
+    ) -> list[RankMetric]:
+        """The same for each rank that logged to a metric, lowest first; values without a rank come before."""
+        return [
+            _read_rank(connection, head, rank, minimum, maximum, max_points)
+            for head in _heads(connection, self._runs.get_seq(run_id), name, max_points)
+            # Databases do not agree on where NULL is sorted.
+            for rank, minimum, maximum in sorted(_RANKS.rows(connection, metric_id=head[0]), key=_rank_of)
+        ]
 
 
-def read(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[MetricSeries]:
-    """The run's series, or the one called `name`; each thinned to `max_points` values, if given."""
-    return [_read_one(connection, head, max_points) for head in _heads(connection, run_seq, name, max_points)]
-
-
-def read_by_rank(connection: Connection, run_seq: int, name: str | None, max_points: int | None) -> list[RankMetric]:
-    """The same for each rank on its own, lowest first; what no rank logged comes before."""
-    return [
-        _read_rank(connection, head, rank, minimum, maximum, max_points)
-        for head in _heads(connection, run_seq, name, max_points)
-        # Databases do not agree where those without a rank come.
-        for rank, minimum, maximum in sorted(_RANKS.rows(connection, metric_id=head[0]), key=_by_rank)
-    ]
-
-
-def _by_rank(row: tuple[Any, ...]) -> int:
+def _rank_of(row: tuple[Any, ...]) -> int:
     return -1 if row[0] is None else row[0]
 
 
