@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-import sys
-import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
+from trainmaster.cli.env_build import build_environment, packages_of
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.environments import lock, tidy
 from trainmaster.environments.tidy import Built
-from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException
+from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, moment, size, without_lines
+from trainmaster.sdk.display.text import counted, moment, size
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 
@@ -36,7 +35,6 @@ _COLUMNS = (
     Column("PACKAGES", flexible=True),
 )
 _DIGEST = re.compile(r"[0-9a-f]{4,32}(\.\d+)?")
-_FOLLOW_SECONDS = 0.05
 
 
 def listing_arguments(parser: Parser) -> None:
@@ -173,7 +171,7 @@ def build(options: Options) -> int:
     with noted_warnings():
         spec = spec_of(options)
     workspace = open_workspace(options.workspace)
-    folder = build_shown(workspace, spec, options.refresh, options.json)
+    folder = build_environment(workspace, spec, options.refresh, options.json)
     if options.json:
         say_json(as_json(tidy.described(folder), workspace._call("environments.in_use")))
     else:
@@ -183,7 +181,6 @@ def build(options: Options) -> int:
 
 def spec_of(options: Options) -> EnvironmentSpec:
     """What the options ask for, as `submit` understands them: the same packages are the same environment."""
-    from trainmaster.cli.submit import packages_of
     from trainmaster.sdk.environment.definition import Environment
 
     environment = Environment("command-line")
@@ -194,63 +191,6 @@ def spec_of(options: Options) -> EnvironmentSpec:
         accelerator=options.accelerator,
         exclude_newer=options.exclude_newer,
     )
-
-
-def build_shown(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_json: bool) -> Path:
-    """Builds through the dispatcher, and shows its log on standard error as it grows.
-
-    What the log has said is not part of the error, except of one that is told `as_json`.
-    """
-    import os
-
-    from trainmaster.environments.accelerator import on_this_machine
-    from trainmaster.environments.prefix import digest
-    from trainmaster.environments.sources import source_variables
-    from trainmaster.shared.serialization import to_plain
-
-    spec = on_this_machine(spec)
-    log = tidy.log_of(_place(workspace), digest(spec))
-    log.unlink(missing_ok=True)
-    answer: dict[str, Any] = {}
-
-    def ask() -> None:
-        try:
-            answer["result"] = workspace._call(
-                "environments.build", spec=to_plain(spec), sources=source_variables(os.environ), refresh=refresh
-            )
-        except (TrainmasterError, OSError) as error:
-            answer["error"] = error
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    shown = _follow(log, asking, sys.stderr)
-    if "error" in answer:
-        raise answer["error"] if as_json else _without_shown(answer["error"], shown)
-    return Path(answer["result"]["folder"])
-
-
-def _without_shown(error: Exception, shown: str) -> Exception:
-    """The error without what the log has said of it."""
-    if isinstance(error, TrainmasterError):
-        error.cause, error.hint = without_lines(error.cause, shown), without_lines(error.hint, shown)
-    return error
-
-
-def _follow(log: Path, until: threading.Thread, screen: IO[str]) -> str:
-    """Prints what is added to a file until a thread has ended, and returns it."""
-    shown = b""
-    going = True
-    while going:
-        until.join(_FOLLOW_SECONDS)
-        going = until.is_alive()
-        if log.exists():
-            with open(log, "rb") as file:
-                file.seek(len(shown))
-                added = file.read()
-            shown += added
-            screen.write(added.decode(errors="replace"))
-            screen.flush()
-    return shown.decode(errors="replace")
 
 
 def prune_arguments(parser: Parser) -> None:

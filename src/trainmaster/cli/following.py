@@ -8,12 +8,11 @@ from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Protocol
 
 from trainmaster.cli.opening import get_run
-from trainmaster.sdk.connection import Watch
 from trainmaster.sdk.display.describing import style_of, took
 from trainmaster.sdk.display.screen import is_terminal, note, paint
 from trainmaster.sdk.display.text import duration, first_line, without_lines
-from trainmaster.sdk.run.waiting import LogReader, Print
-from trainmaster.shared.file_events import FileEvents
+from trainmaster.sdk.follow import follow_run
+from trainmaster.sdk.run.logs import LogReader, Print
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.records import RunRecord, Status
 
@@ -44,7 +43,7 @@ def follow(
     """
     follower = _Follower(workspace, run_id, output, reader)
     try:
-        follower.until_end()
+        follower.follow()
         record = get_run(workspace, run_id)
     except KeyboardInterrupt:
         note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
@@ -70,27 +69,17 @@ class _Follower:
         self.preparation = ""
         """What was shown of the preparation of the run."""
 
-    def until_end(self) -> None:
-        with Watch(self._folder, self._run_id) as watch, FileEvents() as events:
-            ended = False
-            while not ended:
-                events.watch(self._script.folder.logs)
-                self._show()
-                ended = self._await_news(watch, events)
+    def follow(self) -> None:
+        """Shows the logs and the news until the run has ended."""
+        for news in follow_run(self._folder, self._run_id, [self._script.folder.logs]):
+            if news is not None and news["status"] in (Status.PREPARING, Status.QUEUED):
+                self._say_reason()
+            self._show()
         self._system.finish(self._show_preparation)
         self._script.finish(self._print)
         if not self._last.endswith("\n") and is_terminal(self._output):
             # What is said about the end begins a line of its own.
             self._print("\n")
-
-    def _await_news(self, watch: Watch, events: FileEvents) -> bool:
-        """Waits for a longer log or another state; whether the run has ended."""
-        if not events.wait(watch):
-            return False
-        news = watch.next()
-        if news["status"] in (Status.PREPARING, Status.QUEUED):
-            self._say_reason()
-        return bool(news["ended"])
 
     def _show(self) -> None:
         self._system.show(self._show_preparation)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO
 
 from trainmaster.sdk.display.screen import paint
-from trainmaster.sdk.run.waiting import GrowingText, Print, RunTexts, rank_logs
+from trainmaster.sdk.growing_text import GrowingText
+from trainmaster.sdk.run.logs import Print, RunTexts, rank_logs
 from trainmaster.shared.folders import RunFolder
 
 _STYLES = ("cyan", "yellow", "green", "blue")

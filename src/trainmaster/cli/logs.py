@@ -11,7 +11,7 @@ from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.describing import SWEEP, reason
 from trainmaster.sdk.display.screen import note, say_json
-from trainmaster.sdk.run.waiting import LogReader, driver_logs
+from trainmaster.sdk.run.logs import LogReader, driver_logs
 
 if TYPE_CHECKING:
     from trainmaster.cli.following import Reader

@@ -247,8 +247,7 @@ def cancel(options: Options) -> int:
 
 
 def _ended(workspace: Workspace, record: RunRecord) -> RunRecord:
-    watch: Any
     with workspace._client.watch(record.id) as watch:
-        while not watch.next()["ended"]:
+        for _ in watch:
             pass
     return get_run(workspace, record.id)

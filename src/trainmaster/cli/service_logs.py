@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainmaster.sdk.display.screen import write
-from trainmaster.sdk.run.waiting import GrowingText
-from trainmaster.shared.file_events import FileEvents, ready
+from trainmaster.sdk.follow import follow
+from trainmaster.sdk.growing_text import GrowingText
 
 _LOOK_SECONDS = 1.0
 
@@ -26,14 +26,11 @@ class ServiceLogs:
 
     def follow(self, folder: Path) -> None:
         """What they gain, until interrupted or the service's `folder` is gone."""
-        with FileEvents() as events:
-            while folder.exists():
-                for each in self._texts:
-                    events.watch(each.path.parent)
-                if text := self._new():
-                    write(sys.stdout, text)
-                if ready(_LOOK_SECONDS, *([events] if events.works else [])):
-                    events.clear()
+        for _ in follow(folders=[text.path.parent for text in self._texts], every=_LOOK_SECONDS):
+            if not folder.exists():
+                return
+            if text := self._new():
+                write(sys.stdout, text)
 
     def _new(self) -> str:
         return "".join(part for text in self._texts for part in text.new())

@@ -123,6 +123,7 @@ def _no_script(path: Path) -> UserErrorException:
 
 
 def _environment(options: Options) -> Environment:
+    from trainmaster.cli.env_build import packages_of
     from trainmaster.sdk.environment.definition import Environment
 
     environment = Environment("command-line")
@@ -153,25 +154,12 @@ def _interpreter(given: str | None) -> str:
     return os.path.abspath(found)
 
 
-def packages_of(options: Options) -> list[str]:
-    """The packages of --pip and --pip-file."""
-    from trainmaster.environments.requirements_file import check_requirement, read_requirements_file
-    from trainmaster.sdk.estimators.requirements import merge
-
-    packages = list(options.pip or ())
-    for package in packages:
-        check_requirement("--pip", package)
-    if not options.pip_file:
-        return packages
-    return merge(packages, read_requirements_file(Path(options.pip_file), f"--pip-file {options.pip_file!r}"))
-
-
 def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
-    from trainmaster.cli.env import build_shown
+    from trainmaster.cli.env_build import build_environment
 
     if spec.environment.user_managed:
         raise UserErrorException("--refresh-env does not go with --python and --user-managed")
-    build_shown(workspace, spec.environment, refresh=True, as_json=options.json)
+    build_environment(workspace, spec.environment, refresh=True, as_json=options.json)
 
 
 def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> RunRecord:

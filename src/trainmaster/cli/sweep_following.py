@@ -11,7 +11,7 @@ from trainmaster.sdk.connection import Watch
 from trainmaster.sdk.display.screen import draw, draws, note, paint, write
 from trainmaster.sdk.display.sweep_frame import frame, news, whole
 from trainmaster.sdk.display.table import Paint
-from trainmaster.shared.file_events import ready
+from trainmaster.sdk.follow import follow
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import Status
 from trainmaster.shared.serialization import from_plain
@@ -37,15 +37,14 @@ def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
     # What has not changed is not sent again.
     looking = Looking(lambda operation, **arguments: workspace._call(operation, run_id=run_id, **arguments))
     with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
-        while True:
+        for _ in follow(watch, every=_LOOK_SECONDS):
             view = looking.now()
             yield view
             if view.has_ended:
                 return
-            _await_news(watch)
 
 
-def follow(workspace: Workspace, run_id: str, output: IO[str], limit: int | None = None) -> SweepView | None:
+def follow_sweep(workspace: Workspace, run_id: str, output: IO[str], limit: int | None = None) -> SweepView | None:
     """Shows the sweep on `output` until it has ended, at last its best `limit` trials; None if Ctrl-C ended it."""
     show = _draw if draws(output) else _tell
     try:
@@ -54,12 +53,6 @@ def follow(workspace: Workspace, run_id: str, output: IO[str], limit: int | None
         note(f"\nNot looking any more; sweep {run_id} goes on.", "yellow")
         note(f"'trainmaster sweep show -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
         return None
-
-
-def _await_news(watch: Watch) -> None:
-    """Returns when the state has changed, or a moment has passed."""
-    if ready(_LOOK_SECONDS, watch):
-        watch.next()
 
 
 def _draw(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, list_runs, open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.cli.sweep_following import follow, look_at
+from trainmaster.cli.sweep_following import follow_sweep, look_at
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import SWEEP, style_of, took
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
@@ -78,7 +78,7 @@ def show(options: Options) -> int:
 def followed(workspace: Workspace, run_id: str, options: Options) -> int:
     """Follows a sweep to its end; the exit code says how that was."""
     limit = getattr(options, "limit", None)
-    view = follow(workspace, run_id, sys.stderr if options.json else sys.stdout, limit)
+    view = follow_sweep(workspace, run_id, sys.stderr if options.json else sys.stdout, limit)
     if view is None:
         return exits.INTERRUPTED
     if options.json:

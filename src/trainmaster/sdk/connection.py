@@ -13,7 +13,8 @@ import os
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, from_wire
@@ -98,20 +99,36 @@ def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
         client.close()
 
 
-class Watch:
-    """News of one run: `{"run_id", "status", "ended"}` now and at each change. Can be waited for with select."""
+class RunNews(TypedDict):
+    """The state of a run."""
 
-    def __init__(self, folder: WorkspaceFolder, run_id: str) -> None:
+    run_id: str
+    status: str
+    ended: bool
+
+
+News = TypeVar("News")
+
+
+class Subscription(Generic[News]):
+    """The answers to one request, as they arrive on a connection of their own. Can be waited for with select."""
+
+    def __init__(self, folder: WorkspaceFolder, op: str, args: Mapping[str, Any]) -> None:
         self._folder = folder
-        self._run_id = run_id
+        self._op = op
+        self._args = args
         self._line: Line | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of the request when it is sent."""
+        return dict(self._args)
 
     def fileno(self) -> int:
         """What becomes readable when there is news."""
         return self._connected().fileno()
 
-    def next(self) -> dict[str, Any]:
-        """The next news; a dispatcher that died meanwhile is replaced, and tells the present state again."""
+    def next(self) -> News:
+        """The next news; a dispatcher that died meanwhile is replaced and asked again."""
         while True:
             try:
                 reply = self._connected().receive()
@@ -120,14 +137,14 @@ class Watch:
                 continue
             if "error" in reply:
                 raise from_wire(reply["error"])
-            news: dict[str, Any] = reply["result"]
+            news: News = reply["result"]
             return news
 
     def _connected(self) -> Line:
         while self._line is None:
             line = open_line(self._folder)
             try:
-                line.send({"id": 1, "op": "runs.watch", "args": {"run_id": self._run_id}})
+                line.send({"id": 1, "op": self._op, "args": self.arguments()})
             except ConnectionError:
                 line.close()
                 continue
@@ -140,11 +157,26 @@ class Watch:
             self._line.close()
             self._line = None
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+class Watch(Subscription[RunNews]):
+    """News of one run: its state now and at each change. The next dispatcher tells the present state again."""
+
+    def __init__(self, folder: WorkspaceFolder, run_id: str) -> None:
+        super().__init__(folder, "runs.watch", {"run_id": run_id})
+
+    def __iter__(self) -> Iterator[RunNews]:
+        """The news until the run has ended."""
+        while True:
+            news = self.next()
+            yield news
+            if news["ended"]:
+                return
 
 
 def open_line(folder: WorkspaceFolder) -> Line:

@@ -13,9 +13,6 @@ from typing import Generic, Protocol, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 
-# Where nothing tells that a file has grown, it is looked at this often.
-_LOOK_SECONDS = 0.2
-
 _IN_MODIFY, _IN_MOVED_TO, _IN_CREATE = 0x2, 0x80, 0x100
 _IN_NONBLOCK_CLOEXEC = os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -52,23 +49,20 @@ class FileEvents:
         """Whether this system tells of changes in at least one folder."""
         return self._handle >= 0 and bool(self._watched)
 
-    def watch(self, folder: Path) -> None:
-        """Watches one more folder, if it is there."""
-        if self._handle < 0 or folder in self._watched or not folder.is_dir():
-            return
+    def watch(self, folder: Path) -> bool:
+        """Watches one more folder. False if it does not exist or cannot be watched."""
+        if folder in self._watched:
+            return True
+        if self._handle < 0 or not folder.is_dir():
+            return False
         mask = _IN_MODIFY | _IN_MOVED_TO | _IN_CREATE
-        if self._libc.inotify_add_watch(self._handle, os.fsencode(folder), mask) >= 0:
-            self._watched.add(folder)
+        if self._libc.inotify_add_watch(self._handle, os.fsencode(folder), mask) < 0:
+            return False
+        self._watched.add(folder)
+        return True
 
     def fileno(self) -> int:
         return self._handle
-
-    def wait(self, other: Readable) -> bool:
-        """Returns when a watched folder may have changed, or `other` can be read: whether `other` can."""
-        found = ready(None, other, self) if self.works else ready(_LOOK_SECONDS, other)
-        if self in found:
-            self.clear()
-        return other in found
 
     def clear(self) -> None:
         """Takes note of all that happened so far."""

@@ -9,8 +9,9 @@ import pytest
 
 from trainmaster.cli.interleaved import Interleaved
 from trainmaster.dispatcher.runs.attempts import set_logs_apart
-from trainmaster.sdk.run import waiting
-from trainmaster.sdk.run.waiting import GrowingText, LogReader, RunTexts, driver_logs
+from trainmaster.sdk.growing_text import GrowingText
+from trainmaster.sdk.run import logs
+from trainmaster.sdk.run.logs import LogReader, RunTexts, driver_logs
 from trainmaster.shared.folders import RunFolder
 
 
@@ -183,17 +184,17 @@ def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
 def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next attempt has begun before the list is gone through: its text comes behind that of the first."""
     write(folder, 0, "the first\n")
-    list_logs = waiting.log_paths
+    list_logs = logs.log_paths
 
     def lists_and_moves(of: RunFolder) -> list[Path]:
-        monkeypatch.setattr(waiting, "log_paths", list_logs)
+        monkeypatch.setattr(logs, "log_paths", list_logs)
         found = list_logs(of)
         set_logs_apart(folder, "attempt 1 of 2 failed")
         write(folder, 0, "the second\n")
         return found
 
     parts: list[str] = []
-    monkeypatch.setattr(waiting, "log_paths", lists_and_moves)
+    monkeypatch.setattr(logs, "log_paths", lists_and_moves)
     reader = LogReader(folder, 0, headings=False)
     for _ in range(2):
         reader.show(parts.append)
@@ -202,7 +203,7 @@ def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypat
 
 def test_a_log_that_moves_just_before_it_is_read(folder: RunFolder) -> None:
     write(folder, 0, "the first\n")
-    ((_, _, text),) = RunTexts(folder).of(lambda: waiting.rank_logs(folder))
+    ((_, _, text),) = RunTexts(folder).of(lambda: logs.rank_logs(folder))
     set_logs_apart(folder, "attempt 1 of 2 failed")
     write(folder, 0, "the second\n")
     assert "".join(text.new()) == ""

@@ -1,4 +1,4 @@
-"""Waiting for files that grow and for something else at the same time, with inotify and without."""
+"""Waiting for files that grow and for something else at the same time."""
 
 from __future__ import annotations
 
@@ -19,29 +19,20 @@ def line() -> Iterator[tuple[socket.socket, socket.socket]]:
         yield ours, theirs
 
 
-def test_a_file_that_grows_wakes(tmp_path: Path, line: tuple[socket.socket, socket.socket]) -> None:
+def test_a_file_that_grows_wakes(tmp_path: Path) -> None:
     with FileEvents() as events:
-        events.watch(tmp_path)
+        assert events.watch(tmp_path)
         (tmp_path / "log").write_text("a")
-        assert events.wait(line[0]) is False
-        # All that happened is noted: it is not told again.
-        assert ready(0, events) == []
+        assert ready(60, events) == [events]
+        events.clear()
+        assert ready(0, events) == [], "all that happened is noted"
 
 
-def test_the_other_wakes(tmp_path: Path, line: tuple[socket.socket, socket.socket]) -> None:
-    with FileEvents() as events:
-        events.watch(tmp_path)
-        line[1].send(b"x")
-        assert events.wait(line[0]) is True
-
-
-def test_where_nothing_is_told_one_looks_now_and_then(line: tuple[socket.socket, socket.socket]) -> None:
+def test_a_folder_that_cannot_be_watched(tmp_path: Path) -> None:
     events = FileEvents()
-    # As where the user has as many of them as there may be.
+    assert not events.watch(tmp_path / "absent")
     events.close()
-    assert events.wait(line[0]) is False
-    line[1].send(b"x")
-    assert events.wait(line[0]) is True
+    assert not events.watch(tmp_path)
 
 
 def test_nothing_to_wait_for_but_the_time() -> None:

@@ -11,7 +11,7 @@ from trainmaster.job.errors import TrainmasterError
 from trainmaster.notebook.widgets.page import page
 from trainmaster.notebook.widgets.terminal import as_lines
 from trainmaster.notebook.widgets.view import RunView, look_at
-from trainmaster.notebook.widgets.watching import moments
+from trainmaster.notebook.widgets.watching import watch_run
 
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
@@ -57,7 +57,7 @@ class _LiveView:
 
     def _follow(self) -> None:
         try:
-            for _ in moments(self._run):
+            for _ in watch_run(self._run):
                 self._draw()
                 if self._ended:
                     return

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 
 from trainmaster.notebook.widgets.frame import frame
 from trainmaster.notebook.widgets.view import RunView, look_at
-from trainmaster.notebook.widgets.watching import moments
+from trainmaster.notebook.widgets.watching import watch_run
 from trainmaster.sdk.display.screen import draw, draws, paint, write
 from trainmaster.shared.owner import owner_of, this_program
 from trainmaster.shared.records import RunRecord
@@ -42,7 +42,7 @@ def _is_ours(run: Run) -> bool:
 def _show_live(run: Run, output: IO[str]) -> None:
     # The cursor stays visible and no mode is changed: whatever ends this program, the terminal is as it was.
     drawn = 0
-    for _ in moments(run):
+    for _ in watch_run(run):
         columns, rows = shutil.get_terminal_size()
         lines = frame(look_at(run), time.time(), max(20, columns - 1), max(5, rows - 1), _painted)
         draw(output, lines, drawn)
@@ -53,7 +53,7 @@ def _show_lines(run: Run, output: IO[str]) -> None:
     """One line for each state, and the whole view at the end."""
     said = ""
     view: RunView | None = None
-    for _ in moments(run):
+    for _ in watch_run(run):
         view = look_at(run)
         word = _state(view.record)
         if word != said and not view.ended:

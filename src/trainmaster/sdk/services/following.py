@@ -7,75 +7,39 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainmaster.job.errors import WebserviceException, from_wire
-from trainmaster.sdk.connection import open_line
-from trainmaster.sdk.run.waiting import GrowingText, Print
-from trainmaster.shared.file_events import FileEvents
+from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.follow import LongPoll, follow
+from trainmaster.sdk.growing_text import GrowingText
+from trainmaster.sdk.run.logs import Print
 from trainmaster.shared.folders import WorkspaceFolder
 
-_ASK_SECONDS = 30.0
 
-
-def follow(
+def wait_until_settled(
     workspace: WorkspaceFolder,
     request: tuple[str, Mapping[str, Any]],
-    settled: Callable[[Mapping[str, Any]], bool],
+    is_settled: Callable[[Mapping[str, Any]], bool],
     log: Path,
     show: Print | None,
     limit: float | None,
 ) -> dict[str, Any]:
-    """Asks again and again (each question waits) until the answer is settled; meanwhile what the log gains is shown."""
+    """Asks the operation `request`, which waits for a change, until its answer is settled.
+
+    Meanwhile what the log gains is shown. Raises WebserviceException after `limit` seconds.
+    """
     text = GrowingText(log)
     end = None if limit is None else time.monotonic() + limit
-    with FileEvents() as events:
-        while True:
-            rest = _ASK_SECONDS if end is None else min(_ASK_SECONDS, end - time.monotonic())
-            answer = _ask(workspace, request, max(0.0, rest), events, text, show)
-            if settled(answer):
-                if show is not None:
-                    _show_new(text, show)
+    with LongPoll(workspace, *request, end) as answers:
+        for answer in follow(answers, [] if show is None else [log.parent]):
+            if show is not None:
+                for part in text.new():
+                    show(part)
+            if answer is None:
+                continue
+            if is_settled(answer):
                 return answer
             if end is not None and time.monotonic() >= end:
-                raise WebserviceException(
-                    f"it is not ready after {limit:g} seconds", hint="It goes on; wait again, or look at get_logs()."
-                )
-
-
-def _ask(
-    workspace: WorkspaceFolder,
-    request: tuple[str, Mapping[str, Any]],
-    seconds: float,
-    events: FileEvents,
-    text: GrowingText,
-    show: Print | None,
-) -> dict[str, Any]:
-    """One question, on a connection of its own; a dispatcher that dies meanwhile is replaced and asked again."""
-    op, args = request
-    while True:
-        line = open_line(workspace)
-        try:
-            line.send({"id": 1, "op": op, "args": {**args, "seconds": seconds}})
-            if show is not None:
-                _show_until_answered(line, events, text, show)
-            reply = line.receive()
-        except (ConnectionError, EOFError):
-            continue
-        finally:
-            line.close()
-        if "error" in reply:
-            raise from_wire(reply["error"])
-        result: dict[str, Any] = reply["result"]
-        return result
-
-
-def _show_until_answered(line: Any, events: FileEvents, text: GrowingText, show: Print) -> None:
-    answered = False
-    while not answered:
-        events.watch(text.path.parent)
-        _show_new(text, show)
-        answered = events.wait(line)
-
-
-def _show_new(text: GrowingText, show: Print) -> None:
-    for part in text.new():
-        show(part)
+                break
+    raise WebserviceException(
+        f"service {request[1]['name']} is not ready after {limit:g} seconds",
+        hint="Its deployment continues; wait again, or read get_logs().",
+    )

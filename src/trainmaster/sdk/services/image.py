@@ -20,7 +20,7 @@ from trainmaster.job.script.model_rules import as_filter
 from trainmaster.sdk.experiment import checked_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import deploying
-from trainmaster.sdk.services.following import follow
+from trainmaster.sdk.services.following import wait_until_settled
 from trainmaster.sdk.services.image_configuration import ContainerImageConfig
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain, to_plain
@@ -200,7 +200,7 @@ class Image:
     def wait_for_creation(self, show_output: bool = False) -> None:
         """Returns when its packages are installed; raises WebserviceException if they cannot be."""
         show = show_now if show_output else None
-        answer = follow(
+        answer = wait_until_settled(
             WorkspaceFolder(self.workspace.path),
             ("images.wait", {"name": self.name, "version": self.version}),
             lambda each: each["state"] != "Running",

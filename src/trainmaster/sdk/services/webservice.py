@@ -15,7 +15,7 @@ from trainmaster.sdk.experiment import checked_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import calling, deploying, updating
 from trainmaster.sdk.services.described import Described
-from trainmaster.sdk.services.following import follow
+from trainmaster.sdk.services.following import wait_until_settled
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain
 from trainmaster.shared.service_plan import ServiceFiles
@@ -187,7 +187,7 @@ class Webservice(Described, ABC):
         """
         generation = self._record.generation
         show = show_now if show_output else None
-        answer = follow(
+        answer = wait_until_settled(
             WorkspaceFolder(self.workspace.path),
             ("services.wait", {"name": self.name, "generation": generation}),
             lambda each: each["state"] != ServiceState.TRANSITIONING or each["generation"] > generation,

@@ -54,11 +54,8 @@ class HyperDriveRun(Run):
         """The sweep now, at each change (a few a second at most), and a last time when it has ended."""
         looking = Looking(self._call)
         with self.experiment.workspace._client.watch(self.id) as watch:
-            while True:
-                ended = watch.next()["ended"]
+            for _ in watch:
                 yield looking.now()
-                if ended:
-                    return
 
     # Which trials are the best
 
