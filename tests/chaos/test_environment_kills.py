@@ -66,7 +66,7 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
             os.kill(builder.pid, signal.SIGKILL)
             killed += 1
         builder.communicate()
-        ready = prefix.ready(place, digest(SPEC))
+        ready = prefix.find_ready(place, digest(SPEC))
         assert ready is None or imports_all(ready), f"half an environment after kill {number}"
     assert killed >= KILLS // 3, "hardly any builder was killed on its way"
     final = build(place, SPEC)

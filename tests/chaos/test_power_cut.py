@@ -117,7 +117,7 @@ def test_an_environment_that_was_called_ready_is_whole(
     folder = build(disk.path / "environments", EnvironmentSpec(pip_packages=("packagea",)))
     sizes = _sizes(folder)
     disk.cut_power()
-    ready = prefix.ready(disk.path / "environments", folder.name.partition(".")[0])
+    ready = prefix.find_ready(disk.path / "environments", folder.name.partition(".")[0])
     assert ready == folder
     assert _sizes(folder) == sizes
     assert Path(given.removeprefix("file://")).read_bytes() == (tmp_path / "others" / Path(given).name).read_bytes()

@@ -142,7 +142,7 @@ def test_releases_after_a_date_are_not_taken(launch, shared, monkeypatch):
 
 def test_a_text_that_is_no_package(launch, shared):
     message = refused(launch, shared, conda_packages=["tinytool=1.0,,"])
-    assert "conda package 'tinytool=1.0,,' cannot be understood" in message
+    assert "conda package 'tinytool=1.0,,' has an invalid form" in message
     assert "unable to parse version spec" in message
 
 
@@ -217,7 +217,7 @@ def test_a_download_that_stands_still(launch, shared, channel, monkeypatch, tmp_
     with served(channel, held="tinytool-") as address:
         monkeypatch.setenv(CHANNELS, address)
         message = refused(launch, shared, conda_packages=["tinytool<3"])
-    assert "nothing came for 5 s" in message
+    assert "no progress for 5 s" in message
 
 
 def test_cancel_while_a_channel_is_waited_for(launch, shared, monkeypatch):
@@ -260,8 +260,8 @@ class TestWithoutAChannel:
             details = ended(run)
             assert details["status"] == "Completed", details
             assert text(run) == "tqdm\n"
-            assert "conda packages were taken from pip: tqdm" in str(details["warnings"])
-        first = "\ntaken from pip instead of conda: tqdm\n"
+            assert "conda packages were installed by pip instead: tqdm" in str(details["warnings"])
+        first = "\npip installs these instead of conda: tqdm\n"
         assert first in "".join(
             text(each, BUILD_LOG) for each in run.experiment.get_runs() if BUILD_LOG in each.get_file_names()
         )
@@ -269,7 +269,7 @@ class TestWithoutAChannel:
     def test_other_names_do_not(self, launch, shared):
         message = refused(launch, shared, conda_packages=["tqdm", "tinypackage"])
         assert "no conda channel could be reached: http://127.0.0.1:9/channel" in message
-        assert f"{TO_PIP}=1 asks pip for tinypackage by the same name" in message
+        assert f"{TO_PIP}=1, pip installs tinypackage by the same name" in message
 
     def test_other_names_do_when_asked_for(self, launch, monkeypatch):
         monkeypatch.setenv(TO_PIP, "1")

@@ -25,7 +25,7 @@ def runs(workspace, experiment):
 def test_an_image_is_refused_at_submit(launch, shared, settings):
     with pytest.raises(EnvironmentException) as caught:
         launch("", custom_docker_image="org/image:1", experiment="image", **settings)
-    assert "image 'org/image:1' was asked for, and no container engine runs" in caught.value.headline
+    assert "the run uses image 'org/image:1', but no container engine runs" in caught.value.headline
     assert "docker: " in caught.value.cause
     assert "pip_packages" in caught.value.hint
     assert runs(shared, "image") == []

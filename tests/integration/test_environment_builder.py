@@ -27,7 +27,7 @@ from trainmaster import (
     RandomParameterSampling,
     uniform,
 )
-from trainmaster.environments import facts, lock, prefix, pythons, tidy
+from trainmaster.environments import build_record, cleanup, lock, prefix, pythons
 from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.build import build
 from trainmaster.environments.pythons import all_pythons, newer_than, older_than, running_version
@@ -115,7 +115,7 @@ def test_a_lock_freezes_what_was_not_pinned(tmp_path: Path, wheels: Path, monkey
     second = build(tmp_path / "e", spec("moves"), refresh=True)
     assert (locked(first), locked(second)) == ({"moves": "1.0"}, {"moves": "2.0"})
     assert answer(first, "import moves; print('the old one still runs')")
-    assert prefix.ready(tmp_path / "e", second.stem) == second
+    assert prefix.find_ready(tmp_path / "e", second.stem) == second
     assert build(tmp_path / "e", spec("moves")) == second
 
 
@@ -305,7 +305,7 @@ def test_an_optional_companion_comes_along_or_is_told(
     without = build(tmp_path / "without", wanted)
     assert locked(without) == {"torch": "2.13.0+cpu"}
     (warning,) = (without / prefix.WARNINGS).read_text().splitlines()
-    assert warning.startswith("torchvision: left out of the environment")
+    assert warning.startswith("torchvision is not installed")
     assert "fits torch 2.13.0+cpu; https://download.pytorch.org/whl/cpu has one" in warning
     library = make_library(tmp_path / "library", ["libtorch.so", "libtorch_cpu.so"])
     make_wheel(tmp_path / "more", "torchvision", "0.28.0+cpu", ["torch==2.13.0"], files={"torchvision/_C.so": library})
@@ -354,7 +354,7 @@ def test_what_was_tampered_with_is_built_again(tmp_path: Path, what: str, capsys
             module.write("raise SystemExit(3)\n")
     else:
         shutil.rmtree(first / "lib")
-    assert prefix.ready(tmp_path, first.stem) is None
+    assert prefix.find_ready(tmp_path, first.stem) is None
     second = build(tmp_path, spec("tinypackage"))
     assert second.name == f"{first.stem}.2"
     assert "built again" in capsys.readouterr().out
@@ -371,7 +371,7 @@ def test_a_builder_killed_just_before_the_name(tmp_path: Path) -> None:
     """The folder is there, complete, but no name leads to it: it is not used, and nothing is in the way."""
     first = build(tmp_path, spec("tinypackage"))
     (tmp_path / first.stem).unlink()
-    assert prefix.ready(tmp_path, first.stem) is None
+    assert prefix.find_ready(tmp_path, first.stem) is None
     assert build(tmp_path, spec("tinypackage")).name == f"{first.stem}.2"
 
 
@@ -471,7 +471,7 @@ def test_packages_of_another_time_get_a_python_of_that_time(
     aged(aged_wheels, "agedpackage", OLDER[-1], has_sources)
     made = build(tmp_path, spec("agedpackage"))
     assert answer(made, "import sys, agedpackage; print('%d.%d' % sys.version_info[:2])") == OLDER[-1]
-    known = facts.read(made)
+    known = build_record.read(made)
     assert known is not None and (known.python, known.specification.python_version) == (OLDER[-1], "")
     assert f"Python {OLDER[-1]} is used" in (made / prefix.WARNINGS).read_text()
     # What comes along is of that time too, for the Pythons that v1 had.
@@ -504,8 +504,8 @@ def test_a_python_that_is_not_here_gives_way_to_the_nearest_newer_one(
     make_wheel(aged_wheels, "tinypackage")
     made = build(tmp_path, spec("tinypackage", python_version="3.5"))
     assert used_python(made) == NEWER[0]
-    assert f"Python {NEWER[0]} is used: no Python 3.5 is on this machine" in (made / prefix.WARNINGS).read_text()
-    known = facts.read(made)
+    assert f"Python {NEWER[0]} is used: this machine has no Python 3.5" in (made / prefix.WARNINGS).read_text()
+    known = build_record.read(made)
     assert known is not None and (known.python, known.specification.python_version) == (NEWER[0], "3.5")
     # Not the nearest, if that has no builds of the packages.
     aged(aged_wheels, "agedpackage", NEWER[-1], has_sources)
@@ -547,7 +547,7 @@ def test_pip_stands_in_for_conda_with_packages_of_that_time(
 
 
 def test_packages_that_no_newer_python_has_are_named(tmp_path: Path) -> None:
-    with pytest.raises(PythonNotFoundException, match=r"no Python 3\.5 is on this machine") as failed:
+    with pytest.raises(PythonNotFoundException, match=r"this machine has no Python 3\.5") as failed:
         build(tmp_path, spec("tinypackage==7", python_version="3.5"))
     assert f"With Python {NEWER[0]}:" in failed.value.cause and "tinypackage==7" in failed.value.cause
     assert f"Python {', '.join(NEWER)} of this machine either" in failed.value.hint
@@ -664,7 +664,7 @@ def test_one_in_use_is_never_removed(launch: Callable[..., Any], shared: Any, ga
     assert ended(run)["status"] == "Completed"
     assert shared._call("environments.remove", names=[Path(folder).name]) == [Path(folder).name]
     assert not Path(folder).exists()
-    assert prefix.ready(place, Path(newer).stem) == Path(newer)
+    assert prefix.find_ready(place, Path(newer).stem) == Path(newer)
 
 
 def test_a_long_build_is_told_wherever_a_run_is_shown(
@@ -705,9 +705,9 @@ def test_the_use_is_remembered(launch: Callable[..., Any], shared: Any) -> None:
     folder = Path(note["folder"])
     os.utime(folder / "environment.json", (1, 1))
     assert ended(launch("", pip_packages=["needsother"], user_managed=False))["status"] == "Completed"
-    assert facts.last_used(folder) > 1000
-    assert facts.read(folder).specification.pip_packages == ("needsother",)
-    assert tidy.described(folder).current
+    assert build_record.last_used(folder) > 1000
+    assert build_record.read(folder).specification.pip_packages == ("needsother",)
+    assert cleanup.describe_build(folder).current
 
 
 def test_a_wheel_that_took_the_place_of_another_is_another_environment(tmp_path: Path) -> None:

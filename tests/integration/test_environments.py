@@ -152,7 +152,7 @@ def test_python_that_is_not_there(shared, project):
     environment.python.conda_dependencies = CondaDependencies.create(python_version="3.99")
     details = ended(submitted(shared, project, environment))
     assert details["status"] == "Failed"
-    assert "no Python 3.99 is on this machine" in details["error"]["message"]
+    assert "this machine has no Python 3.99" in details["error"]["message"]
     assert "python_version" in details["error"]["message"]
 
 
@@ -166,7 +166,7 @@ def test_a_checked_in_conda_file_names_a_python_that_is_not_there(shared, projec
         details = ended(run)
         assert (details["status"], text(run)) == ("Completed", f"{nearest}\n")
         (warning,) = [each["message"] for each in details["warnings"]]
-        assert warning.startswith(f"Python {nearest} is used: no Python 3.5 is on this machine")
+        assert warning.startswith(f"Python {nearest} is used: this machine has no Python 3.5")
 
 
 def test_environment_that_lost_its_python_is_built_again(launch, shared):

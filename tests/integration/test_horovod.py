@@ -67,7 +67,7 @@ def test_torch(trained):
     # Another environment with the same framework does not compile again.
     again, log = trained(PyTorch, "train_torch.py", "six")
     assert again == seen
-    assert "Horovod 0.28.1 for torch 2.13.0+cpu: compiled earlier on this machine" in log
+    assert "Horovod 0.28.1 for torch 2.13.0+cpu: using the wheel compiled earlier on this machine" in log
 
 
 def test_tensorflow(trained):

@@ -12,8 +12,8 @@ from trainmaster.cli import exits
 from trainmaster.cli.env_build import build_environment, packages_of
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.environments import lock, tidy
-from trainmaster.environments.tidy import Built
+from trainmaster.environments import cleanup, lock
+from trainmaster.environments.cleanup import Built
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
@@ -49,7 +49,7 @@ def listing(options: Options) -> int:
     """
     workspace = open_workspace(options.workspace)
     in_use = workspace._call("environments.in_use")
-    builds = tidy.listed(_place(workspace))
+    builds = cleanup.list_builds(_place(workspace))
     if options.json:
         say_json([as_json(each, in_use) for each in builds])
         return exits.OK
@@ -109,7 +109,7 @@ def show(options: Options) -> int:
 
 def _found(workspace: Workspace, which: str) -> tuple[Built | None, str]:
     """The environment, if it is there still, and its lock."""
-    builds = [each for each in tidy.listed(_place(workspace)) if each.name.startswith(which)]
+    builds = [each for each in cleanup.list_builds(_place(workspace)) if each.name.startswith(which)]
     if _DIGEST.fullmatch(which) and builds:
         if len({each.digest for each in builds}) > 1:
             raise UserErrorException(f"'{which}' is the beginning of {len(builds)} environments", hint="Give more.")
@@ -138,7 +138,7 @@ def _of_run(folder: Path) -> Built | None:
         path = Path(json.loads((folder / "environment.json").read_text())["folder"])
     except (OSError, ValueError, KeyError):
         return None
-    return tidy.described(path) if path.is_dir() else None
+    return cleanup.describe_build(path) if path.is_dir() else None
 
 
 def _text(path: Path) -> str:
@@ -173,7 +173,7 @@ def build(options: Options) -> int:
     workspace = open_workspace(options.workspace)
     folder = build_environment(workspace, spec, options.refresh, options.json)
     if options.json:
-        say_json(as_json(tidy.described(folder), workspace._call("environments.in_use")))
+        say_json(as_json(cleanup.describe_build(folder), workspace._call("environments.in_use")))
     else:
         say(folder.name)
     return exits.OK
@@ -210,8 +210,8 @@ def prune(options: Options) -> int:
         raise UserErrorException(f"--keep-bytes must not be negative, not {options.keep_bytes}")
     workspace = open_workspace(options.workspace)
     in_use = workspace._call("environments.in_use")
-    builds = tidy.listed(_place(workspace))
-    gone = tidy.doomed(builds, in_use, time.time(), options.older_than, options.keep_bytes)
+    builds = cleanup.list_builds(_place(workspace))
+    gone = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
     if not options.dry_run:
         # Also without any: what killed builders left goes too.
         removed = set(workspace._call("environments.remove", names=[each.name for each in gone]))

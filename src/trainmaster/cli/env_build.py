@@ -39,14 +39,14 @@ def build_environment(workspace: Workspace, spec: EnvironmentSpec, refresh: bool
 
     Unless the error is printed `as_json`, it does not repeat what the log has shown.
     """
-    from trainmaster.environments import tidy
+    from trainmaster.environments import cleanup
     from trainmaster.environments.accelerator import on_this_machine
     from trainmaster.environments.prefix import digest
     from trainmaster.environments.sources import source_variables
 
     spec = on_this_machine(spec)
     folder = WorkspaceFolder(workspace.path)
-    log = _ShownLog(tidy.log_of(folder.environments, digest(spec)))
+    log = _ShownLog(cleanup.log_of(folder.environments, digest(spec)))
     args = {"spec": to_plain(spec), "sources": source_variables(os.environ), "refresh": refresh}
     try:
         with Subscription[dict[str, Any]](folder, "environments.build", args) as build:

@@ -151,10 +151,10 @@ def open_mpi(environ: Mapping[str, str]) -> Finding:
     from trainmaster.job.errors import UserErrorException
 
     purpose = "Starts the processes of distributed MPI and Horovod runs."
-    system = mpi.of_system(environ.get("PATH", os.defpath))
+    system = mpi.find_in_system(environ.get("PATH", os.defpath))
     there = f"the system's {system.version} ({system.programs})" if system else "the system has none"
     try:
-        wheel = mpi.in_environment(environ)
+        wheel = mpi.comes_as_wheel(environ)
     except UserErrorException as error:
         return Finding("Open MPI", "wrong", error.headline, purpose, error.hint)
     if wheel:

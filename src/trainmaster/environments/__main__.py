@@ -1,4 +1,4 @@
-"""The builder as a process: `build.order` says how it is called."""
+"""The builder process: `build.order` writes what it reads from standard input."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import marshal
 import os
 import sys
 
-from trainmaster.environments.ahead import Ahead
+from trainmaster.environments.resolver_process import ResolverProcess
 
 
 def run(arguments: list[str]) -> int:
-    """Builds what standard input says; with the word `check`, only looks whether its packages go together."""
+    """Build the environment described on standard input; with `check`, only verify that its packages fit together."""
     folder, specification, parent, refresh, question = marshal.load(sys.stdin.buffer)
-    ahead = Ahead(*question) if question else None
-    # Only now, while uv is at work.
+    early = ResolverProcess(*question) if question else None
+    # Imported while uv already resolves the packages.
     from trainmaster.environments.build import check, main
 
     if arguments == ["check"]:
-        return check(folder, specification, parent, ahead)
-    return main(folder, specification, parent, refresh, ahead)
+        return check(folder, specification, parent, early)
+    return main(folder, specification, parent, refresh, early)
 
 
 if __name__ == "__main__":
     code = run(sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
-    # Threads of py-rattler may outlive their work, and abort an interpreter that takes itself down around them.
+    # py-rattler's threads may still run: a normal interpreter shutdown would abort.
     os._exit(code)

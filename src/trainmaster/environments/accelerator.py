@@ -1,4 +1,4 @@
-"""Builds of a framework for CPU or CUDA: which are wanted, what the sources gave, and what to try next."""
+"""CPU and CUDA builds of a framework: which one to use, which one a lock contains, and what to try next."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.hardware import gpus
 from trainmaster.shared.job_spec import EnvironmentSpec
 
-# The companions of torch that have builds of their own for every accelerator (torchtext has the same for all).
+# The packages of the torch family that have a build per accelerator (torchtext has one for all).
 _TORCH_FAMILY = ("torch", "torchvision", "torchaudio")
-# Packages that exist only to bring CUDA.
+# Packages that exist only to install CUDA.
 _CUDA = re.compile(r"nvidia-.+|cuda-.+|triton|pytorch-triton|cupy-cuda.+|jax-cuda.+|tensorrt.*")
 _LOCAL = re.compile(r"\+(?P<build>[a-z0-9.]+)")
 _BUILD_IN_SOURCE = re.compile(r"/(?P<build>cpu|cu\d+)/?$")
 
 
 def cuda_packages(lock: Iterable[Pin]) -> list[str]:
-    """The packages of a lock that bring CUDA.
+    """The packages of a lock that install CUDA.
 
     >>> cuda_packages([Pin("torch", "2.13.0"), Pin("nvidia-cublas", "13.1"), Pin("triton", "3.7")])
     ['nvidia-cublas', 'triton']
@@ -30,7 +30,7 @@ def cuda_packages(lock: Iterable[Pin]) -> list[str]:
 
 
 def build_of(pin: Pin) -> str:
-    """`cpu`, `cu130`, ... where the release or its source says so; else empty.
+    """`cpu`, `cu130`, ... if the release or its source says so; otherwise empty.
 
     >>> build_of(Pin("torch", "2.13.0+cpu")), build_of(Pin("torch", "2.13.0", "https://pypi.org/simple"))
     ('cpu', '')
@@ -40,7 +40,7 @@ def build_of(pin: Pin) -> str:
 
 
 def without_gpus(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """The same for nodes without GPUs: builds for the CPU, since the others are gigabytes, and may not even start."""
+    """The environment for nodes without GPUs: CPU builds, because CUDA builds take gigabytes and may not start."""
     if spec.user_managed or spec.is_of_image:
         return spec
     if spec.accelerator == "cuda":
@@ -49,22 +49,22 @@ def without_gpus(spec: EnvironmentSpec) -> EnvironmentSpec:
 
 
 def on_this_machine(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """What a run on the target `local` will ask for: built ahead of it, it has the same digest."""
+    """The environment that a run on the target `local` uses, so that one built in advance has the same digest."""
     return without_gpus(spec) if spec.accelerator == "any" and not gpus() else spec
 
 
 def has_cpu_torch(lock: Sequence[Pin]) -> bool:
-    """Whether torch is no part of it, or said to be a CPU build."""
+    """Whether the lock has no torch, or torch is marked as a CPU build."""
     return all(build_of(pin) == "cpu" for pin in lock if pin.name == "torch")
 
 
 def is_cpu_family(lock: Sequence[Pin]) -> bool:
-    """Whether torch and all its companions in a lock are said to be CPU builds."""
+    """Whether torch and all its companions in a lock are marked as CPU builds."""
     return all(build_of(pin) == "cpu" for pin in lock if pin.name in _TORCH_FAMILY)
 
 
 def brings_cuda(lock: Sequence[Pin]) -> bool:
-    """Whether torch comes with CUDA. What brings some of it beside torch, as xgboost does, has no other build.
+    """Whether torch comes with CUDA. Other packages that need parts of CUDA, such as xgboost, have no CPU build.
 
     >>> brings_cuda([Pin("torch", "2.13.0"), Pin("triton", "3.7")]), brings_cuda([Pin("nvidia-nccl-cu12", "2.32")])
     (True, False)
@@ -81,22 +81,22 @@ def cpu_constraints(lock: Sequence[Pin]) -> tuple[str, ...]:
     )
 
 
-def tested_cpu_constraint() -> str:
-    """The release of torch that is tested here, as a CPU build: for sources whose newest one has none."""
+def default_cpu_constraint() -> str:
+    """The tested release of torch as a CPU build, for package sources whose newest release has no CPU build."""
     return f"torch=={PYTORCH.releases[-1].exact}+cpu"
 
 
 def not_cpu_constraints(lock: Sequence[Pin]) -> tuple[str, ...]:
-    """Rules the CPU builds in a lock out."""
+    """Constraints that exclude the CPU builds in a lock."""
     return tuple(
         f"{pin.name}!={pin.version}" for pin in lock if pin.name in _TORCH_FAMILY and pin.version.endswith("+cpu")
     )
 
 
-def told(lock: Sequence[Pin]) -> list[str]:
-    """What was taken, for the log.
+def describe_builds(lock: Sequence[Pin]) -> list[str]:
+    """Say in the log which builds of the torch family were chosen.
 
-    >>> told([Pin("torch", "2.13.0+cpu", "file:///wheels"), Pin("numpy", "2.4.6")])
+    >>> describe_builds([Pin("torch", "2.13.0+cpu", "file:///wheels"), Pin("numpy", "2.4.6")])
     ['torch 2.13.0+cpu: CPU build from file:///wheels']
     """
     cuda = bool(cuda_packages(lock))
@@ -110,14 +110,14 @@ def told(lock: Sequence[Pin]) -> list[str]:
 
 
 def refusal(lock: Sequence[Pin]) -> EnvironmentException:
-    """No CUDA by accident."""
+    """The error for a CPU run whose package sources offer only CUDA builds."""
     names = cuda_packages(lock)
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     torch = next(pin.version for pin in lock if pin.name == "torch")
     return EnvironmentException(
-        f"the package sources have only a CUDA build of torch {torch}, which a run without GPUs does not take",
-        cause=f"It would bring gigabytes: {shown}.",
-        hint="Give a source with CPU builds, such as --extra-index-url https://download.pytorch.org/whl/cpu in "
-        "pip_packages or pip's configuration; say use_gpu=True, on a target with GPUs, if CUDA is wanted; "
-        "or set TRAINMASTER_ALLOW_CUDA=1 to take it for CPU runs too.",
+        f"the package sources have only a CUDA build of torch {torch}, and this run uses no GPU",
+        cause=f"It would install gigabytes of CUDA packages: {shown}.",
+        hint="Add a source with CPU builds, such as --extra-index-url https://download.pytorch.org/whl/cpu, to "
+        "pip_packages or pip's configuration. To use CUDA, set use_gpu=True on a target with GPUs. "
+        "To install CUDA builds for CPU runs too, set TRAINMASTER_ALLOW_CUDA=1.",
     )

@@ -1,22 +1,22 @@
-"""The first stage: a folder with a Python and nothing else."""
+"""The first stage of a build: a folder with a Python and nothing else."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments import facts
+from trainmaster.environments import build_record
 from trainmaster.environments.pythons import python_for
 from trainmaster.environments.tools import Started, Tools
 from trainmaster.shared.job_spec import EnvironmentSpec
 
 
 def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> EnvironmentSpec:
-    """A prefix of conda packages, or a virtual environment that may be moved; returns what the next stages are for.
+    """Create a prefix of conda packages or a relocatable virtual environment; return the spec for the next stages.
 
-    `folder` is where it is made, `final` where it will lie.
+    It is created in `folder` and later renamed to `final`.
     """
-    # Neither is loaded for an environment without conda packages.
+    # Only environments with conda packages need these.
     from trainmaster.environments.conda_names import needs_conda, stand_in
     from trainmaster.environments.frameworks import pins_beside
 
@@ -30,25 +30,25 @@ def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Envi
     instead = stand_in(spec.conda_packages)[0]
     packages = (*spec.pip_packages, *instead)
     if needs_conda(asked):
-        # Conda would have brought what goes with a release of its time.
+        # Conda would have installed matching releases of the dependencies.
         packages = (*packages, *pins_beside([each for each in packages if not each.startswith("-")]))
     spec = replace(spec, conda_packages=(), pip_packages=packages)
     begin(spec, folder, tools).finish()
     if needs_conda(asked):
-        facts.warn(folder, f"conda packages were taken from pip: {', '.join(asked)}")
+        build_record.warn(folder, f"conda packages were installed by pip instead: {', '.join(asked)}")
     return spec
 
 
-def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> Making:
-    """Begins to make a virtual environment that may be moved."""
+def begin(spec: EnvironmentSpec, folder: Path, tools: Tools) -> VenvCreation:
+    """Start creating a relocatable virtual environment."""
     python = python_for(spec)
     print(f"$ uv venv --python {python}", flush=True)
     command = ["venv", "--quiet", "--relocatable", "--no-project", "--python", python, str(folder)]
-    return Making(folder, tools, tools.begin(tools.uv_command(command), tools.uv_environ))
+    return VenvCreation(folder, tools, tools.begin(tools.uv_command(command), tools.uv_environ))
 
 
-class Making:
-    """A virtual environment on its way."""
+class VenvCreation:
+    """A virtual environment that uv is creating."""
 
     def __init__(self, folder: Path, tools: Tools, venv: Started) -> None:
         self._folder = folder
@@ -57,20 +57,20 @@ class Making:
         self._asked: Started | None = None
 
     def finish(self) -> None:
-        """Waits until it is there."""
+        """Wait until the virtual environment is complete."""
         venv, self._venv = self._venv, None
         code, said = venv.finish(show=True) if venv else (0, [])
         if code:
             raise self._tools.failure("uv venv", code, said)
 
     def ask(self) -> None:
-        """Lets uv look at its Python, which takes a while and is kept in uv's cache."""
+        """Let uv inspect the new Python. This takes a while, and uv caches the result."""
         self.finish()
         command = self._tools.uv_command(["python", "find", "--no-project", f"{self._folder}/bin/python"])
         self._asked = self._tools.begin(command, self._tools.uv_environ)
 
     def close(self) -> None:
-        """Waits for what is still going on."""
+        """Wait for whatever is still running."""
         self.finish()
         asked, self._asked = self._asked, None
         if asked:

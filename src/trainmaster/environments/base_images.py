@@ -1,7 +1,7 @@
-"""v1's base images: an operating system with Open MPI, upon which v1 installed the packages of an environment.
+"""v1's base images: an operating system with Open MPI, on which v1 installed the packages of an environment.
 
-Programs assign them to `environment.docker.base_image`. Here environments are built without an image, so such a base
-changes nothing, and asking for one is no wish for a container.
+Programs assign them to `environment.docker.base_image`. Trainmaster builds environments without an image, so a base
+image changes nothing and does not request a container.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BASE = re.compile(r"(?:.*/)?azureml/(?:base|openmpi|intelmpi)[^/]*")
 
 
 def is_base_image(image: object) -> bool:
-    """Whether `image` is one of v1's base images, in whichever registry and of whichever release.
+    """Whether `image` is one of v1's base images, in any registry and any release.
 
     >>> is_base_image("some.registry/azureml/openmpi4.1.0-ubuntu20.04:latest"), is_base_image("python:3.12")
     (True, False)

@@ -1,7 +1,7 @@
-"""Builds one environment, in a process of its own (`order` says how that is called).
+"""Builds one environment in a separate process, which reads what `order` writes.
 
-It can be cancelled and killed; what it prints is the run's build log, and the finished folder appears by one rename.
-Two builders of the same digest wait for one another.
+The process can be cancelled or killed at any time. What it prints is the run's build log. The finished folder appears
+by one rename. Two builders of the same digest wait for each other.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments import base, facts, lock, manifest, packages
-from trainmaster.environments.ahead import Ahead
+from trainmaster.environments import base, build_record, lock, manifest, packages
 from trainmaster.environments.canonical import canonical
+from trainmaster.environments.checks import check_buildable
 from trainmaster.environments.log import Log
-from trainmaster.environments.prefix import check_buildable, digest, is_ready, python_version, ready, target
+from trainmaster.environments.prefix import digest, find_ready, is_ready, python_version, target
 from trainmaster.environments.pythons import python_for
+from trainmaster.environments.resolver_process import ResolverProcess
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.job.agent import durable
@@ -39,14 +40,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 def order(folder: Path, spec: EnvironmentSpec, variables: Mapping[str, str], refresh: bool = False) -> bytes:
-    """What `python -m trainmaster.environments`, started by this process with `variables`, reads to build `spec`.
+    """The standard input of a `python -m trainmaster.environments` that builds `spec` with these `variables`.
 
-    Its standard input and not its command line, which everybody could read: a specification may hold passwords.
+    It is not passed on the command line, which every user can read: a specification may contain passwords.
     """
     try:
         question = _first_question(spec, Tools(variables))
     except (TrainmasterError, OSError):
-        # The builder meets it too, and says it where it belongs.
+        # The builder runs into the same error and reports it in the build log.
         question = None
     return marshal.dumps((str(folder), json.dumps(to_plain(spec)), os.getpid(), refresh, question))
 
@@ -55,19 +56,19 @@ def _first_question(spec: EnvironmentSpec, tools: Tools) -> lock.Question | None
     if spec.conda_packages or spec.is_of_image:
         return None
     if any(file.exists() and not file.is_file() for file in config_files(tools.environ)):
-        # Settings out of a pipe come once and when they like; they are the builder's, which can be ended.
+        # A pipe can be read only once and may block. The builder reads it, because the builder can be killed.
         return None
-    asked = _completed(canonical(spec), tools)
-    return packages.first_question(packages.wanted(asked, python_for(asked), tools))
+    asked = _add_compiled_requirements(canonical(spec), tools)
+    return packages.first_question(packages.plan_packages(asked, python_for(asked), tools))
 
 
-def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahead | None) -> int:
-    """Builds; on failure the last line of standard error is the error as JSON."""
+def main(folder: str, specification: str, parent: int, refresh: bool, early: ResolverProcess | None) -> int:
+    """Build the environment; on failure the last line of standard error is the error as JSON."""
     die_with(parent)
     log = Log(sys.stdout)
     try:
         with contextlib.redirect_stdout(log):
-            build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, ahead)
+            build(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), refresh, early)
     except TrainmasterError as error:
         if not log.has(error.cause):
             print(error.message, flush=True)
@@ -76,37 +77,37 @@ def main(folder: str, specification: str, parent: int, refresh: bool, ahead: Ahe
     return 0
 
 
-def check(folder: str, specification: str, parent: int, ahead: Ahead | None) -> int:
-    """Looks for packages that do not work together, without building; on failure as `main`."""
+def check(folder: str, specification: str, parent: int, early: ResolverProcess | None) -> int:
+    """Check that the packages work together, without building; reports errors as `main` does."""
     die_with(parent)
     try:
-        check_packages(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), ahead)
+        check_packages(Path(folder), from_plain(EnvironmentSpec, json.loads(specification)), early)
     except TrainmasterError as error:
         print(json.dumps(error.to_wire()), file=sys.stderr)
         return 1
     return 0
 
 
-def check_packages(folder: Path, spec: EnvironmentSpec, ahead: Ahead | None = None) -> None:
-    """Refuses packages that can be had, but are known not to work together. Anything else is left to the build."""
+def check_packages(folder: Path, spec: EnvironmentSpec, early: ResolverProcess | None = None) -> None:
+    """Refuse packages that are available but known not to work together. The build reports all other errors."""
     name, tools = digest(spec), Tools(dict(os.environ))
-    spec = _completed(canonical(spec), tools)
+    spec = _add_compiled_requirements(canonical(spec), tools)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _only_builder(folder, name, patient=False):
-            _check_lock(folder / f".building-{name}-{os.getpid()}", spec, tools, ahead)
+            _check_lock(folder / f".building-{name}-{os.getpid()}", spec, tools, early)
     except OSError:
-        # Another process builds it, or there is no room: the build tells.
+        # Another process builds this environment, or the disk is full: the build reports it.
         return
     finally:
-        if ahead is not None:
-            ahead.close()
+        if early is not None:
+            early.close()
 
 
-def _check_lock(work: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
+def _check_lock(work: Path, spec: EnvironmentSpec, tools: Tools, early: ResolverProcess | None) -> None:
     try:
-        wanted = packages.wanted(spec, python_for(spec), tools)
-        asked = ahead if ahead is not None and ahead.question == packages.first_question(wanted) else None
+        wanted = packages.plan_packages(spec, python_for(spec), tools)
+        asked = early if early is not None and early.question == packages.first_question(wanted) else None
         found = packages.resolve(wanted, spec, work, tools, asked)
     except EnvironmentException:
         return
@@ -116,10 +117,10 @@ def _check_lock(work: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | 
         shutil.rmtree(work, ignore_errors=True)
 
 
-def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahead | None = None) -> Path:
-    """The real folder of the environment, built unless it is there; `refresh` builds it anew beside the old one.
+def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, early: ResolverProcess | None = None) -> Path:
+    """Build the environment unless it exists, and return its real folder; `refresh` always builds a new one.
 
-    `ahead` is a uv that is looking for the lock already.
+    `early` is a uv process that is already resolving the packages.
     """
     check_buildable(spec)
     name, spec = digest(spec), canonical(spec)
@@ -128,22 +129,22 @@ def build(folder: Path, spec: EnvironmentSpec, refresh: bool = False, ahead: Ahe
         folder.mkdir(parents=True, exist_ok=True)
         before, begun = target(folder, name), time.time()
         with _only_builder(folder, name) as waited:
-            found = ready(folder, name)
-            if found is not None and not (refresh and found == before) and not facts.is_outdated(found, spec):
+            found = find_ready(folder, name)
+            if found is not None and not (refresh and found == before) and not build_record.is_outdated(found, spec):
                 return found
             if waited:
                 _raise_failure_of_other(folder, name, begun, tools)
-            return _build_next(folder, name, spec, tools, ahead)
+            return _build_next(folder, name, spec, tools, early)
     except OSError as error:
         raise _system_error(error) from error
     finally:
-        if ahead is not None:
-            ahead.close()
+        if early is not None:
+            early.close()
 
 
 @contextlib.contextmanager
 def _only_builder(folder: Path, name: str, patient: bool = True) -> Iterator[bool]:
-    """Holds the lock of this environment; says whether it had to be waited for. Raises if it is not to be."""
+    """Hold the lock of this environment; yields whether it had to wait. Without `patient`, raise instead of waiting."""
     with open(folder / f"{name}.lock", "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,26 +152,26 @@ def _only_builder(folder: Path, name: str, patient: bool = True) -> Iterator[boo
         except BlockingIOError:
             if not patient:
                 raise
-            print("waiting for another run that builds the same environment", flush=True)
+            print("waiting for another run that is building the same environment", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
             waited = True
         yield waited
 
 
-def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> Path:
+def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, early: ResolverProcess | None) -> Path:
     _remove_leftovers(folder, name)
     present = target(folder, name)
     if present is not None and not is_ready(present):
-        print(f"environment {name} is not whole any more (files are missing or changed): built again", flush=True)
-        if _forget_damaged(present, tools) and ahead is not None:
-            # It may have looked at what is gone now.
-            ahead.close()
-            ahead = None
+        print(f"environment {name} is damaged (files are missing or changed): building it again", flush=True)
+        if _forget_damaged(present, tools) and early is not None:
+            # It may have used cached files that were just removed.
+            early.close()
+            early = None
     numbers = [_number(path) for path in folder.glob(f"{name}.*")]
     final = folder / f"{name}.{max([0, *numbers]) + 1}"
     print(f"building environment {final.name}", flush=True)
     try:
-        _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools, ahead)
+        _build_into(folder / f".building-{name}-{os.getpid()}", final, spec, tools, early)
     except TrainmasterError as error:
         _keep_failure(folder, name, error, tools)
         raise
@@ -180,20 +181,20 @@ def _build_next(folder: Path, name: str, spec: EnvironmentSpec, tools: Tools, ah
 
 
 def _forget_damaged(folder: Path, tools: Tools) -> bool:
-    """A file that was written over in place may be the one in uv's cache, from where it would come again."""
+    """Remove overwritten packages from uv's cache: its files may be hard links to the damaged ones."""
     try:
-        files = set(manifest.changed(folder))
+        files = set(manifest.list_changed(folder))
     except (OSError, ValueError):
         return False
     names = [path.name.partition("-")[0] for path in lock.distributions(folder) if files & _files_of(path, folder)]
     if names:
-        print(f"changed: {', '.join(sorted(files)[:5])}; uv fetches {', '.join(sorted(names))} anew", flush=True)
+        print(f"changed: {', '.join(sorted(files)[:5])}; fetching {', '.join(sorted(names))} again", flush=True)
         tools.attempt(tools.uv_command(["cache", "clean", "--force", *names]))
     return bool(names)
 
 
 def _files_of(distribution: Path, folder: Path) -> set[str]:
-    """The files that a package installed, relative to the environment's folder."""
+    """List the files that a package installed, relative to the environment's folder."""
     base = distribution.parent.relative_to(folder)
     try:
         lines = (distribution / "RECORD").read_text(errors="replace").splitlines()
@@ -203,25 +204,27 @@ def _files_of(distribution: Path, folder: Path) -> set[str]:
 
 
 def _remove_leftovers(folder: Path, name: str) -> None:
-    """What a killed builder left; the lock says that none lives."""
+    """Remove what a killed builder left behind. The lock guarantees that no builder is running."""
     for leftover in folder.glob(f".building-{name}-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in folder.glob(f".pointing-{name}-*"):
         leftover.unlink(missing_ok=True)
 
 
-def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None) -> None:
-    """The stages: a Python, the packages, what has to be compiled against them."""
+def _build_into(
+    temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, early: ResolverProcess | None
+) -> None:
+    """Run the stages: Python, packages, and what has to be compiled against the packages."""
     begun = time.monotonic()
     try:
-        used = _for_a_python_that_fits(temporary, final, spec, tools, ahead)
+        used = _install_for_fitting_python(temporary, final, spec, tools, early)
         if spec.horovod:
             from trainmaster.environments import compiled
 
             compiled.install(used, temporary, tools)
-        facts.write(temporary, spec, python_version(used), final.name, seconds=time.monotonic() - begun)
+        build_record.write(temporary, spec, python_version(used), final.name, seconds=time.monotonic() - begun)
         manifest.record(temporary)
-        # All of it at once: uv has linked thousands of files, some of which lie in its cache for less than a minute.
+        # Flush the whole file system: uv hard-linked thousands of files, some of which it wrote only seconds ago.
         durable.flush_file_system(temporary)
         temporary.rename(final)
     except BaseException:
@@ -230,42 +233,47 @@ def _build_into(temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tool
     print(f"environment {final.name} is ready after {time.monotonic() - begun:.1f} s", flush=True)
 
 
-def _for_a_python_that_fits(
-    temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, ahead: Ahead | None
+def _install_for_fitting_python(
+    temporary: Path, final: Path, spec: EnvironmentSpec, tools: Tools, early: ResolverProcess | None
 ) -> EnvironmentSpec:
-    """The first two stages; `spec` with another Python, if its own is not here or the packages need another."""
+    """Run the first two stages, with another Python if the requested one is missing or does not fit the packages.
+
+    Returns the spec with the Python that was used.
+    """
     try:
-        _base_and_packages(temporary, final, spec, tools, ahead)
+        _install_base_and_packages(temporary, final, spec, tools, early)
         return spec
     except EnvironmentException as error:
         from trainmaster.environments import other_python
 
-        fit = other_python.that_fits(spec, error, tools)
+        fit = other_python.find_fit(spec, error, tools)
     shutil.rmtree(temporary, ignore_errors=True)
     used = replace(spec, python_version=fit.python)
-    _base_and_packages(temporary, final, used, tools, None, fit.constraints)
-    facts.warn(temporary, f"Python {fit.python} is used: {fit.reason}")
+    _install_base_and_packages(temporary, final, used, tools, None, fit.constraints)
+    build_record.warn(temporary, f"Python {fit.python} is used: {fit.reason}")
     return used
 
 
-def _base_and_packages(
+def _install_base_and_packages(
     temporary: Path,
     final: Path,
     spec: EnvironmentSpec,
     tools: Tools,
-    ahead: Ahead | None,
+    early: ResolverProcess | None,
     constraints: tuple[str, ...] = (),
 ) -> None:
     work = temporary.with_name(f"{temporary.name}.resolving")
     try:
         if spec.conda_packages:
-            # What conda brings decides what pip may take.
-            asked = _completed(base.make(spec, temporary, final, tools), tools)
-            present = (*lock.installed(temporary), *constraints)
-            wanted = packages.wanted(asked, f"{temporary}/bin/python", tools, present)
+            # The conda packages constrain what pip may install.
+            asked = _add_compiled_requirements(base.make(spec, temporary, final, tools), tools)
+            present = (*lock.list_installed(temporary), *constraints)
+            wanted = packages.plan_packages(asked, f"{temporary}/bin/python", tools, present)
             found = packages.resolve(wanted, asked, work, tools)
         else:
-            found = _beside_one_another(temporary, _completed(spec, tools), work, tools, ahead, constraints)
+            found = _resolve_while_creating(
+                temporary, _add_compiled_requirements(spec, tools), work, tools, early, constraints
+            )
         packages.check_lock(found, spec, work, tools)
     finally:
         shutil.rmtree(work, ignore_errors=True)
@@ -273,20 +281,20 @@ def _base_and_packages(
     packages.check_installed(temporary, spec)
 
 
-def _beside_one_another(
+def _resolve_while_creating(
     temporary: Path,
     spec: EnvironmentSpec,
     work: Path,
     tools: Tools,
-    ahead: Ahead | None,
+    early: ResolverProcess | None,
     constraints: tuple[str, ...],
 ) -> packages.Resolved:
-    """The lock, while the virtual environment is made."""
-    wanted = packages.wanted(spec, python_for(spec), tools, constraints)
+    """Resolve the packages while uv creates the virtual environment."""
+    wanted = packages.plan_packages(spec, python_for(spec), tools, constraints)
     question = packages.first_question(wanted)
-    asking = ahead if ahead is not None and ahead.question == question else None
+    asking = early if early is not None and early.question == question else None
     if asking is None and question is not None:
-        asking = Ahead(*question)
+        asking = ResolverProcess(*question)
     try:
         making = base.begin(spec, temporary, tools)
         try:
@@ -299,14 +307,14 @@ def _beside_one_another(
             asking.close()
 
 
-def _completed(spec: EnvironmentSpec, tools: Tools) -> EnvironmentSpec:
-    """`spec` with the packages that Horovod and Open MPI need."""
+def _add_compiled_requirements(spec: EnvironmentSpec, tools: Tools) -> EnvironmentSpec:
+    """Add the packages that Horovod and Open MPI need."""
     if not spec.horovod and not spec.open_mpi:
         return spec
-    # Loaded only where it is needed: a small environment takes less than a second.
+    # Imported only when needed: building a small environment takes less than a second.
     from trainmaster.environments import compiled
 
-    return compiled.completed(spec, tools.environ)
+    return compiled.add_requirements(spec, tools.environ)
 
 
 def _number(path: Path) -> int:
@@ -315,14 +323,14 @@ def _number(path: Path) -> int:
 
 
 def _point(folder: Path, name: str, to: str) -> None:
-    """The name leads to the new build from now on, in one step; those who use the old one keep it."""
+    """Atomically point the name to the new build. Runs that use the old build keep it."""
     link = folder / f".pointing-{name}-{os.getpid()}"
     link.symlink_to(to)
     link.replace(folder / name)
     durable.flush_one(folder)
 
 
-# What one builder learned, others that waited for it need not learn again.
+# Builders that waited for another one reuse its error instead of failing the same way again.
 
 
 def _failure(folder: Path, name: str) -> Path:
@@ -335,7 +343,7 @@ def _keep_failure(folder: Path, name: str, error: TrainmasterError, tools: Tools
 
 
 def _raise_failure_of_other(folder: Path, name: str, since: float, tools: Tools) -> None:
-    """Ten runs that wait for a build that fails, fail with it; with other package sources it is worth a try."""
+    """Raise the error of the builder this process waited for, unless that one used other package sources."""
     try:
         if _failure(folder, name).stat().st_mtime < since:
             return
@@ -355,7 +363,7 @@ def _sources_key(tools: Tools) -> str:
 
 
 def _is_passing(error: BaseException | None) -> bool:
-    """Whether building again in a while may well succeed. A full disk is for a person to see to."""
+    """Whether the same build may succeed later. A full disk needs a person."""
     return bool(is_passing(error)) and getattr(error, "errno", 0) not in _NO_ROOM
 
 
@@ -363,5 +371,5 @@ def _system_error(error: OSError) -> EnvironmentException:
     place = f": {error.filename}" if error.filename else ""
     hint = ""
     if error.errno in _NO_ROOM:
-        hint = "Make room ('trainmaster env prune' removes environments that are not in use), then submit again."
+        hint = "Free disk space ('trainmaster env prune' removes unused environments), then submit again."
     return EnvironmentException(f"the environment could not be built: {error.strerror or error}{place}", hint=hint)

@@ -1,4 +1,4 @@
-"""What `Environment.build` gives back."""
+"""The result of `Environment.build`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BuildDetails:
-    """A build that has succeeded; one that fails raises its error from `build`."""
+    """A successful build. A build that fails raises its error from `Environment.build`."""
 
     digest: str
     folder: str
     status: str = "Succeeded"
 
     def wait_for_completion(self, show_output: bool = True) -> BuildDetails:
-        """Returns at once: `build` itself waits."""
+        """Return at once: `Environment.build` has already waited."""
         return self

@@ -1,4 +1,4 @@
-"""One way of writing an environment, so that what means the same has the same digest."""
+"""The canonical form of an environment: equivalent specifications get the same digest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CONDA_NAME = re.compile(r"(?:(?P<channel>\S+)::)?(?P<name>[A-Za-z0-9_.-]+)(?P<r
 
 
 def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """`spec` with spelling, spacing and repetition evened out, and packages sorted.
+    """Normalize spelling and spacing, remove repetitions and sort the packages.
 
-    Order stays where it counts: pip's options (an index before another) and conda's channels.
+    The order of pip's options and conda's channels is kept, because it matters.
     """
     if spec.user_managed:
         return replace(
@@ -29,7 +29,7 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
     return replace(
         spec,
         interpreter="",
-        # Which image it is seen in changes nothing; that it is one decides about the Python (`pythons.python_for`).
+        # Which image is used changes nothing. That there is one decides which Python fits (`pythons.python_for`).
         container=ContainerSpec(image="") if spec.container else None,
         pip_packages=(*options, *packages),
         optional_packages=tuple(sorted(set(spec.optional_packages))),
@@ -39,7 +39,7 @@ def canonical(spec: EnvironmentSpec) -> EnvironmentSpec:
 
 
 def local_files(spec: EnvironmentSpec) -> list[str]:
-    """The archives of this machine among the packages of `spec`, by their paths.
+    """List the packages of `spec` that are archives on this machine, by path.
 
     >>> local_files(EnvironmentSpec(pip_packages=("numpy", "/w/a.whl", "b @ file:///w/b.whl", "https://c/c.whl")))
     ['/w/a.whl', '/w/b.whl']
@@ -59,7 +59,7 @@ def _option(line: str) -> str:
         name, _, rest = name.partition("=")
         value = f"{rest} {value}"
     elif not name.startswith("--") and len(name) > 2:
-        # pip takes -fhttps://... for -f https://...
+        # pip accepts -fhttps://... for -f https://...
         name, value = name[:2], f"{name[2:]} {value}"
     return " ".join([_LONG_OPTIONS.get(name, name), *value.split()])
 
@@ -74,7 +74,7 @@ def _conda_package(text: str) -> str:
     found = _CONDA_NAME.fullmatch(text)
     if not found or "[" in text:
         return text
-    # Only around operators: in `numpy 1.8 py36_0` the spaces part release and build.
+    # Remove spaces only around operators: in `numpy 1.8 py36_0` they separate release and build.
     rest = " ".join(_CONDA_OPERATOR.sub(r"\1", found["rest"]).split())
     channel = f"{found['channel']}::" if found["channel"] else ""
     separator = " " if rest and found["rest"][:1].isspace() and rest[0] not in "<>=!~" else ""

@@ -1,7 +1,7 @@
-"""torch and its companions (torchvision, torchaudio, torchtext) have to be built for the same accelerator.
+"""torch and its companions (torchvision, torchaudio, torchtext) must be built for the same accelerator.
 
-A companion built for CUDA cannot be loaded beside a CPU torch. Neither its metadata nor, on PyPI, its release number
-says what it was built for. The libraries in its wheel do: those it links against.
+A companion built for CUDA cannot be loaded with a CPU build of torch. Neither its metadata nor, on PyPI, its release
+number says what it was built for. The libraries that its wheel links against do.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _SAID_BY_TORCH = re.compile(r"^(?P<what>cuda|hip)\b[^=\n]*=\s*'(?P<version>[^']+
 
 @dataclass(frozen=True)
 class Build:
-    """One package, and what it was compiled for."""
+    """A package and the accelerator it was compiled for."""
 
     package: str
     version: str
     kind: str
-    """`cpu`, `cuda`, `rocm`; empty if that is not known or makes no difference."""
+    """`cpu`, `cuda` or `rocm`; empty if unknown or irrelevant."""
     cuda: str = ""
-    """The release of CUDA, where it is known: `13.0` of torch, `13` of a companion."""
+    """The CUDA release, if known: `13.0` for torch, `13` for a companion."""
     library: str = ""
-    """The library that shows that it was compiled for CUDA."""
+    """The linked library that proves the CUDA build."""
 
     def __str__(self) -> str:
         return f"{self.package} {self.version}".rstrip()
@@ -49,7 +49,7 @@ def is_named(spec: EnvironmentSpec) -> bool:
 
 
 def torch_in_lock(lock: Sequence[Pin]) -> Build | None:
-    """torch as far as a lock says what it is; `kind` is empty for one that may be either."""
+    """Describe torch as far as the lock does; `kind` is empty if the lock does not tell."""
     for pin in lock:
         if pin.name == "torch":
             tag = accelerator.build_of(pin)
@@ -64,13 +64,13 @@ def torch_in_lock(lock: Sequence[Pin]) -> Build | None:
 
 
 def _runtime_in(lock: Sequence[Pin]) -> str:
-    """The release of CUDA that a lock brings, as `13.0`."""
+    """The CUDA release that a lock installs, such as `13.0`."""
     found = [pin.version for pin in lock if pin.name.startswith(("nvidia-cuda-runtime", "cuda-toolkit"))]
     return ".".join(found[0].split(".")[:2]) if found else ""
 
 
 def torch_in(packages: Path) -> Build | None:
-    """torch as it is installed in the folder `packages`."""
+    """Describe the torch installed in the folder `packages`."""
     try:
         text = (packages / "torch/version.py").read_text(errors="replace")
     except OSError:
@@ -81,16 +81,16 @@ def torch_in(packages: Path) -> Build | None:
 
 
 def companions_in(packages: Path) -> list[Build]:
-    """The companions that are installed in the folder `packages`."""
+    """Describe the companions installed in the folder `packages`."""
     return [_companion(packages, name) for name in COMPANIONS if (packages / name).is_dir()]
 
 
 def _companion(packages: Path, name: str) -> Build:
     libraries = sorted((packages / name).rglob("*.so"))
-    needed = [each for library in libraries for each in shared_library.needed(library)]
+    needed = [each for library in libraries for each in shared_library.list_needed(library)]
     of_cuda = [each for each in needed if _OF_CUDA.fullmatch(each)]
     runtimes = [found["major"] for found in map(_RUNTIME.fullmatch, needed) if found]
-    # Only torchvision is compiled for CUDA in every release; the others may do without.
+    # Only torchvision has CUDA code in every release.
     kind = "cuda" if of_cuda else "cpu" if libraries and name == "torchvision" else ""
     shown = next((each for each in of_cuda if each.startswith("libtorch_cuda")), of_cuda[0] if of_cuda else "")
     return Build(name, _release(packages, name), kind, runtimes[0] if runtimes else "", shown)
@@ -102,7 +102,7 @@ def _release(packages: Path, name: str) -> str:
 
 
 def check(torch: Build | None, companions: Iterable[Build], wanted: str) -> None:
-    """Refuses companions that cannot be used with this torch; `wanted` is the accelerator of the environment."""
+    """Refuse companions that do not work with this torch; `wanted` is the accelerator of the environment."""
     for companion in companions:
         if torch is not None and _is_newer_than_torchtext(torch, companion):
             raise _refusal_of_torchtext(torch, companion)
@@ -111,7 +111,7 @@ def check(torch: Build | None, companions: Iterable[Build], wanted: str) -> None
 
 
 def _is_newer_than_torchtext(torch: Build, companion: Build) -> bool:
-    """Whether torch is newer than the last one that torchtext was built for; its metadata names no upper limit."""
+    """Whether torch is newer than the last release torchtext was built for. torchtext's metadata has no upper limit."""
     if companion.package != "torchtext" or not companion.version.startswith(_LAST_TORCHTEXT):
         return False
     release = re.match(r"(\d+)\.(\d+)", torch.version)
@@ -122,8 +122,8 @@ def _refusal_of_torchtext(torch: Build, companion: Build) -> EnvironmentExceptio
     fitting = ".".join(map(str, _TORCH_OF_TORCHTEXT))
     return EnvironmentException(
         f"{companion} was built for torch {fitting} and cannot be loaded with {torch}",
-        cause="It is the last release of torchtext.",
-        hint=f"Ask for 'torch=={fitting}.*' beside torchtext, or leave torchtext out.",
+        cause="torchtext has no newer release.",
+        hint=f"Require 'torch=={fitting}.*' together with torchtext, or drop torchtext.",
     )
 
 
@@ -132,21 +132,21 @@ def _is_unfit(torch: Build, companion: Build, wanted: str) -> bool:
         return False
     if companion.kind == "cuda":
         return torch.kind != "cuda" or _differ(torch.cuda, companion.cuda)
-    # A companion for the CPU loads beside any torch, but computes nothing on a GPU.
+    # A CPU companion loads with any torch but cannot compute on a GPU.
     return torch.kind == "cuda" and wanted == "cuda"
 
 
 def _differ(one: str, other: str) -> bool:
-    """Whether two releases of CUDA, where both are known, are not of the same major number."""
+    """Whether two known CUDA releases have different major numbers."""
     return bool(one and other) and one.partition(".")[0] != other.partition(".")[0]
 
 
-def left_out(torch: Build, names: Sequence[str]) -> str:
-    """The warning that companions, which nobody asked for by name, are not there."""
+def warn_about_omission(torch: Build, names: Sequence[str]) -> str:
+    """Say that optional companions are not part of the environment."""
     index, shown = index_for(torch), " and ".join(names)
     return (
-        f"{shown}: left out of the environment, because the package sources have no build that fits {torch}; "
-        f"{index} has one: add '--extra-index-url {index}' to pip_packages or to pip's configuration"
+        f"{shown} is not installed: the package sources have no build that fits {torch}; "
+        f"to get one, add '--extra-index-url {index}' to pip_packages or to pip's configuration"
     )
 
 
@@ -165,10 +165,9 @@ def _refusal(torch: Build, companion: Build) -> EnvironmentException:
     shown = f" (it needs {companion.library})" if companion.library else ""
     return EnvironmentException(
         f"{companion} is built for {_kind(companion)}{shown}, but {torch} is built for {_kind(torch)}: "
-        f"they do not work together, and {index} has the {companion.package} that fits",
-        cause="The package sources have no other build of it for this torch.",
-        hint=f"Add '--extra-index-url {index}' to pip_packages or to pip's configuration, "
-        f"or leave {companion.package} out.",
+        f"they do not work together, and {index} has a {companion.package} that fits",
+        cause=f"The package sources have no other build of {companion.package} for this torch.",
+        hint=f"Add '--extra-index-url {index}' to pip_packages or to pip's configuration, or drop {companion.package}.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The third stage: what has to be compiled against the packages of an environment, and Open MPI with it."""
+"""The third stage of a build: what is compiled against the packages of an environment (Horovod), and Open MPI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from trainmaster.environments import facts, lock, open_mpi
+from trainmaster.environments import build_record, lock, open_mpi
 from trainmaster.environments.horovod import recipes, wheel
 from trainmaster.environments.tools import Tools
 from trainmaster.job.errors import EnvironmentException
@@ -24,10 +24,10 @@ _PROGRAMS = (("a C++ compiler", ("c++", "g++", "clang++")), ("make", ("make", "g
 
 
 def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
-    """Refuses at once what cannot be had or compiled on this machine."""
+    """Refuse what cannot be compiled or installed on this machine."""
     path = environ.get("PATH", os.defpath)
-    given = _takes_wheel(spec, environ) or open_mpi.named_by_user(spec) or spec.conda_packages
-    if (spec.open_mpi or spec.horovod) and not given and open_mpi.of_system(path) is None:
+    given = _takes_wheel(spec, environ) or open_mpi.is_named(spec) or spec.conda_packages
+    if (spec.open_mpi or spec.horovod) and not given and open_mpi.find_in_system(path) is None:
         raise open_mpi.missing()
     if not spec.horovod:
         return
@@ -35,40 +35,41 @@ def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
     absent = [name for name, commands in _PROGRAMS if not any(shutil.which(each, path=path) for each in commands)]
     if absent and not wheel.any_kept(spec.horovod, environ):
         raise EnvironmentException(
-            f"Horovod {spec.horovod} has to be compiled, and there is no {' and no '.join(absent).replace('a C', 'C')}",
+            f"Horovod {spec.horovod} must be compiled, but this machine has no "
+            + " and no ".join(absent).replace("a C", "C"),
             hint="Debian, Ubuntu: apt install build-essential. "
-            + " ".join(recipes.ALTERNATIVE[name] for name in recipes.named_frameworks(spec)),
+            + " ".join(recipes.ALTERNATIVE[name] for name in recipes.find_frameworks(spec)),
         )
 
 
-def completed(spec: EnvironmentSpec, environ: Mapping[str, str] = os.environ) -> EnvironmentSpec:
-    """`spec` with the packages that Open MPI and Horovod bring, to be locked with the others."""
+def add_requirements(spec: EnvironmentSpec, environ: Mapping[str, str] = os.environ) -> EnvironmentSpec:
+    """Add the packages that Open MPI and Horovod need, so that they are locked with the others."""
     added = [recipes.open_mpi_wheel(spec.horovod)] if _takes_wheel(spec, environ) else []
-    added += recipes.needed_by(spec)
+    added += recipes.requirements_of(spec)
     return replace(spec, pip_packages=(*spec.pip_packages, *added)) if added else spec
 
 
 def _takes_wheel(spec: EnvironmentSpec, environ: Mapping[str, str]) -> bool:
-    return spec.open_mpi and not open_mpi.named_by_user(spec) and open_mpi.in_environment(environ)
+    return spec.open_mpi and not open_mpi.is_named(spec) and open_mpi.comes_as_wheel(environ)
 
 
 def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
-    """Horovod, for an environment whose packages are there."""
+    """Install Horovod in an environment whose packages are installed."""
     if not spec.horovod:
         return
     version, abi = _about(folder, tools)
     found = dict(frameworks(folder))
     if not found:
         raise EnvironmentException(
-            f"Horovod {spec.horovod} needs a framework to be built for",
+            f"Horovod {spec.horovod} must be built for a framework, and none is installed",
             cause="Neither torch nor TensorFlow is among the installed packages.",
             hint="Add torch or tensorflow-cpu to pip_packages.",
         )
-    order = recipes.order(spec.horovod, {name: release for name, (release, _) in found.items()}, version)
+    order = recipes.plan_build(spec.horovod, {name: release for name, (release, _) in found.items()}, version)
     for build in order.untested:
-        facts.warn(folder, f"Horovod {spec.horovod} was not tested with {build}")
+        build_record.warn(folder, f"Horovod {spec.horovod} was not tested with {build}")
     builds = tuple(f"{name} {release} {tags}" for name, (release, tags) in found.items())
-    target = wheel.Target(folder, builds, abi, open_mpi.used_by(folder, tools.environ))
+    target = wheel.Target(folder, builds, abi, open_mpi.find_for(folder, tools.environ))
     made, fresh = wheel.provide(order, target, tools)
     tools.uv(
         ["pip", "install", "--no-deps", "--offline", "--python", f"{folder}/bin/python", str(made)],
@@ -83,7 +84,7 @@ def install(spec: EnvironmentSpec, folder: Path, tools: Tools) -> None:
 
 
 def _about(folder: Path, tools: Tools) -> tuple[str, str]:
-    """The Python of an environment: its version, and the interface that compiled modules use."""
+    """Ask the environment's Python for its version and its ABI."""
     code, said = tools.attempt([f"{folder}/bin/python", "-c", _ABOUT_PYTHON])
     if code:
         raise EnvironmentException("the environment's Python does not run", cause="".join(said))
@@ -92,7 +93,7 @@ def _about(folder: Path, tools: Tools) -> tuple[str, str]:
 
 
 def frameworks(folder: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The frameworks that are installed in an environment: name, release, and the tags of the wheel they came in."""
+    """List the frameworks installed in an environment: name, release, and the tags of their wheels."""
     for name, packages in recipes.PACKAGES.items():
         for found in importlib.metadata.distributions(path=[str(each) for each in _site_packages(folder)]):
             if found.name and found.name.lower().replace("_", "-") in packages:
@@ -106,7 +107,7 @@ def _site_packages(folder: Path) -> list[Path]:
 
 
 def _verify(order: recipes.Order, target: wheel.Target, made: Path, tools: Tools) -> None:
-    """A wheel that was compiled but cannot be imported is not kept."""
+    """Import the compiled wheel, and discard it if that fails."""
     variables = {**tools.environ, **open_mpi.variables(target.folder)}
     for recipe in order.recipes:
         try:

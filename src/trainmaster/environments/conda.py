@@ -1,6 +1,6 @@
-"""Conda packages without a conda: solved and installed by py-rattler.
+"""Conda packages without conda: py-rattler solves and installs them.
 
-The only module that knows py-rattler, whose interface is asynchronous and changes between minor releases.
+This is the only module that uses py-rattler, whose interface is asynchronous and changes between minor releases.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ T = TypeVar("T")
 TIMEOUT_SETTING = "TRAINMASTER_CONDA_TIMEOUT"
 _TIMEOUT_SECONDS = 120.0
 _INSTALL = "pip install 'trainmaster[conda]'"
-# How rattler says that nobody answered, as against an answer that is of no use.
+# What rattler reports when a channel does not answer at all.
 _UNREACHABLE = ("error sending request", "dns error", "timed out", "HTTP status server error", "connection closed")
 _SHOWN_EVERY_SECONDS = 5.0
 
 
 class _Unavailable(Exception):
-    """conda packages cannot be had here at all; pip may stand in for them."""
+    """No conda package can be installed on this machine. pip may install them instead."""
 
     def __init__(self, headline: str, cause: str, hint: str) -> None:
         super().__init__(headline)
@@ -47,15 +47,14 @@ class _Unavailable(Exception):
 
 
 def make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> EnvironmentSpec:
-    """Makes `folder` with Python and the conda packages of `spec`; it works once it is renamed to `final`.
+    """Create `folder` with Python and the conda packages of `spec`; it works once it is renamed to `final`.
 
-    Where conda packages cannot be had at all and pip may stand in for them, nothing is made, and what is returned
-    asks pip for them.
+    If no conda package can be installed but pip has the same ones, create nothing and return a spec for pip.
     """
     try:
         _make(spec, folder, final, tools)
     except _Unavailable as unavailable:
-        return _by_pip(spec, tools.environ, unavailable.error)
+        return _fall_back_to_pip(spec, tools.environ, unavailable.error)
     return spec
 
 
@@ -67,13 +66,13 @@ def _make(spec: EnvironmentSpec, folder: Path, final: Path, tools: Tools) -> Non
     print(f"solving {', '.join(wanted)}\n  from {shown}", flush=True)
     seconds = _timeout(tools.environ)
     begun = time.monotonic()
-    records = asyncio.run(_solved(wanted, sources, spec.accelerator, _date(spec, tools.environ), seconds))
+    records = asyncio.run(_solve(wanted, sources, spec.accelerator, _date(spec, tools.environ), seconds))
     size = sum(record.size or 0 for record in records) / 1e6
     print(f"{len(records)} conda packages, {size:.1f} MB, solved in {time.monotonic() - begun:.1f} s", flush=True)
     _check_local_files(records)
-    asyncio.run(_installed(records, folder, final, seconds))
+    asyncio.run(_install(records, folder, final, seconds))
     (folder / CONDA_LOCK).write_text(lock_text(records))
-    # Without `home` this makes no virtual environment of it, but uv then writes programs that may be moved.
+    # Without `home` the folder is not a virtual environment, but uv then writes relocatable scripts.
     (folder / "pyvenv.cfg").write_text("relocatable = true\n")
     print(f"conda packages are installed after {time.monotonic() - begun:.1f} s", flush=True)
 
@@ -96,7 +95,7 @@ def _timeout(environ: Mapping[str, str]) -> float:
         ) from None
 
 
-async def _solved(
+async def _solve(
     wanted: Sequence[str],
     sources: Sequence[str],
     accelerator: str,
@@ -107,21 +106,19 @@ async def _solved(
 
     shown = ", ".join(without_secrets(source) for source in sources)
     try:
-        return await _within(
-            seconds,
-            solve(
-                [Channel(source) for source in sources],
-                [_match_spec(MatchSpec, text) for text in wanted],
-                gateway=Gateway(client=Client.default_client(max_retries=1, timeout=int(seconds))),
-                virtual_packages=_virtual_packages(VirtualPackage.detect(), accelerator),
-                exclude_newer=newest,
-            ),
+        solution = solve(
+            [Channel(source) for source in sources],
+            [_match_spec(MatchSpec, text) for text in wanted],
+            gateway=Gateway(client=Client.default_client(max_retries=1, timeout=int(seconds))),
+            virtual_packages=_virtual_packages(VirtualPackage.detect(), accelerator),
+            exclude_newer=newest,
         )
+        return await asyncio.wait_for(solution, seconds)
     except exceptions.SolverError as error:
         raise EnvironmentException(
-            f"no conda packages answer to {', '.join(wanted)}",
+            f"the conda packages cannot be resolved: {', '.join(wanted)}",
             cause=without_secrets(str(error).strip()),
-            hint=f"Check names and versions, and the channels: {shown}. {SETTING} names others.",
+            hint=f"Check names and versions, and the channels: {shown}. {SETTING} sets other channels.",
         ) from None
     except (exceptions.GatewayError, exceptions.FetchRepoDataError, exceptions.InvalidChannelError) as error:
         raise _channel_error(shown, without_secrets(str(error))) from None
@@ -136,7 +133,7 @@ def _match_spec(kind: Any, text: str) -> Any:
         return kind(text)
     except (exceptions.InvalidMatchSpecError, exceptions.PackageNameMatcherParseError) as error:
         raise EnvironmentException(
-            f"conda package {text!r} cannot be understood",
+            f"conda package {text!r} has an invalid form",
             cause=str(error),
             hint="Write it as conda does: 'numpy', 'numpy=1.26', 'numpy>=1.26,<2' or 'conda-forge::numpy'.",
         ) from None
@@ -145,12 +142,12 @@ def _match_spec(kind: Any, text: str) -> Any:
 def _virtual_packages(
     detected: Sequence[VirtualPackage], accelerator: str
 ) -> list[GenericVirtualPackage | VirtualPackage]:
-    """What the machine offers. A run without GPU must not see CUDA, or gigabytes of it would be installed."""
+    """What the machine offers. For a CPU run CUDA is hidden, or gigabytes of CUDA packages would be installed."""
     return [each for each in detected if accelerator != "cpu" or each.into_generic().name.normalized != "__cuda"]
 
 
 def _date(spec: EnvironmentSpec, environ: Mapping[str, str]) -> datetime.datetime | None:
-    """The end of what may be taken: the same cool-down as for packages of pip."""
+    """The date after which packages are ignored, the same as for pip packages."""
     given = spec.exclude_newer or environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     if not given:
         return None
@@ -159,14 +156,14 @@ def _date(spec: EnvironmentSpec, environ: Mapping[str, str]) -> datetime.datetim
 
 
 def _channel_error(shown: str, cause: str) -> Exception:
-    hint = f"Name channels that can be reached in {SETTING} or .condarc, or give the packages as pip_packages."
+    hint = f"Set reachable channels in {SETTING} or .condarc, or use pip_packages instead."
     if any(sign in cause for sign in _UNREACHABLE):
         return _Unavailable(f"no conda channel could be reached: {shown}", cause, hint)
     return EnvironmentException(f"a conda channel cannot be used: {shown}", cause=cause, hint=hint)
 
 
 def _check_local_files(records: Sequence[RepoDataRecord]) -> None:
-    """py-rattler compares what it downloads with the channel's index, but not what lies in a folder."""
+    """Verify packages of local channels: py-rattler checks only what it downloads against the index."""
     for record in records:
         path = url2pathname(urlsplit(record.url).path) if record.url.startswith("file:") else ""
         if not record.sha256 or not os.path.isfile(path):
@@ -176,22 +173,22 @@ def _check_local_files(records: Sequence[RepoDataRecord]) -> None:
         if found != record.sha256:
             raise EnvironmentException(
                 f"conda package {path} is not the one that its channel lists",
-                cause=f"Its SHA-256 is {found.hex()}, and {record.sha256.hex()} in the index.",
-                hint="Index the channel again, or bring back the file.",
+                cause=f"Its SHA-256 is {found.hex()}, but the index has {record.sha256.hex()}.",
+                hint="Index the channel again, or restore the file.",
             )
 
 
-async def _installed(records: list[RepoDataRecord], folder: Path, final: Path, seconds: float) -> None:
+async def _install(records: list[RepoDataRecord], folder: Path, final: Path, seconds: float) -> None:
     from rattler import InstallerReporter, exceptions, install
 
     progress = _Progress(len(records))
     work = install(
         records,
         target_prefix=folder,
-        # Prefixes hold their own path, in scripts and in binaries: the one they will have.
+        # Scripts and binaries contain the path of their prefix: the final one.
         alternative_target_prefix=final,
         execute_link_scripts=False,
-        # It calls those methods of the reporter that are there.
+        # rattler calls only the methods that the reporter has.
         reporter=cast(InstallerReporter, progress),
     )
     try:
@@ -200,21 +197,17 @@ async def _installed(records: list[RepoDataRecord], folder: Path, final: Path, s
         raise EnvironmentException(
             "the conda packages could not be installed",
             cause=without_secrets(str(error)),
-            hint="Check the room on the disk and the channel; then submit again.",
+            hint="Check the free disk space and the channel, then submit again.",
         ) from None
     except TimeoutError:
         raise EnvironmentException(
-            f"the conda packages could not be installed: nothing came for {seconds:g} s",
-            hint=f"Try again, name another channel in {SETTING}, or wait longer with {TIMEOUT_SETTING}.",
+            f"the conda packages could not be installed: no progress for {seconds:g} s",
+            hint=f"Try again, set another channel in {SETTING}, or raise {TIMEOUT_SETTING}.",
         ) from None
 
 
-async def _within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    return await asyncio.wait_for(work, seconds)
-
-
 async def _while_it_moves(work: Coroutine[Any, Any, None], progress: _Progress, seconds: float) -> None:
-    """Waits however long it takes, but not for a download that stands still."""
+    """Wait as long as there is progress; give up after `seconds` without any."""
     task = asyncio.ensure_future(work)
     while not task.done():
         await asyncio.wait({task}, timeout=max(0.1, progress.moved + seconds - time.monotonic()))
@@ -225,7 +218,7 @@ async def _while_it_moves(work: Coroutine[Any, Any, None], progress: _Progress, 
 
 
 class _Progress:
-    """Shows what is being installed; rattler calls these methods by their names."""
+    """Prints the progress of an installation. rattler calls these methods by name."""
 
     def __init__(self, total: int) -> None:
         self.moved = time.monotonic()
@@ -263,7 +256,7 @@ class _Progress:
 
 
 def lock_text(records: Sequence[RepoDataRecord]) -> str:
-    """The packages one by one, each with its address and hash, in the form that `conda create --file` takes."""
+    """The packages with their URLs and hashes, in the form that `conda create --file` accepts."""
     lines = []
     for record in sorted(records, key=lambda record: record.name.normalized):
         content = f"#sha256:{record.sha256.hex()}" if record.sha256 else f"#{record.md5.hex()}" if record.md5 else ""
@@ -271,20 +264,22 @@ def lock_text(records: Sequence[RepoDataRecord]) -> str:
     return "\n".join(["@EXPLICIT", *lines, ""])
 
 
-def _by_pip(spec: EnvironmentSpec, environ: Mapping[str, str], error: EnvironmentException) -> EnvironmentSpec:
+def _fall_back_to_pip(
+    spec: EnvironmentSpec, environ: Mapping[str, str], error: EnvironmentException
+) -> EnvironmentSpec:
     setting = environ.get(conda_names.SETTING, "").strip().lower()
     requirements, without = conda_names.stand_in(spec.conda_packages, every=setting in ("1", "true", "yes", "on"))
     if without or setting in ("0", "false", "no", "off"):
         raise EnvironmentException(error.headline, cause=error.cause, hint=_hint(error.hint, without, setting))
-    # The warning itself is the caller's, who tells it to the runs too.
+    # The caller adds the warning that the runs show.
     print(f"{error.headline}\n{error.cause}\n{error.hint}", flush=True)
-    print(f"taken from pip instead of conda: {', '.join(requirements)}", flush=True)
+    print(f"pip installs these instead of conda: {', '.join(requirements)}", flush=True)
     return replace(spec, conda_packages=(), pip_packages=(*spec.pip_packages, *requirements))
 
 
 def _hint(hint: str, without: Sequence[str], setting: str) -> str:
     if without and not setting:
         unknown = ", ".join(without)
-        by_name = f"{conda_names.SETTING}=1 asks pip for {unknown} by the same name"
-        return f"{hint.rstrip('.')}. {by_name}; it is not known to be the same."
+        by_name = f"With {conda_names.SETTING}=1, pip installs {unknown} by the same name"
+        return f"{hint.rstrip('.')}. {by_name}, which may be a different package."
     return hint

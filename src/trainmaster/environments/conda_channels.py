@@ -1,4 +1,4 @@
-"""Where conda packages come from: the channels of the environment, of a setting, of the user's .condarc."""
+"""The channels of conda packages: from the environment, a variable, or the user's .condarc."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from trainmaster.shared.job_spec import EnvironmentSpec
 SETTING = "TRAINMASTER_CONDA_CHANNELS"
 DEFAULT = ("conda-forge",)
 ALIAS = "https://conda.anaconda.org/"
-# What conda means by "defaults".
+# The channels that conda calls "defaults".
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
 
 
 def channels(spec: EnvironmentSpec, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The addresses of the channels to use, the first with the highest priority."""
+    """The URLs of the channels, highest priority first."""
     settings = _settings(condarc_files(environ))
-    chosen = spec.conda_channels or _listed(environ.get(SETTING, "")) or _of_condarc(settings) or DEFAULT
+    configured = _split(environ.get(SETTING, "")) or _texts(settings.get("channels"))
+    chosen = spec.conda_channels or configured or DEFAULT
     defaults = _texts(settings.get("default_channels")) or list(_DEFAULTS)
     alias = str(settings.get("channel_alias") or ALIAS)
     expanded = [each for channel in chosen for each in (defaults if channel == "defaults" else [channel])]
@@ -31,7 +32,7 @@ def channels(spec: EnvironmentSpec, environ: Mapping[str, str]) -> tuple[str, ..
 
 
 def address(channel: str, alias: str, environ: Mapping[str, str]) -> str:
-    """The address of a channel given by name, address or folder.
+    """The URL of a channel given by name, URL or folder.
 
     >>> address("conda-forge", ALIAS, {}), address("/srv/channel", ALIAS, {})
     ('https://conda.anaconda.org/conda-forge', 'file:///srv/channel')
@@ -45,14 +46,14 @@ def address(channel: str, alias: str, environ: Mapping[str, str]) -> str:
         return Path(text).as_uri()
     if not text or text.startswith("."):
         raise EnvironmentException(
-            f"conda channel {channel!r} is not an address",
-            hint="Give a name such as conda-forge, an address, or the full path of a folder.",
+            f"conda channel {channel!r} is neither a name nor a URL",
+            hint="Use a name such as conda-forge, a URL, or the absolute path of a folder.",
         )
     return f"{alias.rstrip('/')}/{text}"
 
 
 def without_secrets(url: str) -> str:
-    """An address as it may be shown and kept: no password, no token.
+    """The URL without passwords and tokens, so that it can be shown and stored.
 
     >>> without_secrets("https://me:secret@host/t/tk-123/channel")
     'https://host/channel'
@@ -61,7 +62,7 @@ def without_secrets(url: str) -> str:
 
 
 def condarc_files(environ: Mapping[str, str]) -> list[Path]:
-    """The files that hold conda's settings, the later going before the earlier."""
+    """conda's configuration files; later files override earlier ones."""
     home = Path(environ.get("HOME", "~")).expanduser()
     configuration = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     files = [Path("/etc/conda/.condarc"), configuration / "conda/.condarc", home / ".conda/.condarc", home / ".condarc"]
@@ -79,19 +80,15 @@ def _settings(files: Iterable[Path]) -> dict[str, Any]:
             raise EnvironmentException(
                 f"conda's settings in {file} cannot be read",
                 cause=str(error),
-                hint=f"Mend the file, or say the channels in {SETTING}.",
+                hint=f"Fix the file, or set the channels in {SETTING}.",
             ) from None
         found.update(content if isinstance(content, dict) else {})
     return found
-
-
-def _of_condarc(settings: Mapping[str, Any]) -> list[str]:
-    return _texts(settings.get("channels"))
 
 
 def _texts(value: Any) -> list[str]:
     return [os.path.expandvars(str(each)) for each in value] if isinstance(value, list) else []
 
 
-def _listed(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return text.replace(",", " ").split()

@@ -18,7 +18,7 @@ _KEYS = ("name", "channels", "dependencies", "prefix", "variables")
 
 @dataclass(frozen=True)
 class CondaFile:
-    """What a conda environment file says."""
+    """The contents of a conda environment file."""
 
     name: str = DEFAULT_NAME
     channels: tuple[str, ...] = ()
@@ -29,17 +29,17 @@ class CondaFile:
 
 
 def read_conda_file(path: Path, where: str) -> CondaFile:
-    """The file at `path`; `where` names it in messages."""
+    """Read the file at `path`; `where` names it in error messages."""
     return parse_conda_file(text_of(path, where), where)
 
 
 def parse_conda_file(text: str, where: str) -> CondaFile:
-    """The file with this text; one clear error, with the line where there is one, for whatever is wrong."""
+    """Parse the text of a file; errors name the line if it is known."""
     return conda_file_of(_load(text, where), where)
 
 
 def conda_file_of(data: Any, where: str) -> CondaFile:
-    """The file that `data` (a dict, or None for an empty file) describes."""
+    """Convert parsed YAML (a dict, or None for an empty file)."""
     data = {} if data is None else data
     if not isinstance(data, dict):
         raise UserErrorException(
@@ -48,7 +48,7 @@ def conda_file_of(data: Any, where: str) -> CondaFile:
     unknown = sorted(str(key) for key in data if key not in _KEYS)
     if unknown:
         raise UserErrorException(
-            f"{where} has keys that conda does not know: {', '.join(unknown)}", hint=f"Known: {', '.join(_KEYS)}."
+            f"{where} has keys that conda does not know: {', '.join(unknown)}", hint=f"Valid keys: {', '.join(_KEYS)}."
         )
     packages, pip = _dependencies(data.get("dependencies"), where)
     name = data.get("name")
@@ -62,7 +62,7 @@ def conda_file_of(data: Any, where: str) -> CondaFile:
 
 
 def as_dict(file: CondaFile) -> dict[str, Any]:
-    """The file as nested lists and dicts, in the order conda writes them."""
+    """The file as nested lists and dicts, in conda's order."""
     dependencies: list[Any] = list(file.packages)
     if file.pip:
         dependencies.append({"pip": list(file.pip)})
@@ -84,7 +84,7 @@ def dump_conda_file(file: CondaFile) -> str:
 
 
 def _load(text: str, where: str) -> Any:
-    # Loaded only where a file is read.
+    # Imported only when a file is read.
     import yaml
 
     try:
@@ -101,16 +101,16 @@ def _load(text: str, where: str) -> Any:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         line, cause = "", str(error)
     raise UserErrorException(
-        f"{where} is not YAML{line}", cause=cause, hint="Lists are lines that begin with '- ', one level deeper."
+        f"{where} is not valid YAML{line}", cause=cause, hint="Lists are indented lines that begin with '- '."
     )
 
 
 def _refuse_twice(node: Any, where: str) -> None:
-    """YAML readers silently take the last of two keys, and the packages of the first would be lost."""
+    """Refuse duplicate keys: a YAML reader would silently drop the packages of the first."""
     seen: set[str] = set()
     for key, _ in node.value if node is not None and node.id == "mapping" else ():
         if key.value in seen:
-            raise UserErrorException(f"{where}, line {key.start_mark.line + 1}: the key {key.value!r} is there twice")
+            raise UserErrorException(f"{where}, line {key.start_mark.line + 1}: duplicate key {key.value!r}")
         seen.add(str(key.value))
 
 
@@ -122,8 +122,8 @@ def _dependencies(data: Any, where: str) -> tuple[list[str], list[str]]:
             pip += _texts(entry["pip"], f"'pip' of {where}")
         elif isinstance(entry, dict):
             raise UserErrorException(
-                f"{where}: 'dependencies' has the section {', '.join(map(str, entry))}",
-                hint="Only 'pip:' can be a section; a package is a line such as '- numpy=1.26'.",
+                f"{where}: 'dependencies' has the unknown section {', '.join(map(str, entry))}",
+                hint="Only 'pip:' is allowed as a section; a package is a line such as '- numpy=1.26'.",
             )
         else:
             packages.append(_text(entry, f"'dependencies' of {where}"))
@@ -134,7 +134,7 @@ def _variables(data: Any, where: str) -> dict[str, str]:
     if data is None:
         return {}
     if not isinstance(data, dict) or any(isinstance(value, dict | list) for value in data.values()):
-        raise UserErrorException(f"'variables' of {where} must be names with values, such as 'SEED: 1'")
+        raise UserErrorException(f"'variables' of {where} must map names to values, such as 'SEED: 1'")
     return {str(key): _scalar(value) for key, value in data.items()}
 
 
@@ -152,13 +152,13 @@ def _list(data: Any, where: str) -> list[Any]:
     if data is None:
         return []
     if not isinstance(data, list):
-        raise UserErrorException(f"{where} must be a list, not {_kind(data)}", hint="Write one line '- ...' for each.")
+        raise UserErrorException(f"{where} must be a list, not {_kind(data)}", hint="Write one line '- ...' per entry.")
     return data
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str) or not value.strip() or any(ord(letter) < 32 for letter in value):
-        raise UserErrorException(f"{where} has an entry that is no text of one line: {value!r}")
+        raise UserErrorException(f"{where} has an entry that is not a single line of text: {value!r}")
     return value.strip()
 
 

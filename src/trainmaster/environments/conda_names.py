@@ -1,7 +1,7 @@
-"""conda packages that pip can stand in for: their names there, and how their versions are written.
+"""conda packages that pip can install instead: their pip names, and how pip writes their versions.
 
-v1 scripts say `conda_packages=['scikit-learn']`. Where no conda channel can be reached, packages that are the same
-on both sides may come from pip instead; `stand_in` says which requirements those are.
+v1 scripts use `conda_packages=['scikit-learn']`. If no conda channel can be reached, pip installs the packages that
+are the same in both worlds; `stand_in` translates them.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from trainmaster.environments.requirement import package_name
 
 SETTING = "TRAINMASTER_CONDA_TO_PIP"
-"""1: pip stands in for any conda package, by the same name; 0: for none; unset: for the known ones."""
+"""1: pip replaces any conda package by the same name; 0: none; unset: only the known ones."""
 
-# Pure Python, or with wheels that bring all they need: the same thing to a script, whoever installs it.
+# Pure Python packages, or packages with self-contained wheels: a script sees no difference.
 _SAME_NAME = """
     absl-py astropy attrs beautifulsoup4 bokeh boto3 bottleneck cffi click cloudpickle configparser coverage
     cryptography cycler cython dask dill distributed filelock flask fsspec future gensim gpy grpcio h5py imageio
@@ -43,7 +43,7 @@ _OTHER_NAME = {
     "torchvision-cpu": "torchvision",
 }
 KNOWN: Mapping[str, str] = {**{name: name for name in _SAME_NAME.split()}, **_OTHER_NAME}
-"""conda's name to pip's, for packages that are safe to take from either."""
+"""Maps conda names to pip names, for packages that are the same in both."""
 
 _OF_PIP = ("pip", "setuptools", "wheel")
 _PACKAGE = re.compile(r"(?:\S+::)?(?P<name>[A-Za-z0-9_][A-Za-z0-9._-]*)\s*(?P<rest>[^\[\]]*)")
@@ -51,7 +51,7 @@ _CLAUSE = re.compile(r"(?P<sign>===|==|>=|<=|!=|~=|>|<|=|)\s*(?P<release>\d[A-Za
 
 
 def needs_conda(conda_packages: Iterable[str]) -> bool:
-    """Whether a conda channel is needed for them. conda files name pip because conda wants it so: pip can do that.
+    """Whether the packages need a conda channel. `pip` and `setuptools`, which conda files list, do not.
 
     >>> needs_conda(["pip"]), needs_conda(["pip", "numpy"])
     (False, True)
@@ -60,7 +60,7 @@ def needs_conda(conda_packages: Iterable[str]) -> bool:
 
 
 def stand_in(conda_packages: Iterable[str], every: bool = False) -> tuple[list[str], list[str]]:
-    """pip's requirements for `conda_packages`, and those that have none; `every` takes unknown names as they are.
+    """pip requirements for `conda_packages`, and the packages without one; `every` keeps unknown names unchanged.
 
     >>> stand_in(["scikit-learn=0.20.3", "opencv", "gcc_linux-64"])
     (['scikit-learn==0.20.3', 'opencv-python-headless'], ['gcc_linux-64'])
@@ -76,7 +76,7 @@ def stand_in(conda_packages: Iterable[str], every: bool = False) -> tuple[list[s
 
 
 def to_pip(package: str, every: bool = False) -> str | None:
-    """The requirement that asks pip for what `package` asks conda for; None where there is none.
+    """The pip requirement equivalent to a conda package; None if there is none.
 
     >>> to_pip("pytorch>=1.4,<2"), to_pip("numpy=1.15"), to_pip("cudatoolkit=10.1")
     ('torch>=1.4,<2', 'numpy==1.15.*', None)
@@ -92,12 +92,12 @@ def to_pip(package: str, every: bool = False) -> str | None:
 
 
 def _version(text: str) -> str | None:
-    """A version as pip writes it. The build string after it is of no use to pip and is dropped."""
+    """The version in pip's form, without the build string."""
     text = text.strip()
     if text in ("", "*", "=*", "==*"):
         return ""
     if "|" in text:
-        # "One or the other" cannot be said to pip.
+        # pip has no syntax for alternatives.
         return None
     clauses = [_clause(part) for part in _without_build(text).split(",")]
     return None if None in clauses else ",".join(clause or "" for clause in clauses)
@@ -105,7 +105,7 @@ def _version(text: str) -> str | None:
 
 def _without_build(text: str) -> str:
     exact = re.fullmatch(r"(=\s*[^=\s,<>]+)=[^=\s,<>]+", text) or re.fullmatch(r"([^\s=<>!~,]+)\s+[^\s=<>!~,]+", text)
-    # "1.2=0" after a space is a version and a build too.
+    # "1.2=0" after a space is also a version and a build.
     exact = exact or re.fullmatch(r"([^\s=<>!~,]+)=[^=\s,<>]+", text)
     return exact[1] if exact else text
 
@@ -116,7 +116,7 @@ def _clause(text: str) -> str | None:
         return None
     sign, release, any_ = found["sign"], found["release"], bool(found["any"])
     if sign in ("", "=", "==", "!="):
-        # conda's single "=" means "begins with": =1.15 is any 1.15. A full release is meant as it stands.
+        # conda's single "=" means "starts with": =1.15 is any 1.15. A full release stays exact.
         begins = any_ or (sign == "=" and release.count(".") < 2)
         return f"{sign if sign == '!=' else '=='}{release}{'.*' if begins else ''}"
     if sign == "===":

@@ -1,8 +1,8 @@
-"""Running a process in a container image: which engine there is, and the command line for it.
+"""Runs a process in a container image: finds the container engine and builds its command line.
 
-docker and podman are told by options; apptainer has options of its own and runs the process as a child. Folders are
-mounted under the paths they have outside, so that every path in a variable or an argument stays true. An image brings
-its own Python and packages; where packages are asked for, an environment of them is built outside and seen inside.
+docker and podman share most options; apptainer has its own and runs the process as a child. Folders are mounted at the
+paths they have outside, so every path in a variable or argument stays valid. An image has its own Python and packages.
+If the run requests packages, an environment is built outside and mounted.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
 EngineName = Literal["docker", "podman", "apptainer"]
 
 SETTING = "TRAINMASTER_CONTAINER_ENGINE"
-"""Which engine to use where there are several: docker, podman or apptainer."""
+"""The engine to use if there are several: docker, podman or apptainer."""
 _QUESTIONS: dict[EngineName, tuple[str, ...]] = {
     "docker": ("info", "--format", "{{.ServerVersion}}"),
     "podman": ("info", "--format", "{{.Version.Version}}"),
     "apptainer": ("version",),
 }
 _ANSWER_SECONDS = 20.0
-# How the engines' own programs find their service and their settings.
+# The variables by which the engines' programs find their service and settings.
 _OF_ENGINES = re.compile(r"(DOCKER|CONTAINER|CONTAINERS|APPTAINER|SINGULARITY)_\w+|XDG_RUNTIME_DIR|REGISTRY_AUTH_FILE")
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine that answers."""
+    """A working container engine."""
 
     name: EngineName
     program: str
@@ -45,7 +45,7 @@ class Engine:
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the machine that the process sees under the same path."""
+    """A folder that the process sees at the same path inside the container."""
 
     path: str
     read_only: bool = False
@@ -53,58 +53,58 @@ class Mount:
 
 @dataclass(frozen=True)
 class Container:
-    """What all processes of a run have in common inside their containers."""
+    """What the containers of all processes of a run have in common."""
 
     engine: Engine
     mounts: tuple[Mount, ...]
     user: str
-    """`uid:gid`: what a process writes belongs to who submitted it."""
+    """`uid:gid`: files that a process writes belong to the user who submitted the run."""
     variables: Mapping[str, str] = field(default_factory=dict)
-    """For the engine's own program."""
+    """Variables for the engine's program."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """What a built environment sets for the processes inside."""
+    """Variables that a built environment sets for the processes inside."""
     programs: str = ""
-    """The folder of the programs of that environment."""
+    """The `bin` folder of that environment."""
     path: str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    """The image's own PATH; until it is known, the one that most have."""
+    """The image's PATH; until it is known, a common default."""
 
     @property
     def own(self) -> dict[str, str]:
-        """Variables of the processes inside that nobody has to keep secret."""
-        # The user of this machine has no home in the image.
+        """Variables of the processes inside that are not secret."""
+        # The user of this machine has no home folder in the image.
         path = {"PATH": f"{self.programs}:{self.path}"} if self.programs else {}
         return {"HOME": "/tmp", **self.environment, **path}
 
 
 @dataclass(frozen=True)
 class Command:
-    """A process as the machine starts it."""
+    """The command that starts a process in a container."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
     remove: tuple[str, ...] = ()
-    """The command that takes its container away, whatever it is doing; none where that ends with its process."""
+    """The command that removes the container by force; empty if the container ends with its process."""
 
 
 def check(spec: EnvironmentSpec, environ: Mapping[str, str]) -> None:
-    """Refuses an image that cannot be run here, and packages that cannot be seen in one."""
+    """Refuse images that cannot run on this machine, and packages that cannot be used in an image."""
     container = spec.container
     if container is None:
         return
     engine, found = find_engine(environ)
     if engine is None:
         raise EnvironmentException(
-            f"image {container.image!r} was asked for, and no container engine runs on this machine",
+            f"the run uses image {container.image!r}, but no container engine runs on this machine",
             cause=found,
-            hint="Without an image: leave custom_docker_image out and name the packages in pip_packages or "
-            "conda_packages, or use a Python of your own with user_managed=True.",
+            hint="To run without an image, remove custom_docker_image and list the packages in pip_packages or "
+            "conda_packages, or use your own Python with user_managed=True.",
         )
     if not spec.is_of_image and not spec.conda_packages and not newer_for(spec):
         python_for(spec)
 
 
 def find_engine(environ: Mapping[str, str]) -> tuple[Engine | None, str]:
-    """The engine to use, and what was found on the way. A client whose service does not run is none."""
+    """Find a working engine; if there is none, also say why. A client without a running service does not count."""
     chosen = environ.get(SETTING, "").strip().lower()
     told = []
     for name, question in _QUESTIONS.items():
@@ -112,7 +112,7 @@ def find_engine(environ: Mapping[str, str]) -> tuple[Engine | None, str]:
             continue
         program = shutil.which(name, path=environ.get("PATH"))
         if program is None and name == "apptainer":
-            # Its name until 2021.
+            # apptainer's name until 2021.
             program = shutil.which("singularity", path=environ.get("PATH"))
         if program is None:
             told.append(f"{name}: not installed")
@@ -121,11 +121,11 @@ def find_engine(environ: Mapping[str, str]) -> tuple[Engine | None, str]:
         if answers:
             return Engine(name, program, said), ""
         told.append(f"{name}: {said}")
-    return None, "; ".join(told) or f"{SETTING} names no engine: {chosen!r}"
+    return None, "; ".join(told) or f"{SETTING} is not a known engine: {chosen!r}"
 
 
 def _ask(command: Sequence[str], environ: Mapping[str, str]) -> tuple[bool, str]:
-    """Whether an engine answers, and what: its version, or what is wrong."""
+    """Whether an engine works, and its version or its error."""
     try:
         asked = subprocess.run(
             command,
@@ -147,7 +147,7 @@ def _ask(command: Sequence[str], environ: Mapping[str, str]) -> tuple[bool, str]
 
 
 def mounts(read: Iterable[str], written: Iterable[str]) -> tuple[Mount, ...]:
-    """Folders that are seen in a container; those that lie in others come after them.
+    """The folders to mount; a folder inside another one comes after it.
 
     >>> [mount.path for mount in mounts(["/ws", "/ws", "/data"], ["/ws/runs/r1", "/data"])]
     ['/data', '/ws', '/ws/runs/r1']
@@ -175,13 +175,13 @@ def inside(
     passed: Sequence[str],
     gpus: bool = False,
 ) -> Command:
-    """`argv` as a command that runs it in the image; `passed` are the variables of `env` that are seen inside.
+    """The command that runs `argv` in the image; `passed` names the variables of `env` to set inside.
 
-    Their values travel in the environment and never on the command line, which everybody can read.
+    Values are passed in the environment, never on the command line, which every user can read.
     """
     outside = {**env, **container.variables}
     own = {each: value for each, value in container.own.items() if each not in passed}
-    # The engine's programs do not have it: by this, agents tell them from what runs inside.
+    # Only processes inside have this variable: agents use it to tell them from the engine's own programs.
     own[INSIDE_VARIABLE] = spec.image
     if container.engine.name == "apptainer":
         return Command(
@@ -194,17 +194,17 @@ def inside(
 
 
 def _docker(container: Container, spec: ContainerSpec, name: str, cwd: str, gpus: bool) -> list[str]:
-    """The options that docker and podman share, and the two in which they differ."""
+    """The options of docker and podman, which differ in a few."""
     podman = container.engine.name == "podman"
-    # Its processes have the numbers that they have outside: agents find them, and it needs no init of its own. What is
-    # printed comes to the run's log and is not kept by the engine as well.
+    # With the host's process ids agents find the processes, and the container needs no init process. The output goes
+    # to the run's log, so the engine does not need to keep it.
     options = [container.engine.program, "run", "--rm", "--name", name, "--network", "host", "--pid", "host"]
     options += ["--log-driver", "none"]
     options += ["--shm-size", spec.shm_size] if spec.shm_size else []
-    # Who removes it by force has waited already. (Releases before 4 cannot be told so then.)
+    # Do not wait when a container is removed by force. (podman before 4 accepts this only here.)
     options += ["--stop-timeout", "0"] if podman else []
     if podman and not container.user.startswith("0:"):
-        # Without root, podman would show the user as root inside.
+        # Rootless podman would otherwise map the user to root inside.
         options += ["--userns", "keep-id"]
     options += ["--user", container.user, "--workdir", cwd]
     for mount in container.mounts:
@@ -220,7 +220,7 @@ def _remove(engine: Engine, name: str) -> tuple[str, ...]:
 
 
 def _for_apptainer(variables: Mapping[str, str]) -> dict[str, str]:
-    """It takes what is to be set inside from variables outside."""
+    """apptainer sets variables inside from prefixed variables outside."""
     return {f"APPTAINERENV_{name}": value for name, value in variables.items()}
 
 

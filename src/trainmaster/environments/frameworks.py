@@ -1,7 +1,7 @@
-"""Releases of frameworks: which packages, which Python and which Horovod belong to each. Tables, and functions of them.
+"""Releases of frameworks: the packages, the Python and the Horovod that belong to each. Tables and pure functions.
 
-A release marked as tested was installed and run: imported, computed with, a gradient or a fit taken. Pins that the
-release itself does not say but needs today (such as `protobuf<3.21`) are part of the table.
+A release marked as tested was installed and run: imported, and a gradient or a fit computed. Pins that a release needs
+today but does not declare (such as `protobuf<3.21`) are part of the table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from trainmaster.environments.requirement import is_open, package_name
 from trainmaster.job.errors import EnvironmentException
 
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?(\+[a-z0-9.]+)?")
-# Of pip: name[extras]==version. Of conda: channel::name=version=build, where the build may follow a space too.
+# pip: name[extras]==version. conda: channel::name=version=build, where a space may also precede the build.
 _PIN = re.compile(
     r"(?:\S+::)?(?P<name>[A-Za-z0-9._-]+)\s*(?:\[[^\]]*\])?\s*={1,2}\s*(?P<version>[^\s=,;*]+?)(?:\.?\*)?(?:[\s=;].*)?"
 )
@@ -22,13 +22,13 @@ _PIN = re.compile(
 
 @dataclass(frozen=True)
 class Era:
-    """What the releases from `since` on, until the next era begins, have in common."""
+    """What the releases from `since` until the next era have in common."""
 
     since: str
     pythons: str
-    """The Pythons it has wheels for, best first."""
+    """The Pythons with wheels, best first."""
     cpu: str
-    """The package for machines without GPU."""
+    """The package for machines without GPUs."""
     gpu: str
     pins: tuple[str, ...] = ()
     horovod: str = ""
@@ -38,7 +38,7 @@ class Era:
 
 @dataclass(frozen=True)
 class Known:
-    """A tested release by the name that v1 or its makers give it, the exact one, and the packages that come with it."""
+    """A tested release: its usual name, its exact version, and the packages that belong to it."""
 
     name: str
     exact: str
@@ -47,19 +47,19 @@ class Known:
 
 @dataclass(frozen=True)
 class Framework:
-    """A framework: all that is known of its releases."""
+    """A framework and its releases."""
 
     name: str
     names: tuple[str, ...]
-    """Names under which pip and conda know it; the first is the usual one."""
+    """Its names in pip and conda; the first is the usual one."""
     releases: tuple[Known, ...]
     """Oldest first; the last is the default."""
     eras: tuple[Era, ...]
     """Oldest first."""
     v1_default: str
-    """What v1 took where no release was named."""
+    """The release that v1 used by default."""
     optional: tuple[str, ...] = ()
-    """Packages that every release comes with, if there are builds that fit it."""
+    """Packages installed with every release if matching builds exist."""
 
     @property
     def default(self) -> str:
@@ -67,7 +67,7 @@ class Framework:
 
     @property
     def versions(self) -> list[str]:
-        """The tested releases in the order of their numbers."""
+        """The tested releases in numeric order."""
         return sorted((release.name for release in self.releases), key=_order)
 
 
@@ -78,7 +78,7 @@ class Release:
     framework: Framework
     name: str
     requirement: str
-    """`==1.4.0`, or `==1.7.*` where only a part of the number was given."""
+    """`==1.4.0`, or `==1.7.*` if only part of the number was given."""
     era: Era
     companions: tuple[str, ...] = ()
     tested: bool = False
@@ -93,7 +93,7 @@ class Release:
         return (framework, *self.companions, *self.era.pins, *(self.era.mpi if mpi else ()))
 
     def optional_beside(self, packages: Iterable[str]) -> tuple[str, ...]:
-        """Packages to take along if that is possible: those of the framework that neither it nor `packages` name."""
+        """The framework's optional packages that neither the release nor `packages` already contain."""
         named = {name_of(package) for package in (*self.companions, *packages)}
         return tuple(package for package in self.framework.optional if package not in named)
 
@@ -101,11 +101,11 @@ class Release:
         return f"{self.framework.name} {self.name}"
 
 
-# What tensorboard of that time needs today.
+# What old releases of tensorboard need today.
 _WRITER = ("future", "protobuf<3.21")
 
-# v1 asked for torchvision 0.4.1 beside torch 1.0 and for 0.5.0 beside 1.5 and 1.6. Each of these wants another torch;
-# here is the torchvision that was released with each. For the others it is optional: a CPU build is hard to come by.
+# v1 combined torchvision 0.4.1 with torch 1.0, and 0.5.0 with 1.5 and 1.6, which do not match. This table has the
+# torchvision that was released with each torch. For other releases it is optional, because CPU builds are rare.
 PYTORCH = Framework(
     name="PyTorch",
     names=("torch", "pytorch", "pytorch-cpu"),
@@ -120,7 +120,7 @@ PYTORCH = Framework(
         Known("2.13", "2.13.0"),
     ),
     eras=(
-        # Pillow 7 lost a name that torchvision before 0.5 imports; NumPy 1.20 warns of names of Python's own types.
+        # torchvision before 0.5 imports a name that Pillow 7 removed; NumPy 1.20 warns about aliases such as np.float.
         Era("0", "3.7 3.6", "torch", "torch", ("pillow<7", "numpy<1.20"), "0.18.1"),
         Era("1.4", "3.7 3.6 3.8", "torch", "torch", ("numpy<1.20",), "0.18.1"),
         Era("1.5", "3.7 3.6 3.8", "torch", "torch", ("numpy<1.20",), "0.19.1"),
@@ -141,7 +141,7 @@ PYTORCH = Framework(
     optional=("torchvision",),
 )
 
-# What protoc made at that time cannot be imported with protobuf 3.21; h5py 3 gives bytes where Keras expects text.
+# Code generated by old protoc cannot be imported with protobuf 3.21; h5py 3 returns bytes where Keras expects str.
 _TF1 = ("protobuf<3.21", "numpy<1.17", "h5py<3", "gast<0.3")
 _TF2 = ("protobuf<3.21", "numpy<1.19", "h5py<3")
 TENSORFLOW = Framework(
@@ -204,7 +204,7 @@ CHAINER = Framework(
     name="Chainer",
     names=("chainer",),
     releases=(Known("5.1.0", "5.1.0"), Known("7.0.0", "7.0.0")),
-    # mpi4py has wheels from Python 3.8 on; NumPy 1.19 needs the compilers of an older setuptools.
+    # mpi4py has wheels for Python 3.8 and newer; NumPy 1.19 builds only with an older setuptools.
     eras=(Era("0", "3.8 3.7 3.6", "chainer", "chainer", ("numpy<1.20", "setuptools<60"), mpi=("mpi4py",)),),
     v1_default="5.1.0",
 )
@@ -216,7 +216,7 @@ _ON_CPU = {"tensorflow-gpu": "tensorflow", "tensorflow[and-cuda]": "tensorflow-c
 
 
 def is_version(text: str) -> bool:
-    """Whether `text` is the number of a release.
+    """Whether `text` is a version number.
 
     >>> is_version("1.4"), is_version("2.13.0+cpu"), is_version("newest")
     (True, True, False)
@@ -225,7 +225,7 @@ def is_version(text: str) -> bool:
 
 
 def on_cpu(requirement: str) -> str:
-    """The same for a machine without GPUs, where a package for GPUs cannot even be imported.
+    """The CPU variant of a requirement: GPU packages cannot be imported without GPUs.
 
     >>> [on_cpu(each) for each in ("tensorflow[and-cuda]==2.21.0", "tensorflow-gpu==1.13.1", "torch==2.13.0")]
     ['tensorflow-cpu==2.21.0', 'tensorflow==1.13.1', 'torch==2.13.0']
@@ -238,7 +238,7 @@ def on_cpu(requirement: str) -> str:
 
 
 def release_of(framework: Framework, version: str) -> Release:
-    """The release of that number: a tested one, or another that is put together from its neighbours.
+    """The release with that number: a tested one, or one derived from its era.
 
     >>> release_of(PYTORCH, "1.4").packages(use_gpu=False)[:2]
     ('torch==1.4.0', 'torchvision==0.5.0')
@@ -254,7 +254,7 @@ def release_of(framework: Framework, version: str) -> Release:
 
 
 def release_in(framework: Framework, packages: Iterable[str]) -> Release | None:
-    """The release that packages of pip (`torch==1.4.0`) or conda (`pytorch=1.4`) name; None where they name no one."""
+    """The release pinned in pip (`torch==1.4.0`) or conda packages (`pytorch=1.4`); None if none is pinned."""
     for package in packages:
         pin = _PIN.fullmatch(package.strip())
         if pin and package_name(pin["name"]) in framework.names and is_version(pin["version"]):
@@ -263,7 +263,7 @@ def release_in(framework: Framework, packages: Iterable[str]) -> Release | None:
 
 
 def is_named(framework: Framework, packages: Iterable[str]) -> bool:
-    """Whether one of the packages, of pip or conda, is the framework.
+    """Whether the framework is among the pip or conda packages.
 
     >>> is_named(PYTORCH, ["numpy", "pytorch::pytorch=1.4"])
     True
@@ -272,12 +272,12 @@ def is_named(framework: Framework, packages: Iterable[str]) -> bool:
 
 
 def name_of(package: str) -> str:
-    """The name in a package of pip or conda."""
+    """The name of a pip or conda package."""
     return package_name(package.rpartition("::")[2])
 
 
 def pins_beside(packages: Sequence[str]) -> tuple[str, ...]:
-    """What the releases of frameworks among packages of pip need beside them, as far as no version of it is named.
+    """The pins that the frameworks among pip packages need, unless the packages already pin a version.
 
     >>> pins_beside(["tensorflow==1.13.1", "numpy==1.16.0", "h5py"])
     ('protobuf<3.21', 'h5py<3', 'gast<0.3')
@@ -289,19 +289,19 @@ def pins_beside(packages: Sequence[str]) -> tuple[str, ...]:
 
 
 def why_not_runnable(release: Release, found: Collection[str]) -> str:
-    """Why none of the Pythons `found` can run a release; empty if one can.
+    """Explain why none of the Pythons `found` can run a release; empty if one can.
 
     >>> why_not_runnable(release_of(PYTORCH, "1.4"), ["3.11", "3.12"])
-    'PyTorch 1.4 needs Python 3.6, 3.7 or 3.8, and this machine has none of them'
+    'PyTorch 1.4 needs Python 3.6, 3.7 or 3.8, which this machine does not have'
     """
     if not set(release.pythons).isdisjoint(found):
         return ""
-    needed = _listed(sorted(release.pythons, key=_order))
-    return f"{release} needs Python {needed}, and this machine has none of them"
+    needed = _join_words(sorted(release.pythons, key=_order))
+    return f"{release} needs Python {needed}, which this machine does not have"
 
 
 def choose_python(release: Release, running: str, found: Collection[str]) -> str:
-    """The Python (major.minor) for a release: the running one if it fits, else the best that was found."""
+    """Choose the Python (major.minor) for a release: the running one if it fits, otherwise the best one found."""
     for version in (running, *release.pythons):
         if version in release.pythons and (version == running or version in found):
             return version
@@ -310,7 +310,7 @@ def choose_python(release: Release, running: str, found: Collection[str]) -> str
         why_not_runnable(release, ()),
         cause=f"Found: {', '.join(sorted(found, key=_order))}.",
         hint=f"Install one, for example with 'uv python install {best}' or 'pyenv install {best}', "
-        f"or ask for another framework_version: {', '.join(release.framework.versions)}.",
+        f"or choose another framework_version: {', '.join(release.framework.versions)}.",
     )
 
 
@@ -320,7 +320,7 @@ def _era(framework: Framework, version: str) -> Era:
 
 
 def _is_part(version: str, exact: str) -> bool:
-    # One number alone says too little: 2 would be the newest of dozens.
+    # A major number alone is too vague: 2 would match dozens of releases.
     return "." in version and exact.startswith(f"{version}.")
 
 
@@ -328,5 +328,5 @@ def _order(version: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", version.partition("+")[0])[:3])
 
 
-def _listed(words: list[str]) -> str:
+def _join_words(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"

@@ -1,4 +1,4 @@
-"""An image on this machine: what is known of it; fetching it, and trying an environment in it, as a process."""
+"""Container images on this machine: inspect one, and, in a separate process, fetch it and test an environment in it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.shared.orphans import die_with
 
 _ANSWER_SECONDS = 30.0
 _LAST_LINES = 10
-# What a Python has that needs libraries of the system, if it was not built to bring them along.
+# Modules that need system libraries, unless Python was built with its own copies.
 _PROBE = """
 import importlib, sys
 for name in ("ctypes", "hashlib", "ssl", "zlib", "bz2", "lzma", "sqlite3", "decimal"):
@@ -30,15 +30,15 @@ for name in ("ctypes", "hashlib", "ssl", "zlib", "bz2", "lzma", "sqlite3", "deci
 
 @dataclass(frozen=True)
 class Image:
-    """An image that an engine has."""
+    """An image that the engine has stored."""
 
     id: str
     path: str = Container.path
-    """The variable PATH of its processes."""
+    """The PATH of its processes."""
 
 
 def find(engine: Engine, name: str, environ: Mapping[str, str]) -> Image | None:
-    """The image of this name, if the engine has it. Apptainer fetches images by itself, and keeps them."""
+    """Find the image by name, if the engine has it. Apptainer fetches and caches images by itself."""
     if engine.name == "apptainer":
         return Image(name)
     words = [engine.program, "image", "inspect", "--format", "{{.Id}} {{json .Config.Env}}", name]
@@ -53,7 +53,7 @@ def find(engine: Engine, name: str, environ: Mapping[str, str]) -> Image | None:
         )
     except subprocess.TimeoutExpired:
         raise EnvironmentException(
-            f"{engine.name} did not say within {_ANSWER_SECONDS:g} s whether it has image {name!r}"
+            f"{engine.name} did not answer within {_ANSWER_SECONDS:g} s when asked for image {name!r}"
         ) from None
     return _image(asked.stdout.decode(errors="replace")) if asked.returncode == 0 else None
 
@@ -69,12 +69,12 @@ def _image(said: str) -> Image:
 
 
 def probe(python: str) -> tuple[str, ...]:
-    """What is run in an image to see whether this Python works there."""
+    """The command that tests whether this Python works in an image."""
     return (python, "-I", "-c", _PROBE)
 
 
 def order(engine: Engine, image: str, fetch: bool, trial: Command | None) -> bytes:
-    """What `python -m trainmaster.environments.images`, started by this process, reads."""
+    """The standard input of `python -m trainmaster.environments.images`."""
     return json.dumps(
         {
             "parent": os.getpid(),
@@ -87,7 +87,7 @@ def order(engine: Engine, image: str, fetch: bool, trial: Command | None) -> byt
 
 
 def main() -> int:
-    """Does what standard input says; on failure the last line of standard error is the error as JSON."""
+    """Do what standard input describes; on failure the last line of standard error is the error as JSON."""
     ordered = json.load(sys.stdin)
     die_with(ordered["parent"])
     try:
@@ -106,28 +106,28 @@ def _fetch(image: str, engine: str, command: Sequence[str]) -> None:
     code, said = _run(command, os.environ)
     if code:
         raise EnvironmentException(
-            f"image {image!r} cannot be had",
+            f"image {image!r} cannot be fetched",
             cause=said,
-            hint=f"Is that its name? '{engine} pull {image}' has to work on this machine; for an image that is not "
-            f"public '{engine} login' comes first.",
+            hint=f"Check the name: '{engine} pull {image}' must work on this machine. For a private image, run "
+            f"'{engine} login' first.",
         )
 
 
 def _try(image: str, command: Sequence[str], variables: Mapping[str, str]) -> None:
-    print(f"trying the environment in image {image}", flush=True)
+    print(f"testing the environment in image {image}", flush=True)
     code, said = _run(command, variables)
     if code:
         raise EnvironmentException(
             f"the Python of this environment does not run in image {image!r}",
             cause=said,
-            hint="It needs an image with the C library of GNU, not much older than this machine's. A Python of uv "
-            "('uv python install') needs least. Without pip_packages and conda_packages the script has what is in "
-            "the image.",
+            hint="The image needs glibc, not much older than this machine's. A Python from uv "
+            "('uv python install') has the fewest requirements. Without pip_packages and conda_packages the script "
+            "uses the image's own Python and packages.",
         )
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str]:
-    """Prints what a command says while it says it; its code and last lines."""
+    """Run a command and print its output live; return its exit code and last lines."""
     last: list[str] = []
     process = subprocess.Popen(
         command, env=dict(variables), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -1,4 +1,4 @@
-"""The kit: the job side of Trainmaster, copied into the workspace as jobs import it."""
+"""The kit: the job side of Trainmaster, copied into the workspace in the form that jobs import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = Path("job", "script", "names")
 _MAKING_PREFIX = ".making-"
-# By this MLflow finds what keeps things of a job, whichever Python the job has.
+# Entry points by which MLflow finds our plugins in every Python a job may use.
 _PLUGIN = {
     "trainmaster_job-0.dist-info/METADATA": b"Metadata-Version: 2.1\nName: trainmaster-job\nVersion: 0\n",
     "trainmaster_job-0.dist-info/entry_points.txt": (
@@ -22,15 +22,15 @@ _PLUGIN = {
     ),
 }
 _ABANDONED_AFTER_SECONDS = 3600
-# The kits that this process has made or looked through.
+# The kits that this process has created or verified.
 _whole: set[Path] = set()
 
 
 def ensure_kit(workspace: Path) -> Path:
-    """The folder to put first on a job's PYTHONPATH; made if the workspace does not have it yet.
+    """Return the folder to put first on a job's PYTHONPATH; create it if the workspace does not have it yet.
 
-    It is named by the digest of its contents and appears under that name only when complete: a running job
-    keeps the kit it was started with, whatever is installed meanwhile.
+    Its name is the digest of its contents, and it gets that name only when complete. A running job keeps the kit it
+    was started with, even if Trainmaster is upgraded.
     """
     digest, contents = _job_side()
     kit = workspace / "kits" / digest
@@ -47,7 +47,7 @@ def ensure_kit(workspace: Path) -> Path:
 
 @cache
 def _job_side() -> tuple[str, dict[str, bytes]]:
-    """The files of a kit by their relative paths, and the digest of them all."""
+    """Read the files of the kit; return their digest, and the files by relative path."""
     contents = {
         "trainmaster/__init__.py": _PACKAGE / "__init__.py",
         "trainmaster/onnx.py": _PACKAGE / "onnx.py",
@@ -74,11 +74,11 @@ def _make(kit: Path, contents: dict[str, bytes]) -> None:
             path = making / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text)
-        # mkdtemp makes it private; jobs of other users of the workspace import it too.
+        # mkdtemp makes the folder private, but jobs of other users of the workspace import it too.
         making.chmod(0o755)
         making.rename(kit)
     except OSError:
-        # Another process may have been faster: a folder with contents is never replaced by a rename.
+        # Another process may have been faster: a rename never replaces a folder that has contents.
         if not kit.is_dir():
             raise
     finally:
@@ -86,7 +86,7 @@ def _make(kit: Path, contents: dict[str, bytes]) -> None:
 
 
 def _mend(kit: Path, contents: dict[str, bytes]) -> None:
-    """Puts right what a power failure or a person did to the files of a complete kit."""
+    """Restore files of a kit that a power failure or a person damaged."""
     for name, text in contents.items():
         path = kit / name
         if not path.is_file() or path.read_bytes() != text:
@@ -99,7 +99,7 @@ def _mend(kit: Path, contents: dict[str, bytes]) -> None:
 
 
 def _drop_abandoned(kits: Path) -> None:
-    """Removes what makers left behind that were killed."""
+    """Remove what killed processes left behind."""
     for path in kits.glob(_MAKING_PREFIX + "*"):
         try:
             abandoned = time.time() - path.stat().st_mtime > _ABANDONED_AFTER_SECONDS

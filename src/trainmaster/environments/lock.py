@@ -1,4 +1,4 @@
-"""The lock: the exact release of every package, found once when the environment is built, and text from then on."""
+"""The lock: the exact release of every package, resolved once when the environment is built."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from trainmaster.environments.ahead import Ahead
 from trainmaster.environments.hints import hint_for
 from trainmaster.environments.prefix import CONDA_LOCK
-from trainmaster.environments.sources import masked, uv_options, with_options
+from trainmaster.environments.resolver_process import ResolverProcess
+from trainmaster.environments.sources import mask_passwords, uv_options, with_options
 from trainmaster.environments.tools import Started, Tools
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.job_spec import EnvironmentSpec
@@ -21,7 +21,7 @@ LOCK_NAME = "environment.lock"
 ALLOWED_NAME = "constraints.txt"
 
 Question = tuple[tuple[str, ...], str, dict[str, str]]
-"""One call of uv: its command, its standard input, its variables."""
+"""One call of uv: its command line, its standard input, its variables."""
 
 _SHOWN_LINES = 20
 _GIVEN = "/dev/stdin"
@@ -37,14 +37,14 @@ class Pin:
 
     name: str
     version: str
-    """Empty for one that is given by its address."""
+    """Empty for a package given by its URL."""
     source: str = ""
-    """The index or folder it comes from, or its address."""
+    """The index or folder it comes from, or its URL."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is to be resolved: requirements, and options of `uv pip compile` beyond the user's sources."""
+    """The requirements to resolve, and options of `uv pip compile` in addition to the user's sources."""
 
     requirements: tuple[str, ...]
     constraints: tuple[str, ...] = ()
@@ -53,11 +53,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where packages come from, the words of the specification included. They may hold passwords."""
+    """Where packages come from, including options in the specification. They may contain passwords."""
 
     options: tuple[str, ...]
     variables: Mapping[str, str]
-    """All that uv runs with."""
+    """All variables of the uv process."""
 
     @property
     def no_index(self) -> bool:
@@ -65,7 +65,7 @@ class Sources:
 
 
 def sources_of(spec: EnvironmentSpec, tools: Tools) -> Sources:
-    """pip's settings and the options among the packages, for uv; the specification goes before."""
+    """Combine pip's settings with the options among the packages, which take precedence."""
     lines = [line for line in spec.pip_packages if line.startswith("-")]
     merged, rest = with_options(tools.settings, lines)
     variables = tools.uv_environ_with(merged)
@@ -76,25 +76,25 @@ def sources_of(spec: EnvironmentSpec, tools: Tools) -> Sources:
 
 
 def requirements_of(spec: EnvironmentSpec) -> tuple[str, ...]:
-    """The packages without the options."""
+    """The packages without options."""
     return tuple(line for line in spec.pip_packages if not line.startswith("-"))
 
 
 def question(request: Request, python: str, sources: Sources, allowed: Path | None = None) -> Question:
-    """What uv is asked for the lock of `request`; `allowed` is a file with its constraints."""
+    """The uv call that resolves `request`; `allowed` is a file with its constraints."""
     command = ["pip", "compile", "--python", python, "--no-header", "--emit-index-annotation"]
     command += ["--constraint", str(allowed)] if allowed else []
     command += [*sources.options, *request.options, _GIVEN]
     return tuple(Tools.uv_command(command)), "\n".join(request.requirements) + "\n", dict(sources.variables)
 
 
-def resolve(asking: Ahead, show: bool = False) -> tuple[str | None, str]:
-    """The lock's text, or None and what the resolver said against it; `show` prints what it says as it says it."""
+def resolve(asking: ResolverProcess, show: bool = False) -> tuple[str | None, str]:
+    """Return the lock's text, or None and the resolver's error; `show` prints the output live."""
     try:
         code, said = Started(asking.lines, asking.wait).finish(show)
         if code:
             return None, "".join(said)
-        # uv names the files it reads; people know them by what they are.
+        # uv mentions its input files by path; replace the paths by words that users understand.
         text = re.sub(r"-r \S*stdin", "what was asked for", asking.answer())
         return re.sub(rf"-c \S*{ALLOWED_NAME}", "what is allowed", text), ""
     finally:
@@ -102,16 +102,16 @@ def resolve(asking: Ahead, show: bool = False) -> tuple[str | None, str]:
 
 
 def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
-    """Installs exactly what the lock names; what uv's cache has is linked and nobody is asked."""
+    """Install exactly the packages of the lock; packages in uv's cache are linked without network access."""
     work = folder / ".installing"
-    # The text may hold passwords of addresses: the lock that stays does not.
+    # This text may contain passwords in URLs; the stored lock does not.
     work.write_text(exactly(text))
     command = ["pip", "install", "--python", f"{folder}/bin/python", "--no-deps", *sources.options, "-r", str(work)]
     try:
         print("$ uv pip install (exactly the lock)", flush=True)
         code, said = tools.attempt(tools.uv_command([*command, "--offline", "--no-build"]), sources.variables)
         if code:
-            # Something is not in the cache yet, or has to be built, which takes long and is shown.
+            # Something must be downloaded or compiled. That takes long, so show the output.
             code, said = tools.attempt(tools.uv_command(command), sources.variables, show=True)
         else:
             print("".join(said), end="", flush=True)
@@ -122,7 +122,7 @@ def install(text: str, folder: Path, sources: Sources, tools: Tools) -> None:
 
 
 def only(text: str, names: Collection[str]) -> str:
-    r"""The part of a lock that is about these packages.
+    r"""Keep only these packages of a lock.
 
     >>> only("numpy==2.4.6\n    # via torchvision\ntorchvision==0.28.0\n", ["torchvision"])
     'torchvision==0.28.0\n'
@@ -132,7 +132,7 @@ def only(text: str, names: Collection[str]) -> str:
 
 
 def fetch(text: str, folder: Path, python: str, sources: Sources, tools: Tools) -> bool:
-    """Unpacks exactly what a lock names into `folder`, for `python`; false if that cannot be done."""
+    """Unpack the packages of a lock for `python` into `folder`; return whether that worked."""
     work = folder.with_name(f"{folder.name}.txt")
     work.write_text(exactly(text))
     command = ["pip", "install", "--python", python, "--target", str(folder), "--no-deps", *sources.options]
@@ -145,7 +145,7 @@ def fetch(text: str, folder: Path, python: str, sources: Sources, tools: Tools) 
 
 
 def exactly(text: str) -> str:
-    """The lock as requirements that no other build of the same release meets.
+    """Turn the lock into requirements that no other build of the same release satisfies.
 
     >>> exactly("torch==2.13.0\\n    # from https://pypi.org/simple\\n")
     'torch===2.13.0\\n    # from https://pypi.org/simple\\n'
@@ -154,18 +154,18 @@ def exactly(text: str) -> str:
 
 
 def failure(what: str, said: str) -> EnvironmentException:
-    """The error of a build, in the tool's own words."""
+    """The error of a build, with the tool's output as the cause."""
     return EnvironmentException(
         f"the environment could not be built: its packages cannot be {what}",
-        cause="\n".join(_shortened(said.strip().splitlines())),
+        cause="\n".join(_shorten(said.strip().splitlines())),
         hint=hint_for(said),
     )
 
 
-def _shortened(lines: list[str]) -> list[str]:
-    """From the first error on; its beginning says what failed, its end why.
+def _shorten(lines: list[str]) -> list[str]:
+    """Keep the output from the first error on: its beginning says what failed, its end why.
 
-    >>> _shortened(["Resolved 5 packages", "error: Failed to build `a==1`", "cause"])
+    >>> _shorten(["Resolved 5 packages", "error: Failed to build `a==1`", "cause"])
     ['error: Failed to build `a==1`', 'cause']
     """
     begin = next((number for number, line in enumerate(lines) if line.startswith("error:")), 0)
@@ -174,7 +174,7 @@ def _shortened(lines: list[str]) -> list[str]:
 
 
 def pins(text: str) -> list[Pin]:
-    """The packages of a lock.
+    """List the packages of a lock.
 
     >>> pins("numpy==2.4.6\\n    # via pandas\\n    # from https://pypi.org/simple\\n")
     [Pin(name='numpy', version='2.4.6', source='https://pypi.org/simple')]
@@ -183,20 +183,20 @@ def pins(text: str) -> list[Pin]:
     for line in text.splitlines():
         pin, source = _PIN.match(line), _SOURCE.match(line)
         if pin:
-            found.append(Pin(_normal(pin["name"]), pin["version"] or "", masked(pin["place"] or "")))
+            found.append(Pin(_normal(pin["name"]), pin["version"] or "", mask_passwords(pin["place"] or "")))
         elif source and found:
-            found[-1] = Pin(found[-1].name, found[-1].version, masked(source["source"]))
+            found[-1] = Pin(found[-1].name, found[-1].version, mask_passwords(source["source"]))
     return found
 
 
 def write(folder: Path, text: str, title: str) -> None:
-    """Keeps the lock in the environment, without passwords."""
+    """Store the lock in the environment, without passwords."""
     day = time.strftime("%Y-%m-%d", time.gmtime())
-    (folder / LOCK_NAME).write_text(f"# {title}\n# resolved on {day}\n{_conda_packages(folder)}{masked(text)}")
+    (folder / LOCK_NAME).write_text(f"# {title}\n# resolved on {day}\n{_conda_packages(folder)}{mask_passwords(text)}")
 
 
 def _conda_packages(folder: Path) -> str:
-    """What an earlier stage installed from conda channels, as remarks."""
+    """The conda packages of an earlier stage, as comments."""
     try:
         lines = (folder / CONDA_LOCK).read_text().splitlines()
     except FileNotFoundError:
@@ -205,13 +205,13 @@ def _conda_packages(folder: Path) -> str:
 
 
 def append(folder: Path, lines: Iterable[str]) -> None:
-    """Adds to the lock what a later stage installed, such as `horovod==0.28.1`."""
+    """Append what a later stage installed, such as `horovod==0.28.1`."""
     with open(folder / LOCK_NAME, "a") as file:
         file.writelines(f"{line}\n" for line in lines)
 
 
 def cut_off(given: str, now: datetime) -> str:
-    """`exclude_newer` as a date for uv: a date, a time, or an age (`7 days`) counted from the build.
+    """Convert `exclude_newer` to a date for uv. It is a date, a time, or an age before the build (`7 days`).
 
     >>> cut_off("7 days", datetime(2026, 11, 15, tzinfo=UTC)), cut_off("2026-01-31", datetime(2026, 11, 15, tzinfo=UTC))
     ('2026-11-08T00:00:00Z', '2026-01-31')
@@ -235,8 +235,8 @@ def title_of(python: str, cut: str, machine: str) -> str:
     return f"Python {python} on {machine}" + (f", no release after {cut}" if cut else "")
 
 
-def installed(folder: Path) -> Sequence[str]:
-    """The packages that an earlier stage brought (conda), as constraints."""
+def list_installed(folder: Path) -> Sequence[str]:
+    """List the packages that an earlier stage (conda) installed, as constraints."""
     found = []
     for info in distributions(folder):
         name, _, version = info.name.removesuffix(".dist-info").rpartition("-")
@@ -245,7 +245,7 @@ def installed(folder: Path) -> Sequence[str]:
 
 
 def distributions(folder: Path) -> list[Path]:
-    """The `.dist-info` folders of the packages in an environment."""
+    """List the `.dist-info` folders of the packages in an environment."""
     return sorted(folder.glob("lib/python3.*/site-packages/*.dist-info"))
 
 

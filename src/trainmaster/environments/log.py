@@ -1,4 +1,4 @@
-"""What a build prints, and whether that says why it failed."""
+"""The output of a build, and whether it already contains the error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LAST_LINES = 200
 
 
 class Log(io.TextIOBase):
-    """Passes on what is printed, and remembers its last lines.
+    """Forwards what is printed and remembers the last lines.
 
     >>> log = Log(io.StringIO())
     >>> print("$ uv pip compile x\\nerror: there is no x", file=log)
@@ -24,16 +24,16 @@ class Log(io.TextIOBase):
         self._line = ""
 
     def write(self, text: str, /) -> int:
-        """Prints it."""
+        """Forward the text."""
         *whole, self._line = f"{self._line}{text}".split("\n")
         self._last.extend(line.strip() for line in whole)
         return self._output.write(text)
 
     def flush(self) -> None:
-        """Nothing stays behind."""
+        """Flush the output."""
         self._output.flush()
 
     def has(self, text: str) -> bool:
-        """Whether all lines of `text`, of which there is at least one, were printed."""
+        """Whether `text` has lines and all of them were printed."""
         lines = {line.strip() for line in text.splitlines() if line.strip()}
         return bool(lines) and lines <= {*self._last, self._line.strip()}

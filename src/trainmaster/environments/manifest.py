@@ -1,11 +1,11 @@
-"""Whether a built environment is still whole, told in milliseconds.
+"""Checks in milliseconds whether a built environment is still complete.
 
-After a build the time of the last change of every folder and the names in it are written down. A folder changes its
-time when something in it is added, removed or renamed, and not when a file's contents change. A folder with another
-time (the first import made a `__pycache__` in it) is looked into; if nothing is missing, its new time is kept.
+A build records the modification time of every folder and the names in it. A folder's time changes when something in it
+is added, removed or renamed, but not when a file's contents change. If a folder's time differs (the first import
+created a `__pycache__`), its names are compared; if nothing is missing, the new time is recorded.
 
-What was written over in place is noticed by its size, where that costs little: in the programs, the modules and the
-first level of every package. Such a file may be uv's own copy too, by another name.
+Files overwritten in place are detected by their size, where that is cheap: programs, modules and the first level of
+every package. Such a file may be a hard link to uv's cache.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CACHE = "__pycache__"
 
 
 def record(folder: Path) -> None:
-    """Writes down what `folder` consists of; the last step of a build."""
+    """Record the contents of `folder`; the last step of a build."""
     times: dict[str, int] = {}
     names: dict[str, list[str]] = {}
     pending = [""]
@@ -30,7 +30,7 @@ def record(folder: Path) -> None:
         place = pending.pop()
         names[place], below = _look(f"{folder}/{place}")
         pending += [f"{place}/{name}" if place else name for name in below]
-        # The top itself changes with the files written here; that its folders are there is seen from theirs.
+        # The top folder's time changes with the files written here; its subfolders are checked by their own times.
         if place:
             times[place] = os.stat(f"{folder}/{place}").st_mtime_ns
     (folder / _NAMES).write_text(json.dumps(names))
@@ -39,7 +39,7 @@ def record(folder: Path) -> None:
 
 
 def _look(place: str) -> tuple[list[str], list[str]]:
-    """The names in a folder, and which of them are folders."""
+    """List the names in a folder, and those that are folders."""
     names, below = [], []
     with os.scandir(place) as entries:
         for entry in entries:
@@ -52,25 +52,25 @@ def _look(place: str) -> tuple[list[str], list[str]]:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """The sizes of the files by which most of an environment is begun with."""
+    """The sizes of programs, modules and the first level of every package."""
     sites = list(folder.glob("lib/python3.*/site-packages"))
     places = [folder / "bin", *sites, *(package for site in sites for package in site.iterdir())]
     files = [file for place in places if place.is_dir() for file in place.iterdir()]
     return {str(file.relative_to(folder)): file.lstat().st_size for file in files if not file.is_dir()}
 
 
-def changed(folder: Path) -> list[str]:
-    """The files of which it is seen that they were written over."""
+def list_changed(folder: Path) -> list[str]:
+    """List the files that were overwritten, judging by their size."""
     try:
         sizes: dict[str, int] = json.loads((folder / _SIZES).read_bytes())
     except FileNotFoundError:
-        # Built by an earlier release.
+        # The environment was built by an earlier release.
         return []
     return [name for name, size in sizes.items() if _size(f"{folder}/{name}") not in (size, None)]
 
 
 def _size(path: str) -> int | None:
-    """None for one that is missing, which is seen from its folder."""
+    """The size, or None for a missing file, which the folder's names reveal."""
     try:
         return os.lstat(path).st_size
     except FileNotFoundError:
@@ -78,9 +78,9 @@ def _size(path: str) -> int | None:
 
 
 def is_whole(folder: Path) -> bool:
-    """Whether all that was built is there, as far as the times of the folders and some sizes tell."""
+    """Whether the environment is complete, as far as folder times and some file sizes tell."""
     try:
-        if changed(folder):
+        if list_changed(folder):
             return False
         times: dict[str, int] = json.loads((folder / _TIMES).read_bytes())
         now = {place: os.stat(f"{folder}/{place}").st_mtime_ns for place in times}
@@ -97,7 +97,7 @@ def is_whole(folder: Path) -> bool:
 
 
 def _keep(folder: Path, times: dict[str, int]) -> None:
-    """The new times, so that they need not be explained again; one that may only be read is looked at each time."""
+    """Record the new times, so that the names need not be compared again. A read-only environment keeps the old."""
     whole = folder / f".{_TIMES}-{os.getpid()}"
     with contextlib.suppress(OSError):
         whole.write_text(json.dumps(times))

@@ -1,4 +1,4 @@
-"""The second stage: packages, by uv. First the lock, then exactly what it names."""
+"""The second stage of a build: uv resolves the packages into a lock and installs exactly that lock."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from trainmaster.environments import accelerator, companions, facts, lock
-from trainmaster.environments.ahead import Ahead
+from trainmaster.environments import accelerator, build_record, companions, lock
 from trainmaster.environments.companions import Build
 from trainmaster.environments.lock import Pin, Question, Request, Sources
 from trainmaster.environments.prefix import python_version
-from trainmaster.environments.sources import masked
+from trainmaster.environments.resolver_process import ResolverProcess
+from trainmaster.environments.sources import mask_passwords
 from trainmaster.environments.tools import Tools
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.job_spec import EnvironmentSpec
@@ -25,21 +25,21 @@ _PROBE_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Resolved:
-    """What is to be installed."""
+    """The packages to install."""
 
     text: str
-    """The lock as uv wrote it; it may hold passwords."""
+    """The lock as uv wrote it; it may contain passwords."""
     title: str
     sources: Sources
     python: str
-    """The interpreter it is for."""
+    """The interpreter that the packages are for."""
     warnings: tuple[str, ...] = ()
-    """What a run in it should know."""
+    """Warnings to show to runs that use the environment."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be locked, and where it may come from."""
+    """The packages to resolve, and their sources."""
 
     request: Request
     title: str
@@ -47,8 +47,8 @@ class Wanted:
     sources: Sources
 
 
-def wanted(spec: EnvironmentSpec, python: str, tools: Tools, present: Sequence[str] = ()) -> Wanted:
-    """The packages of `spec` for the interpreter `python`; `present` are packages that are there already."""
+def plan_packages(spec: EnvironmentSpec, python: str, tools: Tools, present: Sequence[str] = ()) -> Wanted:
+    """Plan the packages of `spec` for the interpreter `python`; `present` are already installed packages."""
     given = spec.exclude_newer or tools.environ.get("TRAINMASTER_EXCLUDE_NEWER", "")
     cut = lock.cut_off(given, datetime.now(UTC)) if given else ""
     request = Request(lock.requirements_of(spec), tuple(present), ("--exclude-newer", cut) if cut else ())
@@ -57,28 +57,30 @@ def wanted(spec: EnvironmentSpec, python: str, tools: Tools, present: Sequence[s
 
 
 def first_question(found: Wanted) -> Question | None:
-    """What uv will be asked first, if that can be known before anything is made."""
+    """The first command for uv, if it is known before the environment exists."""
     request = found.request
     if not request.requirements or request.constraints:
         return None
     return lock.question(request, found.python, found.sources)
 
 
-def resolve(found: Wanted, spec: EnvironmentSpec, work: Path, tools: Tools, ahead: Ahead | None = None) -> Resolved:
-    """The lock of what is wanted. `work` is a folder for files on the way; `ahead` was asked the first question."""
+def resolve(
+    found: Wanted, spec: EnvironmentSpec, work: Path, tools: Tools, early: ResolverProcess | None = None
+) -> Resolved:
+    """Resolve the packages. `work` is a scratch folder; `early` is a uv that already runs the first command."""
     if not found.request.requirements:
         return Resolved("", found.title, found.sources, found.python)
     resolver = _Resolver(found, spec, work, tools)
-    text, warnings = resolver.with_optional(resolver.resolve(ahead))
-    for line in accelerator.told(lock.pins(text)):
+    text, warnings = resolver.with_optional(resolver.resolve(early))
+    for line in accelerator.describe_builds(lock.pins(text)):
         print(line, flush=True)
     return Resolved(text, found.title, found.sources, found.python, warnings)
 
 
 def check_lock(found: Resolved, spec: EnvironmentSpec, work: Path, tools: Tools) -> None:
-    """Refuses companions of torch that were built for another accelerator than torch, before torch itself is fetched.
+    """Refuse companions of torch built for another accelerator, before torch itself is fetched.
 
-    Only what the lock cannot tell is left to `check_installed`.
+    `check_installed` checks what the lock does not tell.
     """
     torch = companions.torch_in_lock(lock.pins(found.text))
     if torch is not None and torch.kind:
@@ -87,7 +89,7 @@ def check_lock(found: Resolved, spec: EnvironmentSpec, work: Path, tools: Tools)
 
 
 def _companions_of(text: str, python: str, sources: Sources, work: Path, tools: Tools) -> list[Build] | None:
-    """The companions of torch in a lock, by what is in them; None if they cannot be fetched."""
+    """Fetch and inspect the companions of torch in a lock; None if they cannot be fetched."""
     text = lock.only(text, companions.COMPANIONS)
     if not text:
         return []
@@ -98,33 +100,33 @@ def _companions_of(text: str, python: str, sources: Sources, work: Path, tools: 
 
 
 def check_installed(folder: Path, spec: EnvironmentSpec) -> None:
-    """The same for what is installed in the environment in `folder`."""
+    """Refuse installed companions of torch built for another accelerator."""
     for packages in folder.glob("lib/python3.*/site-packages"):
         companions.check(companions.torch_in(packages), companions.companions_in(packages), spec.accelerator)
 
 
 def install(found: Resolved, folder: Path, tools: Tools) -> None:
-    """Keeps the lock in `folder`, and installs exactly that there."""
+    """Store the lock in `folder` and install exactly its packages there."""
     lock.write(folder, found.text, found.title)
     if found.text:
         lock.install(found.text, folder, found.sources, tools)
     for text in found.warnings:
-        facts.warn(folder, text)
+        build_record.warn(folder, text)
 
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Asks uv for a lock until the builds in it are those that are wanted."""
+    """Runs uv until the lock has builds for the requested accelerator."""
 
     wanted: Wanted
     spec: EnvironmentSpec
     work: Path
     tools: Tools
 
-    def resolve(self, ahead: Ahead | None) -> str:
-        print(f"$ uv pip compile {masked(' '.join(self.spec.pip_packages))}", flush=True)
+    def resolve(self, early: ResolverProcess | None) -> str:
+        print(f"$ uv pip compile {mask_passwords(' '.join(self.spec.pip_packages))}", flush=True)
         request = self.wanted.request
-        text, said = self._ask(request, ahead, show=True)
+        text, said = self._ask(request, early, show=True)
         if text is None:
             raise lock.failure("resolved", said)
         if self.spec.accelerator == "cpu":
@@ -134,7 +136,7 @@ class _Resolver:
         return text
 
     def with_optional(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """The lock with the optional companions of torch, if the sources have some that fit, or what to say if not."""
+        """Add the optional companions of torch to the lock, if matching builds exist; otherwise return a warning."""
         pins = lock.pins(text)
         torch = companions.torch_in_lock(pins)
         names = [name for name in self.spec.optional_packages if name not in {pin.name for pin in pins}]
@@ -150,11 +152,11 @@ class _Resolver:
             other = self._for_cpu(request, other)
         if other and self._have_companions_that_fit(other, torch):
             return other, ()
-        return text, (companions.left_out(torch, names),)
+        return text, (companions.warn_about_omission(torch, names),)
 
     def _have_companions_that_fit(self, text: str, torch: Build) -> bool:
         if not torch.kind:
-            # Only what is installed tells. Until then: what comes from the same place is of the same kind.
+            # Only installed files tell for sure. Until then, assume that packages from one source match.
             family = ("torch", *companions.COMPANIONS)
             return len({pin.source for pin in lock.pins(text) if pin.name in family}) == 1
         try:
@@ -165,7 +167,7 @@ class _Resolver:
         return found is not None
 
     def _for_cpu(self, request: Request, text: str) -> str:
-        """The same with CPU builds of torch and its companions, if there are any; never CUDA by accident."""
+        """Replace torch and its companions by CPU builds if there are any; never install CUDA by accident."""
         found = lock.pins(text)
         if accelerator.is_cpu_family(found):
             return text
@@ -179,7 +181,7 @@ class _Resolver:
             return text
         if self.tools.environ.get("TRAINMASTER_ALLOW_CUDA", "") in ("", "0"):
             raise accelerator.refusal(found)
-        print("the package sources have only a CUDA build; TRAINMASTER_ALLOW_CUDA lets it in", flush=True)
+        print("the package sources have only a CUDA build; TRAINMASTER_ALLOW_CUDA allows it", flush=True)
         return text
 
     def _cpu_requests(self, request: Request, text: str) -> list[Request]:
@@ -190,31 +192,33 @@ class _Resolver:
         if self._may_ask_outside() and reachable(_TORCH_INDEX):
             asked.append(replace(request, options=(*request.options, "--torch-backend", "cpu")))
         if not accelerator.has_cpu_torch(lock.pins(text)):
-            asked.append(replace(request, constraints=(*request.constraints, accelerator.tested_cpu_constraint())))
+            asked.append(replace(request, constraints=(*request.constraints, accelerator.default_cpu_constraint())))
         return asked
 
     def _for_cuda(self, request: Request, text: str) -> str:
-        """The same with a CUDA build of torch, if there is one."""
+        """Replace torch by a CUDA build, if there is one."""
         constraints = accelerator.not_cpu_constraints(lock.pins(text))
         if not constraints:
             return text
         other, _ = self._ask(replace(request, constraints=(*request.constraints, *constraints)))
         if other and not accelerator.not_cpu_constraints(lock.pins(other)):
             return other
-        print("the package sources have no CUDA build of this release: the CPU build is taken", flush=True)
+        print("the package sources have no CUDA build of this release: using the CPU build", flush=True)
         return text
 
     def _may_ask_outside(self) -> bool:
         offline = self.tools.environ.get("UV_OFFLINE", "").lower() in ("1", "true", "yes", "on")
         return not offline and not self.wanted.sources.no_index
 
-    def _ask(self, request: Request, ahead: Ahead | None = None, show: bool = False) -> tuple[str | None, str]:
-        if ahead is None:
-            allowed = self._allowed(request.constraints)
-            ahead = Ahead(*lock.question(request, self.wanted.python, self.wanted.sources, allowed))
-        return lock.resolve(ahead, show)
+    def _ask(
+        self, request: Request, early: ResolverProcess | None = None, show: bool = False
+    ) -> tuple[str | None, str]:
+        if early is None:
+            allowed = self._write_constraints(request.constraints)
+            early = ResolverProcess(*lock.question(request, self.wanted.python, self.wanted.sources, allowed))
+        return lock.resolve(early, show)
 
-    def _allowed(self, constraints: Sequence[str]) -> Path | None:
+    def _write_constraints(self, constraints: Sequence[str]) -> Path | None:
         if not constraints:
             return None
         self.work.mkdir(exist_ok=True)
@@ -228,7 +232,7 @@ def _is_free_of_cuda(found: Sequence[Pin]) -> bool:
 
 
 def reachable(host: str) -> bool:
-    """Whether a web server answers there, asked briefly."""
+    """Whether the host accepts HTTPS connections."""
     import socket
 
     try:

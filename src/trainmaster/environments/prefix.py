@@ -1,7 +1,4 @@
-"""A ready environment, and how to tell that one is there. The seam between builders and everybody else.
-
-Other builders (conda, frameworks) add a way to make the folder; what is ready and how a script uses it stays here.
-"""
+"""Ready environments: how to find one and how a script uses it. The seam between builders and everything else."""
 
 from __future__ import annotations
 
@@ -22,15 +19,15 @@ from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import to_plain
 
 CONDA_LOCK = "conda.lock"
-"""In a prefix made of conda packages: which ones, each with its address and hash."""
+"""In a prefix with conda packages: their URLs and hashes."""
 
 WARNINGS = "warnings.txt"
-"""In a prefix: what every run in it should know, a line each."""
+"""In a prefix: warnings to show to every run, one per line."""
 
 PYTHON_THERE = "{trainmaster:python}"
-"""In a plan: the Python of the host that it is carried out on."""
+"""In a plan: a placeholder for the Python of the host that runs it."""
 
-# Part of the digest: raised when the same specification would be built in another way.
+# Part of the digest: increased when the same specification would be built differently.
 _BUILD_FORMAT = 3
 
 
@@ -41,41 +38,41 @@ class Prefix:
     python: str
     variables: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
-    """Where a built one really lies; empty for the user's own."""
+    """The real folder of a built environment; empty for the user's own Python."""
     warnings: tuple[str, ...] = ()
-    """What a run in it should know."""
+    """Warnings to show to every run."""
 
 
 def digest(spec: EnvironmentSpec) -> str:
-    """The name of what `spec` asks for: the same digest means the same prefix."""
+    """The name of the environment: the same digest means the same prefix."""
     asked = replace(canonical(spec), python_version=python_version(spec))
     plain = to_plain(asked)
     if not asked.newer_python:
-        # Environments that earlier releases built keep their names.
+        # Keeps the digests of environments that earlier releases built.
         del plain["newer_python"]
     parts = [_BUILD_FORMAT, os.uname().machine, plain, *map(_stamp, local_files(asked))]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _stamp(path: str) -> list[int]:
-    """Tells a file from another one that has taken its place."""
+    """Size and time of a file, which change when it is replaced."""
     try:
         found = os.stat(path)
     except OSError:
-        # The builder says it in the resolver's words.
+        # The builder reports the missing file with the resolver's error.
         return []
     return [found.st_size, found.st_mtime_ns]
 
 
 def python_version(spec: EnvironmentSpec) -> str:
-    """Major.minor of the Python to build with."""
+    """The Python (major.minor) to build with."""
     return spec.python_version or f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str = "") -> Prefix | None:
-    """The environment if it is ready: the user's own at once, a built one when its folder is there and whole.
+    """Find a ready environment: the user's own Python, or a built one that is complete.
 
-    `shared` is a folder of ready environments that is looked at first, such as one an administrator fills.
+    `shared` is a folder of ready environments that is searched first, such as one an administrator fills.
     """
     if spec.is_of_image:
         # Nothing is built.
@@ -84,23 +81,23 @@ def find(spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: s
         return _users_own(spec)
     name = digest(spec)
     for place in (Path(shared) if shared else None, workspace.environments):
-        folder = ready(place, name) if place else None
+        folder = find_ready(place, name) if place else None
         if folder is not None:
-            return replace(built(folder, path), warnings=_warnings(folder))
+            return replace(open_prefix(folder, path), warnings=_warnings(folder))
     return None
 
 
-def ready(place: Path, name: str) -> Path | None:
-    """The real folder of environment `name` in `place`, if it is whole.
+def find_ready(place: Path, name: str) -> Path | None:
+    """Find the real folder of environment `name` in `place`, if it is complete.
 
-    The name is a link to the newest build, `<digest>.<n>`: a run keeps the folder that it began with.
+    The name is a link to the newest build, `<digest>.<n>`. A run keeps the folder it started with.
     """
     folder = target(place, name)
     return folder if folder is not None and is_ready(folder) else None
 
 
 def target(place: Path, name: str) -> Path | None:
-    """What the name of an environment leads to, whole or not."""
+    """The folder that the name of an environment links to, complete or not."""
     try:
         return place / os.readlink(place / name)
     except OSError:
@@ -108,25 +105,12 @@ def target(place: Path, name: str) -> Path | None:
 
 
 def is_ready(folder: Path) -> bool:
-    """Whether a built environment can be used: all of it is there, and so is the Python it stands on."""
+    """Whether a built environment is usable: it is complete, and the Python it is based on exists."""
     return os.access(folder / "bin" / "python", os.X_OK) and is_whole(folder)
 
 
-def check_buildable(spec: EnvironmentSpec) -> None:
-    """Refuses what no builder of this release can make."""
-    if spec.container is not None:
-        from trainmaster.environments import containers
-
-        containers.check(spec, os.environ)
-    if (spec.horovod or spec.open_mpi) and not spec.user_managed:
-        # Not at the top: what is compiled knows prefixes.
-        from trainmaster.environments import compiled
-
-        compiled.check(spec, os.environ)
-
-
-def built(folder: Path, path: str) -> Prefix:
-    """The prefix in `folder`, with its programs first on `path`."""
+def open_prefix(folder: Path, path: str) -> Prefix:
+    """Open the prefix in `folder`, with its programs first on `path`."""
     binaries = f"{folder}/bin"
     kind = "CONDA_PREFIX" if (folder / CONDA_LOCK).is_file() else "VIRTUAL_ENV"
     return Prefix(
@@ -137,7 +121,7 @@ def built(folder: Path, path: str) -> Prefix:
 
 
 def _warnings(folder: Path) -> tuple[str, ...]:
-    """What the builder had to say about what it built."""
+    """Read the builder's warnings."""
     try:
         return tuple((folder / WARNINGS).read_text().splitlines())
     except OSError:
@@ -145,10 +129,10 @@ def _warnings(folder: Path) -> tuple[str, ...]:
 
 
 def users_own_elsewhere(spec: EnvironmentSpec) -> Prefix:
-    """The user's own Python on machines that do not share our files: whether it is there is seen there.
+    """The user's own Python on hosts that do not share our files. Whether it exists is checked on the host.
 
-    A path that leads to a Python of this machine may be no more than the default, the Python that submitted; the host's
-    own takes its place where it has none of that path.
+    A path that exists on this machine may just be the default, the submitting Python. A host without that path uses
+    its own Python.
     """
     interpreter = spec.interpreter
     if not interpreter or (os.path.isabs(interpreter) and os.access(interpreter, os.X_OK)):
@@ -162,7 +146,7 @@ def _users_own(spec: EnvironmentSpec) -> Prefix:
         return Prefix(python=interpreter)
     if not os.access(interpreter, os.X_OK):
         raise EnvironmentException(
-            f"the Python of this run is not there: {interpreter}",
-            hint="With user_managed=True the script runs in a Python that exists on the target; check its path.",
+            f"the Python of this run does not exist: {interpreter}",
+            hint="With user_managed=True the script runs in an existing Python of the target; check its path.",
         )
     return Prefix(python=interpreter)

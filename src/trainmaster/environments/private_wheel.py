@@ -1,4 +1,4 @@
-"""Wheels that a user gives to a workspace."""
+"""Wheels that a user adds to a workspace."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from trainmaster.job.errors import UserErrorException
 
 
 def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
-    """A copy of `wheel` in `folder`, below its digest: another wheel of the same name has another address."""
+    """Copy `wheel` to `folder` under its digest, so that another wheel of the same name gets another URL."""
     if wheel.suffix != ".whl" or not wheel.is_file():
-        raise UserErrorException(f"{str(wheel)!r} is not a wheel", hint="Give the path of a .whl file.")
+        raise UserErrorException(f"{str(wheel)!r} is not a wheel", hint="Pass the path of a .whl file.")
     if not exist_ok and any(folder.glob(f"*/{wheel.name}")):
         raise UserErrorException(
-            f"the workspace has a wheel {wheel.name} already", hint="Give exist_ok=True if that is as it should be."
+            f"the workspace already has a wheel {wheel.name}", hint="Pass exist_ok=True to add it anyway."
         )
     place = folder / hashlib.sha256(wheel.read_bytes()).hexdigest()[:16] / wheel.name
     try:
@@ -28,5 +28,5 @@ def keep_wheel(folder: Path, wheel: Path, exist_ok: bool) -> str:
         draft.replace(place)
         durable.flush_one(place.parent)
     except OSError as error:
-        raise UserErrorException(f"{wheel.name} cannot be kept in {folder}", cause=str(error)) from None
+        raise UserErrorException(f"{wheel.name} cannot be stored in {folder}", cause=str(error)) from None
     return place.as_uri()

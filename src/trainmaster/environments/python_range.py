@@ -1,4 +1,4 @@
-"""A range of Pythons, as conda files write it, and the release to take of it."""
+"""A range of Python versions in a conda file, and the version to choose from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Release = tuple[int, int]
 
 
 def is_range(conda_package: str) -> bool:
-    """Whether a conda package says which Pythons will do.
+    """Whether a conda package is a range of Python versions.
 
     >>> [is_range(text) for text in ("python>=3.6", "python >=3.6,<3.9", "python-dateutil>=2", "python")]
     [True, True, False, False]
@@ -21,7 +21,7 @@ def is_range(conda_package: str) -> bool:
 
 
 def choose(conda_package: str, candidates: Iterable[str]) -> str | None:
-    """The first of `candidates` (major.minor) in the range; None if there is none, or the range says more.
+    """Choose the first of `candidates` (major.minor) in the range; None if none fits or the range is too complex.
 
     >>> choose("python>=3.6.2,<3.9", ["3.11", "3.8", "3.7"])
     '3.8'
@@ -48,9 +48,9 @@ def _clauses(conda_package: str) -> list[tuple[str, tuple[int, ...]]]:
 
 
 def _fits(python: Release, sign: str, release: tuple[int, ...]) -> bool:
-    """Whether some patch release of `python` fits: only major and minor can be chosen."""
+    """Whether any patch release of `python` fits: only major and minor can be chosen."""
     wanted = (*release, 0)[:2]
-    # 3 stands for 3.0 in comparisons, but for every 3.x in equalities.
+    # 3 means 3.0 in comparisons, but any 3.x in equalities.
     same = python[: len(release)] == release[:2]
     if sign in ("=", "=="):
         return same

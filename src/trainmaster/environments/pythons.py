@@ -1,4 +1,4 @@
-"""The Pythons of this machine: looked for, never downloaded, never started."""
+"""Finds the Pythons of this machine. Never downloads or starts one."""
 
 from __future__ import annotations
 
@@ -24,44 +24,44 @@ _CONDA_HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromam
 
 
 def find_python(version: str) -> str:
-    """The path of a Python `version` (major.minor): the running one, or another of this machine."""
+    """Find the path of a Python `version` (major.minor): the running one, or another one on this machine."""
     if version == running_version():
         return os.path.realpath(sys.executable)
     found = all_pythons()
     if version not in found:
         raise PythonNotFoundException(
-            f"no Python {version} is on this machine",
+            f"this machine has no Python {version}",
             cause=f"Found: {', '.join(found)}.",
             hint=f"Install Python {version}, for example with 'uv python install {version}' or "
-            f"'pyenv install {version}', or ask for another python_version.",
+            f"'pyenv install {version}', or choose another python_version.",
         )
     return found[version]
 
 
 def python_for(spec: EnvironmentSpec) -> str:
-    """The path of the Python that an environment is built with.
+    """Find the Python to build an environment with.
 
-    For one that is used in an image: a Python with a folder of its own, which can be seen there too. Those of uv come
-    first, since they need no library of the system but libc.
+    In an image, only a Python in its own folder works, because the folder can be mounted. uv's Pythons come first:
+    the only system library they need is libc.
     """
     version = spec.python_version or running_version()
     if spec.container is None:
         return find_python(version)
     home = Path(os.environ.get("HOME") or "/")
-    found = [path for named, path in (*_of_uv(os.environ, home), (version, find_python(version))) if named == version]
+    found = [path for named, path in (*_find_uv(os.environ, home), (version, find_python(version))) if named == version]
     for path in found:
         if os.access(path, os.X_OK) and not os.path.realpath(path).startswith(_OF_SYSTEM):
             return path
     raise PythonNotFoundException(
         f"no Python {version} of this machine can be used in an image",
-        cause=f"{found[-1]} is a part of the system; an image has a system of its own.",
-        hint=f"'uv python install {version}' gets one that can be used. Or leave pip_packages and conda_packages out: "
-        "then the script has what is in the image.",
+        cause=f"{found[-1]} belongs to the operating system, and an image has its own.",
+        hint=f"Install one with 'uv python install {version}'. Or remove pip_packages and conda_packages: the script "
+        "then uses the image's own Python and packages.",
     )
 
 
 def newer_for(spec: EnvironmentSpec) -> list[str]:
-    """The Pythons of this machine above the one that `spec` asks for, nearest first, that `spec` can be built with."""
+    """The Pythons above the requested one that `spec` can be built with, nearest first."""
     found = []
     for version in newer_than(spec.python_version, list(all_pythons())):
         with contextlib.suppress(PythonNotFoundException):
@@ -71,7 +71,7 @@ def newer_for(spec: EnvironmentSpec) -> list[str]:
 
 
 def newer_than(asked: str, versions: Sequence[str]) -> list[str]:
-    """Those above the one asked for, nearest first; none in place of Python 2, whose scripts they cannot run.
+    """The versions above the requested one, nearest first; none for Python 2, whose scripts they cannot run.
 
     >>> newer_than("3.6", ["3.6", "3.10", "3.8"]), newer_than("2.7", ["3.6"])
     (['3.8', '3.10'], [])
@@ -82,7 +82,7 @@ def newer_than(asked: str, versions: Sequence[str]) -> list[str]:
 
 
 def older_than(running: str, versions: Sequence[str]) -> list[str]:
-    """Those below the running one, newest first.
+    """The versions below the running one, newest first.
 
     >>> older_than("3.11", ["3.6", "3.9", "3.10", "3.11", "3.12"])
     ['3.10', '3.9', '3.6']
@@ -91,50 +91,50 @@ def older_than(running: str, versions: Sequence[str]) -> list[str]:
 
 
 def running_version() -> str:
-    """Major.minor of the Python that runs this."""
+    """The running Python (major.minor)."""
     return f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def all_pythons(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Version (major.minor) to path, for every CPython from 3.6 on that is found, oldest first.
+    """Map version (major.minor) to path for every CPython 3.6 or newer on this machine, oldest version first.
 
-    The running one comes first, then those on the PATH, of pyenv, of uv and of conda.
+    If a version exists several times, the order is: the running one, PATH, pyenv, uv, conda.
     """
     found = {running_version(): os.path.realpath(sys.executable)}
     home = Path(environ.get("HOME") or "/")
-    places = (_on_path(environ), _of_pyenv(environ, home), _of_uv(environ, home), _of_conda(environ, home))
+    places = (_find_on_path(environ), _find_pyenv(environ, home), _find_uv(environ, home), _find_conda(environ, home))
     for version, path in itertools.chain(*places):
         if _order(version) >= _OLDEST and os.access(path, os.X_OK):
             found.setdefault(version, path)
     return {version: found[version] for version in sorted(found, key=_order)}
 
 
-def _on_path(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _find_on_path(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for folder in environ.get("PATH", os.defpath).split(":"):
-        # Shims of pyenv, asdf and mise answer for every version but run only the chosen ones.
+        # Shims of pyenv, asdf and mise exist for every version but run only the selected ones.
         if folder and "shims" not in Path(folder).parts:
-            yield from _in_folder(Path(folder))
+            yield from _find_in_folder(Path(folder))
 
 
-def _of_pyenv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+def _find_pyenv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
     root = Path(environ.get("PYENV_ROOT") or home / ".pyenv")
     return _newest_patches(root / "versions", _PYENV)
 
 
-def _of_uv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+def _find_uv(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
     data = Path(environ.get("XDG_DATA_HOME") or home / ".local" / "share")
     return _newest_patches(Path(environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python"), _UV)
 
 
-def _of_conda(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
+def _find_conda(environ: Mapping[str, str], home: Path) -> Iterator[tuple[str, str]]:
     roots = [Path(environ[name]) for name in ("CONDA_PREFIX", "MAMBA_ROOT_PREFIX") if environ.get(name)]
     for root in (*roots, *(home / name for name in _CONDA_HOMES)):
         for prefix in (root, *_folders(root / "envs")):
-            yield from _in_folder(prefix / "bin")
+            yield from _find_in_folder(prefix / "bin")
 
 
-def _in_folder(folder: Path) -> Iterator[tuple[str, str]]:
-    """The programs python3.x of a folder; a link, as in a virtual environment, stands for what it leads to."""
+def _find_in_folder(folder: Path) -> Iterator[tuple[str, str]]:
+    """Find the programs python3.x in a folder. Links, as in virtual environments, are resolved."""
     for path in _entries(folder):
         name = _PROGRAM.fullmatch(path.name)
         if name and path.is_file():
@@ -142,7 +142,7 @@ def _in_folder(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _newest_patches(folder: Path, pattern: re.Pattern[str]) -> Iterator[tuple[str, str]]:
-    """Of folders named by full release, the newest patch of each first. Other kinds of Python do not match."""
+    """Find Pythons in folders named by full version, newest patch first. Other implementations do not match."""
     found = [(int(name[2]), name[1], path) for path in _folders(folder) if (name := pattern.fullmatch(path.name))]
     for _, version, path in sorted(found, reverse=True):
         yield version, str(path / "bin" / f"python{version}")

@@ -1,4 +1,4 @@
-"""One requirement of pip, taken apart and put together in one way of writing."""
+"""Parses a pip requirement, and writes it in normal form."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Requirement:
     def __str__(self) -> str:
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
         place = f" @ {self.url}" if self.url else ",".join(self.clauses)
-        # After an address a semicolon belongs to the address unless a space stands before it.
+        # After a URL, a semicolon without a preceding space belongs to the URL.
         marker = f"{' ' if self.url else ''}; {self.marker}" if self.marker else ""
         return f"{self.name}{extras}{place}{marker}"
 
 
 def parse(text: str) -> Requirement | None:
-    """The parts of `text` in normal form; None for what has no such parts: addresses, paths, options, hashes.
+    """Parse `text` into normal form; None for anything else: URLs, paths, options, hashes.
 
     >>> str(parse("Scikit_Learn [B, a] < 2, >=1.0"))
     'scikit-learn[a,b]<2,>=1.0'
@@ -56,7 +56,7 @@ def parse(text: str) -> Requirement | None:
 
 
 def package_name(requirement: str) -> str:
-    """The name in a requirement as package indexes compare it; without one, the whole text.
+    """The normalized name in a requirement; the whole text if there is none.
 
     >>> package_name("Scikit_Learn[extra]>=1.0")
     'scikit-learn'
@@ -72,7 +72,7 @@ def package_name(requirement: str) -> str:
 
 
 def is_open(requirement: str) -> bool:
-    """Whether a requirement of pip or conda names a package and no version.
+    """Whether a pip or conda requirement has no version.
 
     >>> [is_open(each) for each in ("numpy", "numpy=1.19", "numpy<2", "--pre")]
     [True, False, False, False]
@@ -81,10 +81,10 @@ def is_open(requirement: str) -> bool:
     return found is not None and not found.clauses and not found.url
 
 
-def merged(requirements: Iterable[str]) -> list[str]:
-    """Requirements of the same package (for the same marker) as one, with the limits of all.
+def merge(requirements: Iterable[str]) -> list[str]:
+    """Merge requirements of the same package (with the same marker) into one.
 
-    >>> merged(["numpy>=1.20", "pandas", "NumPy<2"])
+    >>> merge(["numpy>=1.20", "pandas", "NumPy<2"])
     ['numpy>=1.20,<2', 'pandas']
     """
     found: dict[object, Requirement | str] = {}
@@ -108,14 +108,14 @@ def merged(requirements: Iterable[str]) -> list[str]:
 
 
 def _as_given(text: str, part: Requirement) -> tuple[str, ...]:
-    """The clauses in the order a person wrote them."""
+    """The clauses in their original order."""
     bare = "".join(text.split())
     return tuple(sorted(part.clauses, key=bare.find))
 
 
 @cache
 def _whole() -> re.Pattern[str]:
-    # Compiled when it is first needed: it takes longer than the rest of this module.
+    # Compiled on first use: compiling takes longer than importing the rest of this module.
     return re.compile(_WHOLE)
 
 

@@ -1,4 +1,4 @@
-"""pip's requirements files: their lines, and what of them an environment cannot be built from."""
+"""Reads pip's requirements files, and refuses lines that cannot be part of an environment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ARCHIVES = (".whl", ".tar.gz", ".tgz", ".tar.bz2", ".zip")
 
 
 def read_requirements_file(file: Path, where: str) -> list[str]:
-    """The lines of `file`, without comments; `where` names it in messages."""
+    """Read the lines of `file` without comments; `where` names it in error messages."""
     lines = []
     for number, line in _logical_lines(text_of(file, where)):
         check_requirement(f"line {number} of {where}", line)
@@ -25,45 +25,46 @@ def read_requirements_file(file: Path, where: str) -> list[str]:
 
 
 def check_requirement(where: str, line: str) -> None:
-    """Refuses what an environment cannot be built from elsewhere (other files, local paths), and slips of the pen."""
+    """Refuse lines that cannot be resolved on another machine (other files, local paths), and typical mistakes."""
     if not _COMMENT.sub("", line).strip():
-        raise UserErrorException(f"{where} names no package: {line!r}")
+        raise UserErrorException(f"{where} has no package: {line!r}")
     check_no_other_file(where, line)
     _check_specifier(where, line)
     if not line.startswith("-") and _is_local(line):
         raise UserErrorException(
             f"{where} is a local path, which is not supported: {line!r}",
-            hint="Give the package by name and release, or by a URL.",
+            hint="Use the name and version of the package, or a URL.",
         )
 
 
 def check_no_other_file(where: str, line: str) -> None:
-    """Refuses `-r other.txt` and the like: the other file is not there when the environment is built."""
+    """Refuse `-r other.txt` and the like: the other file is not available when the environment is built."""
     if _OTHER_FILE.match(line):
         raise UserErrorException(
             f"{where} refers to another file or folder, which is not supported: {line!r}",
-            hint="Write the packages themselves there.",
+            hint="List the packages themselves.",
         )
 
 
 def _check_specifier(where: str, line: str) -> None:
-    """Refuses a name that something else than a version follows; the finer points are left to the resolver."""
+    """Refuse a name followed by anything but a version. The resolver checks the details."""
     named = _NAMED.fullmatch(line)
     if named is None or "://" in line:
         return
     name, rest = named["name"], named["rest"]
     if re.match(r"=[^=]", rest):
         raise UserErrorException(
-            f"{where} has one equals sign: {line!r}", hint=f"Write {name}=={rest[1:].strip()}, as pip wants it."
+            f"{where} has a single equals sign: {line!r}", hint=f"Write {name}=={rest[1:].strip()} for pip."
         )
     if (rest and not rest.startswith(_AFTER_NAME)) or _NO_VERSION.search(rest.partition(";")[0]):
         raise UserErrorException(
-            f"{where} cannot be read: {line!r}", hint="Write one package, such as numpy or 'numpy>=1.26,<3'."
+            f"{where} is not a valid requirement: {line!r}",
+            hint="Write one package, such as numpy or 'numpy>=1.26,<3'.",
         )
 
 
 def text_of(file: Path, where: str) -> str:
-    """What a file of the user's says; `where` names it in messages."""
+    """Read a text file of the user; `where` names it in error messages."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

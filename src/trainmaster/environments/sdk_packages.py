@@ -1,6 +1,6 @@
-"""Packages of Azure's SDK in lists of packages: never installed, replaced by what they brought.
+"""Packages of Azure's SDK are never installed, but replaced by their useful dependencies.
 
-Every job can import `azureml` without them. But they also brought other packages that scripts import and never name.
+Every job can import `azureml` without them. But scripts import other packages that only the SDK installed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trainmaster.environments.requirement import package_name, parse
 
 _TABLES = ("pandas", "pyarrow")
 _SERVICES = ("flask", "numpy", "requests")
-# Those that brought nothing scripts use by itself, or only parts of Azure, are not named here.
+# SDK packages without dependencies that scripts use directly are not listed.
 _BROUGHT: Mapping[str, tuple[str, ...]] = {
     "azureml-contrib-fairness": ("fairlearn",),
     "azureml-contrib-interpret": ("interpret-community",),
@@ -35,33 +35,33 @@ _BROUGHT: Mapping[str, tuple[str, ...]] = {
     "azureml-widgets": ("ipywidgets",),
 }
 
-# Enough for scripts that name it themselves.
+# Smaller variants that scripts may request themselves.
 _SMALLER = {"mlflow": "mlflow-skinny"}
 
 
 @dataclass(frozen=True)
 class Replaced:
-    """A list of packages without those of the SDK, and what became of each of these."""
+    """A list of packages without those of the SDK, and the replacements."""
 
     packages: list[str]
     replaced: Mapping[str, tuple[str, ...]]
-    """A package of the SDK, as it was written, to the packages that take its place."""
+    """Maps each SDK package, as written, to the packages that replace it."""
 
     @property
     def warning(self) -> str:
-        """What a person should know; empty if nothing was replaced."""
-        by = [f"{given} by {_listed(taken)}" for given, taken in self.replaced.items() if taken]
+        """The warning for the user; empty if nothing was replaced."""
+        by = [f"{given} by {_join_names(taken)}" for given, taken in self.replaced.items() if taken]
         left_out = [given for given, taken in self.replaced.items() if not taken]
         sentences = []
         if by:
-            sentences.append(f"packages of Azure's SDK are replaced by what they brought: {', '.join(by)}")
+            sentences.append(f"packages of Azure's SDK are replaced by their dependencies: {', '.join(by)}")
         if left_out:
-            sentences.append(f"{', '.join(left_out)}: left out of the environment")
-        return f"{'; '.join(sentences)}; every job has 'azureml' to import" if sentences else ""
+            sentences.append(f"not installed: {', '.join(left_out)}")
+        return f"{'; '.join(sentences)}; every job can import 'azureml'" if sentences else ""
 
 
 def replace_sdk_packages(given: Sequence[str]) -> Replaced:
-    """The same packages with those of the SDK replaced. What is named already, in whatever release, is not repeated.
+    """Replace the SDK packages in a list. Packages that are already listed, in any version, are not repeated.
 
     >>> replace_sdk_packages(["torch", "azureml-mlflow==1.20", "azureml-core", "requests<3"]).packages
     ['torch', 'mlflow', 'python-dateutil', 'pytz', 'requests<3']
@@ -87,5 +87,5 @@ def _marker(package: str) -> str:
     return f"; {parts.marker}" if parts and parts.marker else ""
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))

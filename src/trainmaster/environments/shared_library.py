@@ -1,4 +1,4 @@
-"""Shared libraries (ELF files): which others they need."""
+"""Reads from shared libraries (ELF files) which other libraries they need."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _LOADED, _DYNAMIC = 1, 2
 _END, _NEEDED, _STRINGS = 0, 1, 5
 
 
-def needed(path: Path) -> tuple[str, ...]:
-    """The names of the libraries that the one in `path` links against; none for a file that is no such library."""
+def list_needed(path: Path) -> tuple[str, ...]:
+    """List the libraries that the library at `path` links against; empty for any other file."""
     try:
-        return _needed(path.read_bytes())
+        return _parse_needed(path.read_bytes())
     except (OSError, struct.error, StopIteration, ValueError):
         return ()
 
 
-def _needed(data: bytes) -> tuple[str, ...]:
+def _parse_needed(data: bytes) -> tuple[str, ...]:
     if not data.startswith(_BEGINNING):
         return ()
-    # Each segment: type, flags, place in the file, address, physical address, bytes in the file, in memory, alignment.
+    # Each segment: type, flags, file offset, address, physical address, size in file, size in memory, alignment.
     (table,) = struct.unpack_from("<Q", data, 32)
     size, count = struct.unpack_from("<HH", data, 54)
     segments = [struct.unpack_from("<IIQQQQQQ", data, table + size * number) for number in range(count)]

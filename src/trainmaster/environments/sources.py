@@ -1,4 +1,4 @@
-"""Where packages come from: the user's own pip configuration, as options for uv, which does not read it by itself."""
+"""Package sources: the user's pip configuration, translated for uv, which does not read it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _OPTIONS = (
 )
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 _YES = ("1", "true", "yes", "on")
-# Our own: a folder of ready environments, the cool-down, and leave to take CUDA.
+# Our own variables: a folder of ready environments, the newest allowed date, and the permission to install CUDA.
 OWN_VARIABLES = ("TRAINMASTER_ENVIRONMENTS", "TRAINMASTER_EXCLUDE_NEWER", "TRAINMASTER_ALLOW_CUDA")
-# Options of pip that a requirements file may hold: one that stands for a setting, and one that says nothing to uv.
+# pip options in requirements files that correspond to settings.
 _SETTING_OF = {
     "-i": "index-url",
     "--index-url": "index-url",
@@ -34,19 +34,19 @@ _SAYS_NOTHING = ("--prefer-binary", "--upgrade", "-U", "--user", "--quiet", "-q"
 
 
 def pip_settings(environ: Mapping[str, str], files: Iterable[Path] | None = None) -> dict[str, str]:
-    """pip's settings from its configuration files and `PIP_*`; the later win, as in pip."""
+    """pip's settings from its configuration files and `PIP_*` variables; later ones win, as in pip."""
     by_section: dict[str, dict[str, str]] = {"global": {}, "install": {}}
     for file in config_files(environ) if files is None else files:
         parser = configparser.RawConfigParser()
         try:
             parser.read(file, encoding="utf-8")
         except (configparser.Error, UnicodeDecodeError):
-            # pip itself refuses such a file with its own words; here the other sources still count.
+            # pip refuses such a file itself. The other files still apply.
             continue
         for section, found in by_section.items():
             if parser.has_section(section):
                 found.update({_name(key): value for key, value in parser.items(section)})
-    # In pip the section counts before the file: [install] of /etc wins over [global] of the user.
+    # In pip the section takes precedence over the file: [install] in /etc overrides [global] of the user.
     settings = {**by_section["global"], **by_section["install"]}
     settings.update({_name(key[4:]): value for key, value in environ.items() if key.startswith("PIP_") and value})
     return settings
@@ -68,7 +68,7 @@ def config_files(environ: Mapping[str, str]) -> list[Path]:
 
 
 def uv_options(settings: Mapping[str, str]) -> list[str]:
-    """uv's options for pip's settings; the indexes, whose addresses may hold passwords, are in `uv_variables`."""
+    """uv's options for pip's settings. Index URLs may contain passwords, so `uv_variables` has them."""
     options: list[str] = []
     if settings.get("no-index", "").lower() in _YES:
         options.append("--no-index")
@@ -81,7 +81,7 @@ def uv_options(settings: Mapping[str, str]) -> list[str]:
 
 
 def with_options(settings: Mapping[str, str], options: Iterable[str]) -> tuple[dict[str, str], list[str]]:
-    """The settings with pip's options from a list of packages (`--name value`), and the words that are left for uv.
+    """Merge pip options from a list of packages (`--name value`) into the settings; return the rest for uv.
 
     >>> with_options({"extra-index-url": "https://one"}, ["--extra-index-url https://two", "--only-binary :all:"])
     ({'extra-index-url': 'https://one https://two'}, ['--only-binary', ':all:'])
@@ -100,10 +100,10 @@ def with_options(settings: Mapping[str, str], options: Iterable[str]) -> tuple[d
     return merged, rest
 
 
-def masked(text: str) -> str:
-    """`text` without the users and passwords of the addresses in it.
+def mask_passwords(text: str) -> str:
+    """Remove users and passwords from the URLs in `text`.
 
-    >>> masked("looked at https://me:secret@packages.example/simple")
+    >>> mask_passwords("looked at https://me:secret@packages.example/simple")
     'looked at https://***@packages.example/simple'
     """
     return re.sub(r"(?<=://)[^/\s]+@", "***@", text)
@@ -115,7 +115,7 @@ def source_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_source_variable(name: str) -> bool:
-    """Whether pip or uv would look at this variable for its sources.
+    """Whether pip or uv reads this variable to find packages.
 
     >>> [is_source_variable(name) for name in ("PIP_INDEX_URL", "UV_INDEX", "https_proxy", "HOME")]
     [True, True, True, False]
@@ -128,9 +128,9 @@ def is_source_variable(name: str) -> bool:
 
 
 def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """Variables for uv: pip's indexes, and the certificates it was told to trust. What the user set for uv stays.
+    """Variables for uv: pip's indexes and trusted certificates. Variables the user set for uv take precedence.
 
-    Not options: everybody on the machine can read command lines.
+    They are not passed as options, because every user of the machine can read command lines.
     """
     variables = dict(environ)
     if settings.get("cert"):
@@ -140,7 +140,7 @@ def uv_variables(settings: Mapping[str, str], environ: Mapping[str, str]) -> dic
         variables.setdefault("UV_DEFAULT_INDEX", index[0])
     if more:
         variables["UV_INDEX"] = " ".join([*environ.get("UV_INDEX", "").split(), *more.split()])
-        # pip looks at all indexes and takes the best; uv on its own would stop at the first that knows the name.
+        # pip searches all indexes for the best release; by default uv stops at the first index with the package.
         variables.setdefault("UV_INDEX_STRATEGY", "unsafe-best-match")
     return variables
 

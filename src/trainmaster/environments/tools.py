@@ -1,4 +1,4 @@
-"""Running the programs that make environments: what they say is shown as they say it, and told if they fail."""
+"""Runs the programs that build environments, shows their output live, and reports it if they fail."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import IO
 
 from trainmaster.environments.hints import hint_for
-from trainmaster.environments.sources import masked, pip_settings, uv_options, uv_variables
+from trainmaster.environments.sources import mask_passwords, pip_settings, uv_options, uv_variables
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.orphans import die_with
 
 _SHOWN_LINES = 15
-# An index that hangs is given up after a minute and a half; what the user set for uv goes before.
-_PATIENCE = {"UV_HTTP_TIMEOUT": "30", "UV_HTTP_CONNECT_TIMEOUT": "10", "UV_HTTP_RETRIES": "2"}
+# Gives up on a hanging index after 90 seconds; the user's own settings for uv take precedence.
+_UV_TIMEOUTS = {"UV_HTTP_TIMEOUT": "30", "UV_HTTP_CONNECT_TIMEOUT": "10", "UV_HTTP_RETRIES": "2"}
 
 
 @dataclass(frozen=True)
@@ -29,25 +29,25 @@ class Tools:
 
     @cached_property
     def settings(self) -> dict[str, str]:
-        """pip's settings, which uv does not read by itself."""
+        """pip's settings, which uv does not read."""
         return pip_settings(self.environ)
 
     @property
     def source_options(self) -> list[str]:
-        """The user's package sources as options of `uv pip`, beside those in `uv_environ`."""
+        """The user's package sources as options of `uv pip`, in addition to `uv_environ`."""
         return uv_options(self.settings)
 
     def uv(self, arguments: Sequence[str], shown: str, hint: str = "") -> str:
-        """Runs uv and returns what it said; `shown` is the command as people see it."""
+        """Run uv and return its output; `shown` is the command to print."""
         return self.run(self.uv_command(arguments), f"uv {shown}", self.uv_environ, hint)
 
     @staticmethod
     def uv_command(arguments: Sequence[str]) -> list[str]:
-        """The command line of uv with these arguments."""
+        """The command line for uv with these arguments."""
         beside = os.path.join(os.path.dirname(sys.executable), "uv")
         if os.access(beside, os.X_OK):
             return [beside, *arguments]
-        # Where uv itself looks for it; that takes longer than some of what it is then asked to do.
+        # uv's own search is slower than some of the commands it runs.
         from uv import find_uv_bin
 
         return [os.fsdecode(find_uv_bin()), *arguments]
@@ -58,8 +58,8 @@ class Tools:
         return self.uv_environ_with(self.settings)
 
     def uv_environ_with(self, settings: Mapping[str, str]) -> dict[str, str]:
-        """The variables uv runs with where other settings of pip count. Not to be shown: they may hold passwords."""
-        variables = {**_PATIENCE, **uv_variables(settings, self.environ)}
+        """The variables for uv with these pip settings. They may contain passwords: never print them."""
+        variables = {**_UV_TIMEOUTS, **uv_variables(settings, self.environ)}
         variables.update(UV_NO_PROGRESS="1", UV_PYTHON_DOWNLOADS="never")
         return variables
 
@@ -70,8 +70,8 @@ class Tools:
         variables: Mapping[str, str] | None = None,
         hint: str = "",
     ) -> str:
-        """Runs a program to its end, shows its lines at once, and returns them. It dies with this process."""
-        print(f"$ {masked(shown)}", flush=True)
+        """Run a program to its end, print its output live, and return it. It dies with this process."""
+        print(f"$ {mask_passwords(shown)}", flush=True)
         code, said = self.attempt(command, variables, show=True)
         if code:
             raise self.failure(shown, code, said, hint)
@@ -79,9 +79,9 @@ class Tools:
 
     @staticmethod
     def failure(shown: str, code: int, said: Sequence[str], hint: str = "") -> EnvironmentException:
-        """The error of a program that ended with `code`, in its own words."""
+        """The error for a program that exited with `code`, with its last output as the cause."""
         return EnvironmentException(
-            f"the environment could not be built: '{masked(shown)}' ended with {code}",
+            f"the environment could not be built: '{mask_passwords(shown)}' exited with {code}",
             cause="".join(deque(said, _SHOWN_LINES)).rstrip(),
             hint=hint or hint_for("".join(said)),
         )
@@ -89,11 +89,11 @@ class Tools:
     def attempt(
         self, command: Sequence[str], variables: Mapping[str, str] | None = None, show: bool = False
     ) -> tuple[int, list[str]]:
-        """Runs a program that may fail: its exit code and its lines, without passwords."""
+        """Run a program that may fail; return its exit code and its output lines without passwords."""
         return self.begin(command, variables).finish(show)
 
     def begin(self, command: Sequence[str], variables: Mapping[str, str] | None = None) -> Started:
-        """Starts a program and does not wait for it."""
+        """Start a program without waiting for it."""
         me = os.getpid()
         process = subprocess.Popen(
             command,
@@ -111,16 +111,16 @@ class Tools:
 
 @dataclass(frozen=True)
 class Started:
-    """A program on its way."""
+    """A running program."""
 
     lines: IO[str]
     wait: Callable[[], int]
 
     def finish(self, show: bool = False) -> tuple[int, list[str]]:
-        """Waits for its end: its exit code and its lines, without passwords."""
+        """Wait until it ends; return its exit code and its output lines without passwords."""
         said: list[str] = []
         for line in self.lines:
-            said.append(masked(line))
+            said.append(mask_passwords(line))
             if show:
                 print(said[-1], end="", flush=True)
         self.lines.close()

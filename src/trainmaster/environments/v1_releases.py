@@ -1,4 +1,4 @@
-"""Packages without a version, in the releases of v1's time: those that a script for v1's estimators was written for."""
+"""Limits packages without a version to the releases that scripts for v1's estimators were written for."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from trainmaster.environments.requirement import is_open, package_name
 from trainmaster.shared.job_spec import EnvironmentSpec
 
 PYTHONS = ("3.8", "3.7", "3.6")
-"""Those that these releases have builds for, the best first."""
+"""The Pythons for which these releases have builds, best first."""
 
-# np.float and sklearn.externals.joblib went away with the releases after these.
+# Newer releases removed np.float and sklearn.externals.joblib, among others.
 _LIMITS = {
     "matplotlib": "matplotlib<3.4",
     "numpy": "numpy<1.20",
@@ -20,14 +20,14 @@ _LIMITS = {
     "scipy": "scipy<1.6",
 }
 _BELOW_ALL = ("numpy", "scipy")
-# Gigabytes in another release; the estimators of frameworks know which.
+# Frameworks are gigabytes per release; their own estimators choose the release.
 _TORCH = ("pytorch", "torch", "torchaudio", "torchtext", "torchvision")
 _TENSORFLOW = ("keras", "tensorflow", "tensorflow-cpu", "tensorflow-gpu")
 _FRAMEWORKS = frozenset((*_TORCH, *_TENSORFLOW, "horovod", "mxnet"))
 
 
 def are_of_v1(spec: EnvironmentSpec) -> bool:
-    """Whether an environment leaves the releases of packages open that scripts of v1's time depend on.
+    """Whether an environment leaves open the versions of packages that v1 scripts depend on.
 
     >>> are_of_v1(EnvironmentSpec(conda_packages=("scikit-learn",))), are_of_v1(EnvironmentSpec(pip_packages=("tqdm",)))
     (True, False)
@@ -38,10 +38,10 @@ def are_of_v1(spec: EnvironmentSpec) -> bool:
     return is_ours and all(map(is_open, named)) and not names.isdisjoint(_LIMITS) and names.isdisjoint(_FRAMEWORKS)
 
 
-def in_v1_releases(spec: EnvironmentSpec, found: Collection[str]) -> EnvironmentSpec | None:
-    """An environment with the releases of v1's time, on one of the Pythons `found`; None if none of them can run them.
+def limit_to_v1_releases(spec: EnvironmentSpec, found: Collection[str]) -> EnvironmentSpec | None:
+    """Limit an environment to the releases of v1's time; None if none of the Pythons `found` can run them.
 
-    >>> limited = in_v1_releases(EnvironmentSpec(conda_packages=("scikit-learn", "tqdm")), ["3.7", "3.11"])
+    >>> limited = limit_to_v1_releases(EnvironmentSpec(conda_packages=("scikit-learn", "tqdm")), ["3.7", "3.11"])
     >>> limited.python_version, limited.conda_packages
     ('3.7', ('scikit-learn<0.23', 'tqdm', 'numpy<1.20', 'scipy<1.6'))
     """
@@ -50,15 +50,15 @@ def in_v1_releases(spec: EnvironmentSpec, found: Collection[str]) -> Environment
         return None
     names = {package_name(each) for each in (*spec.pip_packages, *spec.conda_packages)}
     below = tuple(_LIMITS[each] for each in _BELOW_ALL if each not in names)
-    of_conda, of_pip = _limited(spec.conda_packages), _limited(spec.pip_packages)
+    of_conda, of_pip = _limit(spec.conda_packages), _limit(spec.pip_packages)
     return replace(
         spec,
         python_version=python,
-        # What lies below belongs where the others come from: pip must not be laid over conda.
+        # Dependencies come from the same source as the packages: pip must not overwrite conda packages.
         conda_packages=(*of_conda, *below) if spec.conda_packages else (),
         pip_packages=of_pip if spec.conda_packages else (*of_pip, *below),
     )
 
 
-def _limited(packages: Sequence[str]) -> tuple[str, ...]:
+def _limit(packages: Sequence[str]) -> tuple[str, ...]:
     return tuple(_LIMITS.get(package_name(each), each) for each in packages)

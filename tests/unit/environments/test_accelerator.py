@@ -43,7 +43,7 @@ def test_a_target_without_gpus_takes_builds_for_the_cpu(given: Accelerator) -> N
 
 
 def test_the_cpu_build_of_last_resort_is_the_tested_one() -> None:
-    assert accelerator.tested_cpu_constraint() == f"torch=={PYTORCH.releases[-1].exact}+cpu"
+    assert accelerator.default_cpu_constraint() == f"torch=={PYTORCH.releases[-1].exact}+cpu"
 
 
 def test_cuda() -> None:
@@ -62,7 +62,7 @@ def test_cuda() -> None:
     ],
 )
 def test_what_was_taken_is_told(lock: list[Pin], words: list[str]) -> None:
-    assert accelerator.told(lock) == words
+    assert accelerator.describe_builds(lock) == words
 
 
 def test_a_refusal_says_all_three_ways() -> None:

@@ -35,7 +35,7 @@ def test_builds_that_do_not_go_together(torch: Build, companion: Build, wanted: 
         companions.check(torch, [companion], wanted)
     assert str(companion) in refused.value.headline
     assert str(torch) in refused.value.headline
-    assert f"{index} has the torchvision that fits" in refused.value.headline
+    assert f"{index} has a torchvision that fits" in refused.value.headline
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_needed_libraries(tmp_path: Path) -> None:
     made = make_library(tmp_path / "made", ["libone.so", "libtwo.so.2"])
     library = tmp_path / "library.so"
     library.write_bytes(made)
-    assert shared_library.needed(library) == ("libone.so", "libtwo.so.2")
+    assert shared_library.list_needed(library) == ("libone.so", "libtwo.so.2")
     for content in (b"", b"text", made[:80], made[: len(made) // 2]):
         library.write_bytes(content)
-        assert shared_library.needed(library) in ((), ("libone.so", "libtwo.so.2"))
-    assert shared_library.needed(tmp_path / "none.so") == ()
+        assert shared_library.list_needed(library) in ((), ("libone.so", "libtwo.so.2"))
+    assert shared_library.list_needed(tmp_path / "none.so") == ()

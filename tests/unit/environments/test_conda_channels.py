@@ -81,7 +81,7 @@ def test_addresses(channel, found):
 
 @pytest.mark.parametrize("channel", ["./here", "../there", " ", "."])
 def test_no_address(channel):
-    with pytest.raises(EnvironmentException, match="is not an address"):
+    with pytest.raises(EnvironmentException, match="is neither a name nor a URL"):
         address(channel, "https://alias", {})
 
 

@@ -33,14 +33,14 @@ class TestWithoutRattler:
             make(tmp_path, "numpy", "mkl")
         assert caught.value.headline == "conda packages need py-rattler, which is not installed here"
         assert "pip install 'trainmaster[conda]'" in caught.value.hint
-        assert "TRAINMASTER_CONDA_TO_PIP=1 asks pip for mkl" in caught.value.hint
+        assert "TRAINMASTER_CONDA_TO_PIP=1, pip installs mkl" in caught.value.hint
         assert not (tmp_path / "made").exists()
 
     def test_known_names_come_from_pip_and_it_is_told(self, tmp_path, capsys):
         left = make(tmp_path, "numpy=1.26", "pytorch")
         assert (left.conda_packages, left.pip_packages) == ((), ("mine", "numpy==1.26.*", "torch"))
         told = capsys.readouterr().out
-        assert "taken from pip instead of conda: numpy==1.26.*, torch" in told
+        assert "pip installs these instead of conda: numpy==1.26.*, torch" in told
         assert "pip install 'trainmaster[conda]'" in told
 
     @pytest.mark.parametrize(("setting", "taken"), [("1", True), ("on", True), ("0", False), ("", False)])

@@ -166,7 +166,7 @@ class TestCheck:
         with pytest.raises(EnvironmentException) as caught:
             check(EnvironmentSpec(container=self.IMAGE), programs(docker=1))
         assert caught.value.headline == (
-            "image 'org/image:1' was asked for, and no container engine runs on this machine"
+            "the run uses image 'org/image:1', but no container engine runs on this machine"
         )
         assert "docker: docker is not running" in caught.value.cause
         assert "pip_packages" in caught.value.hint
@@ -181,7 +181,7 @@ class TestCheck:
         spec = EnvironmentSpec(pip_packages=("numpy",), container=self.IMAGE)
         with pytest.raises(EnvironmentException, match="of this machine can be used in an image") as caught:
             check(spec, programs(docker=0))
-        assert "is a part of the system" in caught.value.cause
+        assert "belongs to the operating system" in caught.value.cause
         assert "uv python install" in caught.value.hint
 
     def test_conda_brings_its_own_python(self, programs, monkeypatch):

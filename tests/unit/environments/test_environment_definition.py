@@ -108,11 +108,11 @@ class TestEnvironment:
                 "~=1.1 by pandas and",
             ),
             (["azureml-defaults"], ("flask", "numpy", "requests"), "azureml-defaults by flask, numpy and requests;"),
-            (["azureml-train-automl", "six"], ("six",), "^azureml-train-automl: left out of the environment;"),
+            (["azureml-train-automl", "six"], ("six",), "^not installed: azureml-train-automl;"),
             (
                 ["azureml-mlflow; python_version < '4'"],
                 ("mlflow; python_version < '4'",),
-                "replaced by what they brought: azureml-mlflow",
+                "replaced by their dependencies: azureml-mlflow",
             ),
             (["azureml-tensorboard", "azureml-core"], ("tensorboard", "python-dateutil", "pytz", "requests"), "by"),
         ],

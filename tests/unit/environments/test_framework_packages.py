@@ -188,6 +188,6 @@ def test_which_python(version, running, found, chosen):
 def test_no_python_that_fits():
     with pytest.raises(EnvironmentException) as refused:
         choose_python(release_of(TENSORFLOW, "1.12"), "3.11", ["3.11", "3.9"])
-    assert refused.value.headline == "TensorFlow 1.12 needs Python 3.6, and this machine has none of them"
+    assert refused.value.headline == "TensorFlow 1.12 needs Python 3.6, which this machine does not have"
     assert refused.value.cause == "Found: 3.9, 3.11."
     assert "uv python install 3.6" in refused.value.hint and "1.13" in refused.value.hint

@@ -16,7 +16,7 @@ from trainmaster.environments.open_mpi import OpenMpi
 from trainmaster.environments.tools import Tools
 from trainmaster.job.errors import EnvironmentException
 
-ORDER = recipes.order("0.28.1", {"torch": "2.13.0"}, "3.11")
+ORDER = recipes.plan_build("0.28.1", {"torch": "2.13.0"}, "3.11")
 BUILDS = """
 import os, sys
 print(open("say.txt").read())
@@ -66,7 +66,7 @@ def test_what_a_wheel_depends_on(target):
         wheel.Target(target.folder, target.frameworks, "cpython-312", target.open_mpi),
         wheel.Target(target.folder, target.frameworks, target.python_abi, OpenMpi("4.1.4", "/usr/bin")),
     ]
-    other_order = recipes.order("0.28.1", {"tensorflow": "2.21.0"}, "3.11")
+    other_order = recipes.plan_build("0.28.1", {"tensorflow": "2.21.0"}, "3.11")
     keys = {wheel.key(ORDER, each) for each in (target, *others)} | {wheel.key(other_order, target)}
     assert len(keys) == 5
     elsewhere = wheel.Target(target.folder / "moved", target.frameworks, target.python_abi, target.open_mpi)
@@ -165,7 +165,7 @@ def test_cmake_comes_along_where_there_is_none(target, tmp_path):
 
 
 def test_old_releases_find_open_mpi_beside_them(target, tmp_path):
-    old = recipes.order("0.18.1", {"torch": "1.4.0"}, "3.7")
+    old = recipes.plan_build("0.18.1", {"torch": "1.4.0"}, "3.7")
     own = wheel.Target(target.folder, target.frameworks, "cp37", OpenMpi("4.1.8", f"{target.folder}/bin"))
     shown = wheel.build_variables(old, own, tmp_path, {})["HOROVOD_MPICXX_SHOW"]
     assert "$ORIGIN/../../../.." in shown
@@ -201,7 +201,7 @@ def test_the_first_error_is_told(tmp_path):
     folder = source(tmp_path / "source", BUILDS + "sys.exit(3)", says)
     with pytest.raises(EnvironmentException) as failed:
         compile_wheel(ORDER, folder, Path(sys.executable), os.environ, tmp_path / "log")
-    assert "could not be compiled: it ended with 3" in failed.value.headline
+    assert "could not be compiled: the build exited with 3" in failed.value.headline
     assert failed.value.cause.startswith("b.cc:7:2: error: #error C++17")
     assert str(tmp_path / "log") in failed.value.cause
     assert "Gloo()" in failed.value.hint

@@ -9,7 +9,7 @@ import pytest
 
 from trainmaster.environments import lock
 from trainmaster.environments.hints import hint_for
-from trainmaster.environments.sources import masked, source_variables, with_options
+from trainmaster.environments.sources import mask_passwords, source_variables, with_options
 from trainmaster.environments.tools import Tools
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.job_spec import EnvironmentSpec
@@ -93,7 +93,7 @@ def test_an_index_of_the_specification_goes_before_pips() -> None:
 def test_what_conda_brought_is_kept(tmp_path: Path) -> None:
     for name in ("numpy-2.0.dist-info", "scikit_learn-1.5.dist-info", "numpy"):
         (tmp_path / "lib/python3.11/site-packages" / name).mkdir(parents=True)
-    assert list(lock.installed(tmp_path)) == ["numpy==2.0", "scikit_learn==1.5"]
+    assert list(lock.list_installed(tmp_path)) == ["numpy==2.0", "scikit_learn==1.5"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_what_conda_brought_is_kept(tmp_path: Path) -> None:
     [
         ("Because x was not found in the package registry", "spelling"),
         ("Because a and b are incompatible, your requirements are unsatisfiable", "relax"),
-        ("Because there is no version of x==9 and you require x==9, ... are unsatisfiable", "no such release"),
+        ("Because there is no version of x==9 and you require x==9, ... are unsatisfiable", "do not have this release"),
         ("Because a depends on x==9 and there is no version of x==9, ... are unsatisfiable", "relax"),
         ("unavailable because the network was disabled", "UV_OFFLINE"),
         ("error sending request for url: operation timed out", "UV_HTTP_TIMEOUT"),
@@ -110,7 +110,7 @@ def test_what_conda_brought_is_kept(tmp_path: Path) -> None:
         ("x==1 has no wheels with a matching Python ABI tag (e.g., `cp311`)", "python_version"),
         ("the current Python version (3.11.7) does not satisfy Python>=3.12", "python_version"),
         ("x has no wheels with a matching platform tag", "this machine"),
-        ("failed to write: No space left on device (os error 28)", "Make room"),
+        ("failed to write: No space left on device (os error 28)", "Free disk space"),
         ("Failed to build `x==1.0`", "compiled"),
         ("something else", "names and versions"),
     ],
@@ -121,7 +121,7 @@ def test_hints(said: str, word: str) -> None:
 
 def test_masked() -> None:
     text = "a https://u:p@host/x b git+https://token@host/y@v1 c https://host/z@2"
-    assert masked(text) == "a https://***@host/x b git+https://***@host/y@v1 c https://host/z@2"
+    assert mask_passwords(text) == "a https://***@host/x b git+https://***@host/y@v1 c https://host/z@2"
 
 
 def test_our_own_variables_travel_with_a_submit() -> None:

@@ -42,13 +42,13 @@ def test_a_file_that_is_missing(prefix: Path, name: str) -> None:
 def test_a_file_that_was_written_over(prefix: Path, name: str) -> None:
     with open(prefix / name, "a") as file:
         file.write("more")
-    assert manifest.changed(prefix) == [name]
+    assert manifest.list_changed(prefix) == [name]
     assert not manifest.is_whole(prefix)
 
 
 def test_one_that_was_built_by_an_earlier_release(prefix: Path) -> None:
     (prefix / "sizes.json").unlink()
-    assert manifest.changed(prefix) == [] and manifest.is_whole(prefix)
+    assert manifest.list_changed(prefix) == [] and manifest.is_whole(prefix)
 
 
 def test_a_folder_that_is_missing(prefix: Path) -> None:

@@ -115,6 +115,6 @@ def test_a_virtual_environment_on_the_path_stands_for_its_python(machine, tmp_pa
 def test_a_python_that_is_not_there():
     with pytest.raises(EnvironmentException) as refused:
         find_python("3.99")
-    assert refused.value.headline == "no Python 3.99 is on this machine"
+    assert refused.value.headline == "this machine has no Python 3.99"
     assert running_version() in refused.value.cause
     assert "uv python install 3.99" in refused.value.hint

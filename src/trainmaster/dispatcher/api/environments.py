@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.environments import build as builder
-from trainmaster.environments import companions, facts, prefix, tidy
+from trainmaster.environments import build_record, cleanup, companions, prefix
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
 from trainmaster.environments.sources import is_source_variable
@@ -44,7 +44,7 @@ async def find(
     found = await asyncio.to_thread(prefix.find, spec, workspace, path, shared)
     if found is None or outdated or not found.folder:
         return found
-    return None if await asyncio.to_thread(facts.is_outdated, Path(found.folder), spec) else found
+    return None if await asyncio.to_thread(build_record.is_outdated, Path(found.folder), spec) else found
 
 
 async def build(
@@ -113,14 +113,14 @@ async def check(
     place, name = scheduler.folder.environments, prefix.digest(spec)
     if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
         return
-    if await asyncio.to_thread(prefix.ready, place, name) is not None:
+    if await asyncio.to_thread(prefix.find_ready, place, name) is not None:
         return
     wanted = variables(sources, inherited)
     order = await asyncio.to_thread(builder.order, place, spec, wanted)
     try:
         with scheduler.working():
             async with asyncio.timeout(_CHECK_SECONDS):
-                await run_module(["trainmaster.environments", "check"], tidy.log_of(place, name), wanted, order)
+                await run_module(["trainmaster.environments", "check"], cleanup.log_of(place, name), wanted, order)
     except EnvironmentException:
         raise
     except (TrainmasterError, OSError):
@@ -141,7 +141,7 @@ def note_use(run: RunFolder, found: Prefix) -> bool:
     folder = Path(found.folder)
     run.path.mkdir(parents=True, exist_ok=True)
     (run.path / _NOTE).write_text(json.dumps({"version": 1, "folder": found.folder}))
-    facts.used_now(folder)
+    build_record.mark_used(folder)
     # One without a lock was put there by another hand; it is used as it is.
     with contextlib.suppress(FileNotFoundError):
         (run.path / LOCK_NAME).write_bytes((folder / LOCK_NAME).read_bytes())
@@ -179,9 +179,9 @@ async def on_request(
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
     with scheduler.working():
-        ready = await asyncio.to_thread(prefix.ready, place, name)
-        if refresh or ready is None or await asyncio.to_thread(facts.is_outdated, ready, spec):
-            log = tidy.log_of(place, name)
+        ready = await asyncio.to_thread(prefix.find_ready, place, name)
+        if refresh or ready is None or await asyncio.to_thread(build_record.is_outdated, ready, spec):
+            log = cleanup.log_of(place, name)
             await asyncio.to_thread(log.unlink, missing_ok=True)
             await build(spec, place, log, variables(sources), refresh)
     folder = prefix.target(place, name)
@@ -196,6 +196,6 @@ async def remove(scheduler: Scheduler, names: Sequence[str]) -> list[str]:
     needed = in_use(scheduler)
     place = scheduler.folder.environments
     doomed = [name for name in names if str(place / name) not in needed]
-    gone = [(name, tidy.hide(place, name)) for name in doomed]
-    await asyncio.to_thread(tidy.delete, place)
+    gone = [(name, cleanup.hide(place, name)) for name in doomed]
+    await asyncio.to_thread(cleanup.delete, place)
     return [name for name, hidden in gone if hidden is not None]

@@ -12,7 +12,7 @@ from trainmaster.dispatcher.api.targets import target_named
 from trainmaster.dispatcher.runs.capacity import check_fits
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
-from trainmaster.environments.prefix import check_buildable
+from trainmaster.environments.checks import check_buildable
 from trainmaster.job.errors import ComputeTargetException, DatastoreException, UserErrorException
 from trainmaster.job.helper.names import LONGEST_RUN_ID, RULE, is_plain
 from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of

@@ -124,7 +124,7 @@ def _plan_processes(spec: JobSpec, experiment: str, target: TargetRecord, now: S
 def _prepare(spec: JobSpec, folder: WorkspaceFolder) -> Preparation:
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
     ready = prefix.find(spec.environment, folder, path, _shared())
-    found = ready or prefix.built(folder.environments / prefix.digest(spec.environment), path)
+    found = ready or prefix.open_prefix(folder.environments / prefix.digest(spec.environment), path)
     container = None
     if spec.environment.container is not None:
         container = plan_container(known_engine(), found, folder.run(_RUN_ID), folder)

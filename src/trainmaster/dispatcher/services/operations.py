@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.dispatcher.api.environments import used_by
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.keeper import Keeper, end_processes
-from trainmaster.environments.prefix import check_buildable
+from trainmaster.environments.checks import check_buildable
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException
 from trainmaster.scoring import control

@@ -1,4 +1,4 @@
-"""Runs the compilation: a line every quarter of a minute, everything in a log, the first error when it fails."""
+"""Compiles Horovod: prints a line every 15 seconds, writes everything to a log, reports the first error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES_PER_COMPILER = 1_500_000_000
 
 
 def compile_wheel(order: Order, source: Path, python: Path, variables: Mapping[str, str], log: Path) -> Path:
-    """Builds the wheel from `source` and returns where it lies."""
+    """Build the wheel from `source` and return its path."""
     cores = usable_cores(len(os.sched_getaffinity(0)), _available_memory())
     parallel = order.recipes[0].parallel
     estimate = order.seconds * 2 / cores if parallel else order.seconds
@@ -46,7 +46,7 @@ def compile_wheel(order: Order, source: Path, python: Path, variables: Mapping[s
 
 
 def usable_cores(cores: int, memory: int) -> int:
-    """As many compilers at once as there are cores and memory for.
+    """The number of parallel compilers that cores and memory allow.
 
     >>> [usable_cores(8, 64 * 10**9), usable_cores(8, 4 * 10**9), usable_cores(2, 0)]
     [8, 2, 1]
@@ -75,7 +75,7 @@ def _start(source: Path, python: Path, variables: Mapping[str, str]) -> subproce
 
 
 def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
-    """What it prints, line by line; an empty one each time it has been silent for a while."""
+    """Yield the output line by line, and an empty string whenever there is no output for a while."""
     assert process.stdout is not None
     handle = process.stdout.fileno()
     waiting = select.poll()
@@ -99,7 +99,7 @@ def _lines(process: subprocess.Popen[bytes]) -> Iterator[str]:
 def _failure(order: Order, code: int, log: Path) -> EnvironmentException:
     alternatives = " ".join(ALTERNATIVE[recipe.framework] for recipe in order.recipes)
     return EnvironmentException(
-        f"{order.title} could not be compiled: it ended with {code}",
-        cause=f"{first_error(log.read_text(errors='replace'))}\nThe whole log: {log}",
+        f"{order.title} could not be compiled: the build exited with {code}",
+        cause=f"{first_error(log.read_text(errors='replace'))}\nFull log: {log}",
         hint=alternatives,
     )

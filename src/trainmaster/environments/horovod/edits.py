@@ -1,6 +1,6 @@
-"""Our changes to Horovod's source: small replacements, each of which must match as often as it says.
+"""Our changes to Horovod's source: small replacements, each with the exact number of matches.
 
-Horovod's last releases are older than the compilers, frameworks and Open MPI of today.
+Horovod's last release is older than today's compilers, frameworks and Open MPI.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ADDITIONS = Path(__file__).parent / "additions"
 
 @dataclass(frozen=True)
 class Edit:
-    """Replaces a regular expression in one file, `times` times: no more, no fewer."""
+    """Replaces a regular expression in one file exactly `times` times."""
 
     file: str
     pattern: str
@@ -29,16 +29,16 @@ class Edit:
         changed, times = re.subn(self.pattern, self.replacement, text, flags=re.MULTILINE)
         if times != self.times:
             raise EnvironmentException(
-                f"a change to Horovod's {self.file} does not fit its source",
+                f"Horovod's {self.file} is not as expected and cannot be patched",
                 cause=f"{self.pattern!r} was found {times} times instead of {self.times}.",
-                hint="This is an error in Trainmaster's recipe for this release of Horovod: please report it.",
+                hint="This is a bug in Trainmaster's recipe for this release of Horovod: please report it.",
             )
         path.write_text(changed, encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class Addition:
-    """A file of our own that is put into the source."""
+    """A file that we add to the source."""
 
     file: str
     name: str
@@ -51,13 +51,13 @@ class Addition:
         (source / self.file).write_text(self.text, encoding="utf-8")
 
 
-# torch 2.1 and newer refuse anything older than C++17.
+# torch 2.1 and newer require C++17.
 CXX17 = (
     Edit("CMakeLists.txt", r"^set\(CMAKE_CXX_STANDARD 14\)", "set(CMAKE_CXX_STANDARD 17)"),
     Edit("horovod/torch/CMakeLists.txt", r"set\(CMAKE_CXX_STANDARD 14\)", "set(CMAKE_CXX_STANDARD 17)"),
 )
 
-# The wheel finds Open MPI and the framework beside itself, whichever environment it is installed in.
+# The wheel finds Open MPI and the framework by relative paths in any environment.
 RELOCATABLE = (
     Edit(
         "CMakeLists.txt",
@@ -72,7 +72,7 @@ RELOCATABLE = (
 # Without debug information the wheel is twenty times smaller.
 SMALL = (Edit("setup.py", "'RelWithDebInfo'", "'Release'"),)
 
-# CMake 4 refuses projects that ask for less.
+# CMake 4 rejects a lower minimum version.
 CMAKE4 = (
     Edit(
         "third_party/gloo/CMakeLists.txt",
@@ -84,15 +84,15 @@ CMAKE4 = (
 # Open MPI 5 misreads long options with one dash.
 DOUBLE_DASHES = (Edit("horovod/runner/mpi_run.py", r"(?<=['\"])-(?=(?:mca|bind-to|map-by|rank-by) )", "--", 11),)
 
-# TensorFlow 2.14 and newer come without the headers of XLA; only the operations for XLA are lost.
+# TensorFlow 2.14 and newer do not ship the XLA headers, so the XLA operations are dropped.
 WITHOUT_XLA = (Edit("horovod/tensorflow/CMakeLists.txt", r"^list\(APPEND TF_SOURCES .*/xla_mpi_ops\.cc\"\)$", ""),)
 
-# tf.estimator is gone.
+# TensorFlow removed tf.estimator.
 SESSION_HOOK = (
     Edit("horovod/tensorflow/__init__.py", r"tf\.estimator\.SessionRunHook", "tf.compat.v1.train.SessionRunHook"),
 )
 
-# The Keras in use, be it Keras 3 or, with TF_USE_LEGACY_KERAS=1, tf_keras.
+# Uses the active Keras: Keras 3 or, with TF_USE_LEGACY_KERAS=1, tf_keras.
 KERAS_IN_USE = (
     Edit("horovod/tensorflow/keras/__init__.py", r"^    from keras import backend as K$", "    K = keras.backend"),
     Edit("horovod/tensorflow/keras/callbacks.py", r"^    from keras import backend as K$", "    K = keras.backend"),

@@ -1,10 +1,10 @@
-"""How far a compilation is, from what it prints; and where it went wrong."""
+"""Reads the progress and the first error of a compilation from its output."""
 
 from __future__ import annotations
 
 import re
 
-# Questions that a build asks the compiler on its way: their errors are answers. And what only says that there was one.
+# Errors of configuration probes, which are expected, and lines that only say that there was an error.
 _PROBES = ("cublas_v2.h", "cuda_runtime", "test_compile", "nccl.h", "error: command ")
 _ERROR = re.compile(
     r"(?:fatal )?error:|CMake Error|undefined reference|^error\b|\bError \d+$|Killed|No space left", re.I
@@ -13,7 +13,7 @@ _CONTEXT_LINES = 4
 
 
 class Progress:
-    """Reads the output line by line; `percent` is where it is."""
+    """Reads the output line by line and updates `percent`."""
 
     def __init__(self, steps: int = 0) -> None:
         self.percent = 0
@@ -21,7 +21,7 @@ class Progress:
         self._done = 0
 
     def read(self, line: str) -> None:
-        """From make's own `[ 42%]`, or by counting the files handed to a compiler."""
+        """Update from make's `[ 42%]`, or by counting compiler calls."""
         said = re.match(r"\s*\[\s*(\d+)%\]", line)
         if said:
             self.percent = max(self.percent, int(said.group(1)))
@@ -30,9 +30,9 @@ class Progress:
             self.percent = min(99, 100 * self._done // self._steps)
 
     def remaining(self, elapsed: float, estimate: float) -> float:
-        """Seconds still to go: first by the estimate, then by the pace, and by that alone once the estimate has passed.
+        """The remaining seconds: first by the estimate, then more and more by the observed speed.
 
-        A machine that is busy, or slower than the one the estimate comes from, takes several times as long.
+        A busy or slow machine may take several times the estimate.
         """
         seen = self.percent / 100
         if not seen:
@@ -42,7 +42,7 @@ class Progress:
 
 
 def first_error(text: str) -> str:
-    """The compiler's first error with the lines after it; the last lines if none looks like one."""
+    """The compiler's first error with the following lines; the last lines if no error is found."""
     lines = text.splitlines()
     for number, line in enumerate(lines):
         if _ERROR.search(line) and not any(probe in line for probe in _PROBES):
@@ -51,7 +51,7 @@ def first_error(text: str) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """A duration as people say it.
+    """A duration in words.
 
     >>> [minutes(20), minutes(70), minutes(200)]
     ['less than a minute', 'about 1 minute', 'about 3 minutes']

@@ -1,4 +1,4 @@
-"""Which Horovod can be built for which framework, and how: a table, and the questions to it."""
+"""Which Horovod can be built for which framework, and how: a table and its lookups."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trainmaster.environments.requirement import parse
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.job_spec import EnvironmentSpec
 
-# The packages that are a framework, by what Horovod calls it.
+# Horovod's name of each framework, and its packages.
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "torch": ("torch",),
     "tensorflow": ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly"),
 }
 _OF_CONDA = {"pytorch": "torch", "pytorch-cpu": "torch", "pytorch-gpu": "torch"}
 ALTERNATIVE = {
-    "torch": "Without Horovod: distributed_training=Gloo() with torch.distributed needs nothing to be compiled.",
-    "tensorflow": "Without Horovod: ParameterServer() or tf.distribute needs nothing to be compiled.",
+    "torch": "Alternative without compiling: distributed_training=Gloo() with torch.distributed.",
+    "tensorflow": "Alternative without compiling: ParameterServer() or tf.distribute.",
 }
-# What has to be importable while any of them is built, beside what they need themselves.
+# Build tools for every release.
 TOOLS = ("pip", "setuptools<81", "wheel")
 _SHA256 = {
     "0.15.2": "2b1599c701fafdb7deba83a19306fb9b9166ffce0efc0a8aa03008761b428187",
@@ -40,39 +40,39 @@ _SHA256 = {
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one release of Horovod is built for some releases of one framework."""
+    """How to build one release of Horovod for some releases of one framework."""
 
     horovod: str
     framework: str
     releases: tuple[str, str]
-    """The first release it is for, and the first it is not for; empty means that no end is known."""
+    """The first supported release, and the first unsupported one; empty if no upper limit is known."""
     pythons: tuple[str, str]
-    """The first and the last Python; an empty last means that no end is known."""
+    """The first and the last supported Python; the last is empty if no upper limit is known."""
     seconds: int
-    """What compiling takes on two cores."""
+    """The duration of the compilation on two cores."""
     tested: tuple[str, ...] = ()
-    """The releases of the framework with which two ranks were seen training."""
+    """The releases of the framework with which two ranks were trained in a test."""
     edits: tuple[Edit | Addition, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     open_mpi: str = open_mpi.CURRENT
     cmake: bool = True
     steps: int = 0
-    """How many files are compiled, for builds that do not say how far they are."""
+    """The number of compiled files, for builds that do not print their progress."""
     parallel: bool = True
 
     @property
     def sha256(self) -> str:
-        """Of the source distribution."""
+        """The hash of the source distribution."""
         return _SHA256[self.horovod]
 
     @property
     def requirements(self) -> tuple[str, ...]:
-        """What Horovod imports, and says so in its wheel."""
+        """The packages that Horovod imports and its wheel requires."""
         needed = ["cloudpickle", "psutil", "pyyaml", "packaging" if self.cmake else "six"]
         return (*needed, "cffi>=1.4.0") if self.framework == "torch" or not self.cmake else tuple(needed)
 
     def fits(self, release: str) -> bool:
-        """Whether it is meant for this release of its framework."""
+        """Whether the recipe supports this release of its framework."""
         first, end = self.releases
         return numbers(release) >= numbers(first) and (not end or numbers(release) < numbers(end))
 
@@ -80,9 +80,9 @@ class Recipe:
 _CMAKE = {"HOROVOD_WITH_MPI": "1", "HOROVOD_WITH_GLOO": "1", "CMAKE_POLICY_VERSION_MINIMUM": "3.5"}
 _COMMON = (*edits.RELOCATABLE, *edits.SMALL, *edits.CMAKE4, *edits.DOUBLE_DASHES)
 _TENSORFLOW = (*_COMMON, *edits.SESSION_HOOK, *edits.KERAS_IN_USE, *edits.KERAS3)
-# Before they used CMake: no Gloo, one file after the other, and headers that compilers of today do not include alone.
+# Releases before CMake: no Gloo, no parallel build, and headers that current compilers no longer include implicitly.
 _ERA = {"HOROVOD_WITHOUT_GLOO": "1", "CFLAGS": "-include stdexcept"}
-# 0.19 loads distutils before setuptools, and would not recognise the errors of the other one.
+# 0.19 imports distutils before setuptools, and must catch errors of the same distutils.
 _ERA_19 = {**_ERA, "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
 
 
@@ -123,7 +123,7 @@ RECIPES = (
 
 @dataclass(frozen=True)
 class Order:
-    """What is to be built: Horovod for one framework, or for several in one environment."""
+    """The build of Horovod for one framework, or for several in one environment."""
 
     recipes: tuple[Recipe, ...]
     builds: tuple[str, ...]
@@ -147,7 +147,7 @@ class Order:
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the build is told: the frameworks it is for and those it is not for."""
+        """The variables of the build, which enable and disable frameworks."""
         wanted = {recipe.framework for recipe in self.recipes}
         told = {key: value for recipe in self.recipes for key, value in recipe.variables.items()}
         for name, word in (("torch", "PYTORCH"), ("tensorflow", "TENSORFLOW")):
@@ -160,7 +160,7 @@ class Order:
 
     @property
     def untested(self) -> list[str]:
-        """The frameworks whose release was never seen with this Horovod."""
+        """The frameworks whose release was never tested with this Horovod."""
         return [
             build
             for recipe, build in zip(self.recipes, self.builds, strict=True)
@@ -169,7 +169,7 @@ class Order:
 
     @property
     def digest(self) -> str:
-        """Changes whenever the same order would be built in another way."""
+        """Changes whenever the same order would be built differently."""
         parts = [
             [self.sha256, self.variables, TOOLS],
             [[edit.file, edit.text] if isinstance(edit, Addition) else list(vars(edit).values())
@@ -179,14 +179,14 @@ class Order:
 
 
 def check(spec: EnvironmentSpec) -> None:
-    """Refuses at once what is known not to build; what is merely untested passes."""
+    """Refuse combinations that are known not to build; untested ones pass."""
     if not spec.horovod:
         return
-    named = named_frameworks(spec)
+    named = find_frameworks(spec)
     if not named:
         raise EnvironmentException(
-            f"Horovod {spec.horovod} needs a framework to be built for",
-            cause="The packages of this environment name neither torch nor TensorFlow.",
+            f"Horovod {spec.horovod} must be built for a framework, and the environment has none",
+            cause="The packages of this environment include neither torch nor TensorFlow.",
             hint="Use a PyTorch or TensorFlow estimator, or add torch or tensorflow-cpu to pip_packages.",
         )
     _check_release(spec.horovod, named)
@@ -195,8 +195,8 @@ def check(spec: EnvironmentSpec) -> None:
             _find(spec.horovod, framework, release, python_version(spec))
 
 
-def order(horovod: str, installed: Mapping[str, str], python: str) -> Order:
-    """What to build for the frameworks that are installed, by their releases."""
+def plan_build(horovod: str, installed: Mapping[str, str], python: str) -> Order:
+    """Plan the build for the installed frameworks and their releases."""
     _check_release(horovod, installed)
     return Order(
         tuple(_find(horovod, framework, release, python) for framework, release in installed.items()),
@@ -205,21 +205,21 @@ def order(horovod: str, installed: Mapping[str, str], python: str) -> Order:
 
 
 def open_mpi_wheel(horovod: str) -> str:
-    """The Open MPI a release of Horovod was seen working with."""
+    """The Open MPI that a release of Horovod was tested with."""
     return next((recipe.open_mpi for recipe in RECIPES if recipe.horovod == horovod), open_mpi.CURRENT)
 
 
-def needed_by(spec: EnvironmentSpec) -> list[str]:
-    """What Horovod needs in an environment beside the framework."""
-    named = named_frameworks(spec)
+def requirements_of(spec: EnvironmentSpec) -> list[str]:
+    """The packages that Horovod needs in addition to the framework."""
+    named = find_frameworks(spec)
     found = [each for each in RECIPES if each.horovod == spec.horovod and each.framework in named]
     return list(dict.fromkeys(requirement for recipe in found for requirement in recipe.requirements))
 
 
-def named_frameworks(spec: EnvironmentSpec) -> dict[str, str]:
-    """The frameworks among the packages, with the release where exactly one is asked for.
+def find_frameworks(spec: EnvironmentSpec) -> dict[str, str]:
+    """Find the frameworks among the packages, with their release if it is pinned.
 
-    >>> named_frameworks(EnvironmentSpec(pip_packages=("torch==2.13.0", "numpy", "tensorflow-cpu>2")))
+    >>> find_frameworks(EnvironmentSpec(pip_packages=("torch==2.13.0", "numpy", "tensorflow-cpu>2")))
     {'torch': '2.13.0', 'tensorflow': ''}
     """
     found: dict[str, str] = {}
@@ -238,7 +238,7 @@ def named_frameworks(spec: EnvironmentSpec) -> dict[str, str]:
 
 
 def numbers(release: str) -> tuple[int, ...]:
-    """A release for comparing, without what follows the numbers.
+    """The numbers of a release, for comparisons.
 
     >>> numbers("2.13.0+cpu")
     (2, 13, 0)
@@ -255,7 +255,7 @@ def _check_release(horovod: str, frameworks: Iterable[str]) -> None:
     if horovod not in _SHA256:
         raise EnvironmentException(
             f"there is no recipe for Horovod {horovod}",
-            cause=f"Known: {', '.join(_SHA256)}.",
+            cause=f"Available: {', '.join(_SHA256)}.",
             hint=_alternative(frameworks),
         )
 
@@ -275,14 +275,14 @@ def _find(horovod: str, framework: str, release: str, python: str) -> Recipe:
         raise EnvironmentException(
             f"Horovod {horovod} for {framework} {release} does not build on Python {python}",
             cause=f"It needs Python {first} to {last}." if last else f"It needs Python {first} or newer.",
-            hint=f"Ask for another python_version. {_alternative([framework])}",
+            hint=f"Choose another python_version. {_alternative([framework])}",
         )
     return found
 
 
 def _range(recipe: Recipe) -> str:
     first, end = recipe.releases
-    return f"{first} up to before {end}" if end else f"{first} and newer"
+    return f"from {first} to below {end}" if end else f"{first} and newer"
 
 
 def _better(framework: str, release: str) -> str:

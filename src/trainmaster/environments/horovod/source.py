@@ -1,4 +1,4 @@
-"""Horovod's source distribution: fetched from the user's package sources, verified, unpacked, changed."""
+"""Fetches Horovod's source distribution from the user's package sources, verifies, unpacks and patches it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmaster.job.errors import EnvironmentException
 
 
 def prepare(order: Order, scratch: Path, python: Path, variables: Mapping[str, str], tools: Tools) -> Path:
-    """The folder with the source, ready to be built. `python` has a pip in what `variables` add to it."""
+    """Prepare the source for the build and return its folder. With `variables`, `python` has pip."""
     archive = _fetch(order, scratch / "download", python, variables, tools)
     with tarfile.open(archive) as opened:
         opened.extractall(scratch / "source", filter="data")
@@ -24,7 +24,7 @@ def prepare(order: Order, scratch: Path, python: Path, variables: Mapping[str, s
 
 
 def _fetch(order: Order, folder: Path, python: Path, variables: Mapping[str, str], tools: Tools) -> Path:
-    """By pip itself: it knows every kind of index and password. Verified by pip before it runs anything of it."""
+    """Download with pip, which supports every kind of index and login, and verifies the hash before running code."""
     folder.mkdir()
     wanted = folder / "wanted.txt"
     wanted.write_text(f"horovod=={order.horovod} --hash=sha256:{order.sha256}\n")
@@ -33,19 +33,19 @@ def _fetch(order: Order, folder: Path, python: Path, variables: Mapping[str, str
         [str(python), "-m", "pip", "download", *options, "--dest", str(folder), "--requirement", str(wanted)],
         f"pip download horovod=={order.horovod}",
         {**variables, **_pip_variables(tools.settings), **order.variables},
-        hint=f"The source of Horovod {order.horovod} has to be in pip's configured package sources.",
+        hint=f"pip's configured package sources must have the source of Horovod {order.horovod}.",
     )
     archive = folder / f"horovod-{order.horovod}.tar.gz"
     if not archive.is_file() or hashlib.sha256(archive.read_bytes()).hexdigest() != order.sha256:
         raise EnvironmentException(
-            f"what pip downloaded is not the source of Horovod {order.horovod}",
-            hint="Look at pip's configured package sources.",
+            f"pip downloaded something else than the source of Horovod {order.horovod}",
+            hint="Check pip's configured package sources.",
         )
     return archive
 
 
 def _pip_variables(settings: Mapping[str, str]) -> dict[str, str]:
-    """pip's settings, read with our own Python, for the pip of another."""
+    """Pass pip's settings, which our own Python read, to the pip of another Python."""
     names = ("index-url", "extra-index-url", "find-links", "trusted-host", "no-index", "cert", "proxy")
     return {
         f"PIP_{name.upper().replace('-', '_')}": " ".join(settings[name].split())

@@ -1,4 +1,4 @@
-"""A wheel of Horovod for one framework build, one Python and one Open MPI: compiled once per machine, then kept."""
+"""Wheels of Horovod for one framework build, one Python and one Open MPI: compiled once per machine and cached."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RPATH = "-Wl,-rpath,$ORIGIN/../../../.."
 
 @dataclass(frozen=True)
 class Target:
-    """The environment a wheel is for: its folder and what in it decides whether a wheel fits."""
+    """The environment a wheel is built for: its folder, and what decides whether a wheel fits."""
 
     folder: Path
     frameworks: tuple[str, ...]
@@ -43,7 +43,7 @@ class Target:
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
-    """Where compiled wheels are kept: `$TRAINMASTER_CACHE`, or the user's cache folder."""
+    """The folder of compiled wheels: in `$TRAINMASTER_CACHE`, or in the user's cache folder."""
     chosen = environ.get("TRAINMASTER_CACHE")
     if chosen:
         return Path(chosen) / "wheels"
@@ -52,39 +52,39 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
 
 
 def key(order: Order, target: Target) -> str:
-    """The name under which a wheel is kept: everything a compiled Horovod depends on."""
+    """The cache key of a wheel: a digest of everything the compiled Horovod depends on."""
     parts = [order.digest, target.frameworks, target.python_abi, target.open_mpi.version]
     parts += [platform.machine(), platform.libc_ver()]
     return f"horovod-{order.horovod}-{hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]}"
 
 
 def any_kept(release: str, environ: Mapping[str, str]) -> bool:
-    """Whether some wheel of this release is kept: then a machine without a compiler may do."""
+    """Whether any wheel of this release is cached: then no compiler may be needed."""
     return any(cache_folder(environ).glob(f"horovod-{release}-*/{_NOTE}"))
 
 
 def provide(order: Order, target: Target, tools: Tools) -> tuple[Path, bool]:
-    """The wheel, and whether it was compiled just now. Of several who need the same, one compiles."""
+    """Return the wheel, and whether it was just compiled. Of several processes that need it, only one compiles."""
     folder = cache_folder(tools.environ)
     place = folder / key(order, target)
-    if kept := _kept(place):
-        print(f"{order.title}: compiled earlier on this machine", flush=True)
+    if kept := _find_kept(place):
+        print(f"{order.title}: using the wheel compiled earlier on this machine", flush=True)
         return kept, False
-    with _locked(folder, place.name):
-        if kept := _kept(place):
-            print(f"{order.title}: compiled just now by another", flush=True)
+    with _lock(folder, place.name):
+        if kept := _find_kept(place):
+            print(f"{order.title}: using the wheel that another process just compiled", flush=True)
             return kept, False
         _remove_leftovers(place)
         return _make(order, target, place, tools), True
 
 
 def discard(wheel: Path) -> None:
-    """Forgets a wheel that does not work."""
+    """Remove a wheel that does not work."""
     shutil.rmtree(wheel.parent, ignore_errors=True)
 
 
-def _kept(place: Path) -> Path | None:
-    """The wheel if it is there and whole."""
+def _find_kept(place: Path) -> Path | None:
+    """Find the cached wheel, if it is intact."""
     try:
         note = json.loads((place / _NOTE).read_text())
         wheel = place / str(note["wheel"])
@@ -98,27 +98,27 @@ def _sha256(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path, name: str) -> Iterator[None]:
+def _lock(folder: Path, name: str) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = open(folder / f"{name}.lock", "w")  # noqa: SIM115 - closed below
     except OSError as error:
         raise EnvironmentException(
-            f"compiled wheels cannot be kept in {folder}",
+            f"compiled wheels cannot be stored in {folder}",
             cause=str(error),
-            hint="Choose another folder with TRAINMASTER_CACHE.",
+            hint="Set TRAINMASTER_CACHE to another folder.",
         ) from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            print("waiting for another that compiles the same Horovod", flush=True)
+            print("waiting for another process that is compiling the same Horovod", flush=True)
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _remove_leftovers(place: Path) -> None:
-    """A wheel that is not whole, and what killed builders left: of this wheel, and of others that none builds now."""
+    """Remove an incomplete wheel, and leftovers of killed builders whose wheel nobody is building now."""
     shutil.rmtree(place, ignore_errors=True)
     for leftover in place.parent.glob(".building-*"):
         name = leftover.name.removeprefix(".building-").rpartition("-")[0]
@@ -154,7 +154,7 @@ def _make(order: Order, target: Target, place: Path, tools: Tools) -> Path:
         raise EnvironmentException(
             f"{order.title} could not be compiled in {place.parent}",
             cause=str(error),
-            hint="Make room, or choose another folder with TRAINMASTER_CACHE.",
+            hint="Free disk space, or set TRAINMASTER_CACHE to another folder.",
         ) from None
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -162,7 +162,7 @@ def _make(order: Order, target: Target, place: Path, tools: Tools) -> Path:
 
 
 def _compile(order: Order, target: Target, scratch: Path, log: Path, tools: Tools) -> Path:
-    """Everything the build needs beside the environment lies in `scratch`: nothing of it stays in the environment."""
+    """Compile with build tools in `scratch`, so that none of them stays in the environment."""
     overlay = scratch / "tools"
     variables = build_variables(order, target, overlay, tools.environ)
     wanted = [*TOOLS, *(["cmake"] if "HOROVOD_CMAKE" in variables else [])]
@@ -176,18 +176,18 @@ def _compile(order: Order, target: Target, scratch: Path, log: Path, tools: Tool
 
 
 def build_variables(order: Order, target: Target, overlay: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of the build: the environment and its Open MPI first, then the tools beside it."""
+    """The variables of the build: the environment and its Open MPI come first, then the build tools."""
     variables = {name: value for name, value in environ.items() if name not in ("PYTHONHOME", "VIRTUAL_ENV")}
     path = [target.open_mpi.programs, f"{target.folder}/bin", environ.get("PATH", os.defpath)]
     variables.update(order.variables, PATH=":".join(path), PYTHONPATH=str(overlay))
     if order.recipes[0].cmake:
         if not shutil.which("cmake", path=variables["PATH"]):
-            # Of the wheel: the program itself, since scripts of such a folder do not find their Python.
+            # The program inside the cmake wheel: its wrapper script would not find its Python here.
             variables["HOROVOD_CMAKE"] = f"{overlay}/cmake/data/bin/cmake"
         if shutil.which("ccache", path=variables["PATH"]):
             variables.update(CMAKE_C_COMPILER_LAUNCHER="ccache", CMAKE_CXX_COMPILER_LAUNCHER="ccache")
     elif target.open_mpi.programs == f"{target.folder}/bin":
-        # What `mpicxx -show` says, but finding Open MPI from wherever the wheel will be installed.
+        # Like the output of `mpicxx -show`, but with a path relative to where the wheel will be installed.
         flags = [f"-I{target.folder}/include", "-pthread", f"-L{target.folder}/lib", _RPATH, "-lmpi"]
         variables["HOROVOD_MPICXX_SHOW"] = shlex.join(["echo", shlex.join(["c++", *flags])])
     return variables

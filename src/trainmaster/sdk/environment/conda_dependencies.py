@@ -11,7 +11,7 @@ from typing import Any
 from trainmaster.environments import conda_file
 from trainmaster.environments.conda_file import CondaFile
 from trainmaster.environments.frameworks import Release
-from trainmaster.environments.requirement import is_open, merged, package_name
+from trainmaster.environments.requirement import is_open, merge, package_name
 from trainmaster.job.errors import UserErrorException
 
 __all__ = ["CondaDependencies", "package_name"]
@@ -97,7 +97,7 @@ class CondaDependencies:
         >>> CondaDependencies.merge_requirements(["numpy>=1.20", "NumPy<2"])
         ['numpy>=1.20,<2']
         """
-        return merged(_listed("requirements", requirements))
+        return merge(_listed("requirements", requirements))
 
     @staticmethod
     def sdk_origin_url() -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.environments import pythons
-from trainmaster.environments.horovod.named import compile_named
+from trainmaster.environments.horovod.requested import compile_named
 from trainmaster.environments.python_range import choose, is_range
 from trainmaster.environments.requirements_file import check_no_other_file, check_requirement
 from trainmaster.environments.sdk_packages import replace_sdk_packages

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.environments.frameworks import PYTORCH, SKLEARN, TENSORFLOW, Framework, release_in
 from trainmaster.environments.kit import ensure_kit
-from trainmaster.environments.prefix import built
+from trainmaster.environments.prefix import open_prefix
 from trainmaster.environments.requirement import package_name
 from trainmaster.environments.sources import source_variables
 from trainmaster.job.agent.layout import lay_out
@@ -118,7 +118,7 @@ def _recognised(model: Model) -> Recognised:
 def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversion, target: Path) -> None:
     spec = environment_for(workspace, model, found.kind, wanted.packages)
     answer = workspace._call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
-    prefix = built(Path(answer["folder"]), os.environ.get("PATH", ""))
+    prefix = open_prefix(Path(answer["folder"]), os.environ.get("PATH", ""))
     told = target.with_name("answer.json")
     order = {
         "kind": str(found.kind),

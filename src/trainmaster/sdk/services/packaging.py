@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import unquote
 
-from trainmaster.environments import facts, lock
+from trainmaster.environments import build_record, lock
+from trainmaster.environments.cleanup import log_of
 from trainmaster.environments.containers import EngineName, find_engine
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import python_version
-from trainmaster.environments.sources import masked, pip_settings, source_variables
-from trainmaster.environments.tidy import log_of
+from trainmaster.environments.sources import mask_passwords, pip_settings, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.job.agent import durable
 from trainmaster.job.agent.layout import lay_out
@@ -64,7 +64,7 @@ def package(
         "image": f"{image_name or _IMAGE}:{image_label or 'latest'}",
         "dockerfile": bool(generate_dockerfile),
         "environment": folder.name.partition(".")[0],
-        "python": built.python if (built := facts.read(folder)) else python_version(spec.environment),
+        "python": built.python if (built := build_record.read(folder)) else python_version(spec.environment),
         "environment_name": spec.environment_name,
         "models": list(spec.models),
     }
@@ -148,11 +148,11 @@ class ModelPackage:
                 check=False,
             )
         with open(self._place / "log.txt", "a") as log:
-            log.write(masked(done.stdout + done.stderr))
+            log.write(mask_passwords(done.stdout + done.stderr))
         if done.returncode:
             raise WebserviceException(
                 f"{engine.name} cannot build the image",
-                cause=masked("\n".join((done.stdout + done.stderr).splitlines()[-20:])),
+                cause=mask_passwords("\n".join((done.stdout + done.stderr).splitlines()[-20:])),
                 hint="save(folder) gives the folder with the Dockerfile, to be built elsewhere or changed.",
             )
         self._about = {**self._about, "built": True}
@@ -231,10 +231,10 @@ def hashed(folder: Path, spec: EnvironmentSpec) -> Requirements:
     if asked.returncode:
         raise WebserviceException(
             "the packages of the service cannot be locked with their hashes",
-            cause=masked("\n".join(asked.stderr.splitlines()[-20:])),
+            cause=mask_passwords("\n".join(asked.stderr.splitlines()[-20:])),
             hint="They were installed before; is the package index they came from still there?",
         )
-    return with_hashes_of_files(masked(asked.stdout), pins)
+    return with_hashes_of_files(mask_passwords(asked.stdout), pins)
 
 
 def with_hashes_of_files(text: str, pins: Sequence[lock.Pin]) -> Requirements:
@@ -250,7 +250,7 @@ def with_hashes_of_files(text: str, pins: Sequence[lock.Pin]) -> Requirements:
         if not hashes:
             raise WebserviceException(
                 f"{line.strip()} cannot be locked: where it comes from tells no hashes",
-                cause=f"It comes from {masked(pin.source) or 'an unknown place'}.",
+                cause=f"It comes from {mask_passwords(pin.source) or 'an unknown place'}.",
                 hint="Package the service with packages of an index, or of a folder of this machine.",
             )
         local.append(line.strip())

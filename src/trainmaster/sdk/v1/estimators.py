@@ -25,7 +25,7 @@ from trainmaster.environments.frameworks import (
     why_not_runnable,
 )
 from trainmaster.environments.requirement import is_open
-from trainmaster.environments.v1_releases import are_of_v1, in_v1_releases
+from trainmaster.environments.v1_releases import are_of_v1, limit_to_v1_releases
 from trainmaster.job.errors import EnvironmentException
 from trainmaster.sdk.estimators import chainer, estimator, pytorch, sklearn, tensorflow
 from trainmaster.sdk.estimators.distribution import distribution_of
@@ -86,7 +86,7 @@ class Estimator(estimator.Estimator):
         given = self._settings
         if given.environment_definition or given.conda_dependencies_file or not are_of_v1(spec.environment):
             return spec
-        found = in_v1_releases(spec.environment, pythons.all_pythons())
+        found = limit_to_v1_releases(spec.environment, pythons.all_pythons())
         if found is None:
             warn(
                 "packages without a version are taken in today's releases, and not in those of v1's time: these need "

@@ -63,7 +63,7 @@ def test_a_conda_file_may_be_edited_until_submit(make, with_conda):
 
 def test_a_conda_file_that_is_wrong(make, with_conda):
     (with_conda / "conda.yml").write_text("dependencies: [a\n")
-    with pytest.raises(UserErrorException, match=r"conda_dependencies_file 'conda\.yml' is not YAML, line 2"):
+    with pytest.raises(UserErrorException, match=r"conda_dependencies_file 'conda\.yml' is not valid YAML, line 2"):
         make(Estimator, conda_dependencies_file="conda.yml")
 
 

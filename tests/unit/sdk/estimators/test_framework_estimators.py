@@ -226,7 +226,7 @@ def test_no_python_for_a_release_is_told_at_submit(make, found):
     estimator = make(PyTorch, framework_version="1.4")
     with pytest.raises(EnvironmentException) as refused:
         estimator.compile({})
-    assert refused.value.headline == "PyTorch 1.4.0 needs Python 3.6, 3.7 or 3.8, and this machine has none of them"
+    assert refused.value.headline == "PyTorch 1.4.0 needs Python 3.6, 3.7 or 3.8, which this machine does not have"
     assert refused.value.cause == "Found: 3.9, 3.10, 3.11, 3.12, 3.13, 3.14."
     assert "uv python install 3.7" in refused.value.hint
     # Conda brings its own.
@@ -309,7 +309,7 @@ def test_the_same_environment_as_with_the_release_named(built):
 
 def test_without_a_python_of_that_time_it_is_the_release_of_today(make, monkeypatch):
     monkeypatch.setattr(pythons, "all_pythons", lambda: {HERE: "/usr/bin/python3"})
-    told = r"PyTorch 2\.13 is used, and not 1\.4 as in v1: PyTorch 1\.4 needs Python .* them\. 'pyenv install 3\.7'"
+    told = r"PyTorch 2\.13 is used, and not 1\.4 as in v1: PyTorch 1\.4 needs Python .* have\. 'pyenv install 3\.7'"
     with pytest.warns(UserWarning, match=told):
         estimator = make(of_v1.PyTorch)
     assert estimator.framework_version == "2.13"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.environments import tidy
-from trainmaster.environments.tidy import Built
+from trainmaster.environments import cleanup
+from trainmaster.environments.cleanup import Built
 
 DAY = 86400.0
 DIGEST = "0123456789abcdef" * 2
@@ -36,7 +36,7 @@ BUILDS = [built("a.1", 1), built("b.1", 10), built("b.2", 2), built("c.1", 30), 
     ],
 )
 def test_doomed(limits: dict[str, float], in_use: list[str], gone: list[str]) -> None:
-    found = tidy.doomed(BUILDS, [f"/e/{name}" for name in in_use], 100 * DAY, **limits)
+    found = cleanup.choose_removable(BUILDS, [f"/e/{name}" for name in in_use], 100 * DAY, **limits)
     assert [each.name for each in found] == gone
 
 
@@ -47,19 +47,19 @@ def test_a_file_with_two_names_counts_once(tmp_path: Path) -> None:
     os.link(tmp_path / "in/twice", tmp_path / "in/deep/again")
     (tmp_path / "in/cached").write_bytes(b"x" * 1000)
     os.link(tmp_path / "in/cached", tmp_path / "cache")
-    assert tidy.sizes(tmp_path / "in") == (1110, 110)
+    assert cleanup.sizes(tmp_path / "in") == (1110, 110)
 
 
 def test_hidden_in_one_step(tmp_path: Path) -> None:
     (tmp_path / f"{DIGEST}.1").mkdir()
     (tmp_path / DIGEST).symlink_to(f"{DIGEST}.1")
-    hidden = tidy.hide(tmp_path, f"{DIGEST}.1")
+    hidden = cleanup.hide(tmp_path, f"{DIGEST}.1")
     assert hidden is not None
-    assert [each.name for each in tidy.listed(tmp_path)] == []
+    assert [each.name for each in cleanup.list_builds(tmp_path)] == []
     assert not (tmp_path / DIGEST).is_symlink()
-    tidy.delete(tmp_path)
+    cleanup.delete(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == [f"{DIGEST}.lock"]
-    assert tidy.hide(tmp_path, f"{DIGEST}.1") is None
+    assert cleanup.hide(tmp_path, f"{DIGEST}.1") is None
 
 
 def test_what_killed_builders_left_goes_and_what_is_being_built_stays(tmp_path: Path) -> None:
@@ -68,20 +68,20 @@ def test_what_killed_builders_left_goes_and_what_is_being_built_stays(tmp_path: 
         (tmp_path / name / "lib").mkdir(parents=True)
     with open(tmp_path / f"{other}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        tidy.delete(tmp_path)
+        cleanup.delete(tmp_path)
         assert sorted(path.name for path in tmp_path.glob(".building-*")) == [f".building-{other}-2"]
-    tidy.delete(tmp_path)
+    cleanup.delete(tmp_path)
     assert list(tmp_path.glob(".building-*")) == []
 
 
 @pytest.mark.parametrize("name", ["..", "../x", "x", f"{DIGEST}", f"{DIGEST}.1/..", ".building-x"])
 def test_only_builds_can_be_hidden(tmp_path: Path, name: str) -> None:
-    assert tidy.hide(tmp_path, name) is None
+    assert cleanup.hide(tmp_path, name) is None
 
 
 def test_removing_an_old_build_leaves_the_name_of_the_new_one(tmp_path: Path) -> None:
     for number in (1, 2):
         (tmp_path / f"{DIGEST}.{number}").mkdir()
     (tmp_path / DIGEST).symlink_to(f"{DIGEST}.2")
-    assert tidy.hide(tmp_path, f"{DIGEST}.1") is not None
+    assert cleanup.hide(tmp_path, f"{DIGEST}.1") is not None
     assert os.readlink(tmp_path / DIGEST) == f"{DIGEST}.2"

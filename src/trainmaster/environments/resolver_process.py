@@ -1,7 +1,7 @@
-"""uv's first answer takes longest of all, so it is asked for before the rest of the builder is imported.
+"""A running `uv pip compile`, started before the rest of the builder is imported.
 
-Imports next to nothing itself: that is its purpose (`python -m benchmarks environments` shows what it saves). The
-builder takes the answer only if it would have put the very same question.
+Resolving is the slowest step of a build, so this module imports almost nothing (`python -m benchmarks environments`
+shows what that saves). The builder uses the result only if it would have run exactly the same command.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import IO
 
 
-class Ahead:
-    """uv on its way: its answer goes to a file in memory, what it says beside that to a pipe."""
+class ResolverProcess:
+    """Runs uv. Its standard output goes to a file in memory, its standard error to a pipe."""
 
     def __init__(self, command: tuple[str, ...], text: str, variables: dict[str, str]) -> None:
         self.question = (command, text, variables)
@@ -32,19 +32,19 @@ class Ahead:
         self._code: int | None = None
 
     def wait(self) -> int:
-        """Its exit code, when it has ended."""
+        """Wait until uv ends and return its exit code."""
         if self._code is None:
             self._code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
         return self._code
 
     def answer(self) -> str:
-        """What it wrote."""
+        """Read uv's standard output."""
         os.lseek(self._answer, 0, os.SEEK_SET)
         with open(self._answer, errors="replace", closefd=False) as file:
             return file.read()
 
     def close(self) -> None:
-        """Ends it, if nobody wanted to know after all."""
+        """Kill uv if it still runs, and close the files."""
         if self._code is None:
             os.kill(self._pid, 9)
             self.wait()
@@ -55,7 +55,7 @@ class Ahead:
 
 
 def _become(command: tuple[str, ...], variables: dict[str, str], files: tuple[int, int, int], parent: int) -> None:
-    """In the child: turns into `command`."""
+    """Replace the forked child by `command`."""
     try:
         from trainmaster.shared.orphans import die_with
 

@@ -1,4 +1,4 @@
-"""`environment.json` in a built environment: of what it was built, when, and when it was last used."""
+"""`environment.json` in a built environment: what it was built from, when, and when it was last used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmaster.environments.prefix import WARNINGS
 from trainmaster.environments.pythons import python_for
-from trainmaster.environments.sources import masked
+from trainmaster.environments.sources import mask_passwords
 from trainmaster.job.errors import PythonNotFoundException
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
@@ -20,8 +20,8 @@ _FACTS = "environment.json"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known of a built environment."""
+class BuildRecord:
+    """How an environment was built."""
 
     name: str
     """`<digest>.<n>`."""
@@ -34,29 +34,29 @@ class Facts:
 
 
 def write(folder: Path, spec: EnvironmentSpec, python: str, name: str, seconds: float) -> None:
-    """Written before the folder gets its name; the file's time is that of the last use from then on."""
-    shown = replace(spec, pip_packages=tuple(map(masked, spec.pip_packages)))
-    facts = Facts(name, python, time.time(), round(seconds, 3), shown)
+    """Write the record before the folder gets its final name. Afterwards the file's time is the last use."""
+    shown = replace(spec, pip_packages=tuple(map(mask_passwords, spec.pip_packages)))
+    facts = BuildRecord(name, python, time.time(), round(seconds, 3), shown)
     (folder / _FACTS).write_text(json.dumps(to_plain(facts), indent=1))
 
 
 def warn(folder: Path, text: str) -> None:
-    """Says it in the build's log, and to every run in the environment."""
+    """Print a warning in the build log, and show it to every run that uses the environment."""
     print(f"WARNING: {text}", flush=True)
     with open(folder / WARNINGS, "a") as file:
         file.write(f"{text}\n")
 
 
-def read(folder: Path) -> Facts | None:
-    """The facts, if the folder is an environment."""
+def read(folder: Path) -> BuildRecord | None:
+    """Read the record; None if the folder is not an environment."""
     try:
-        return from_plain(Facts, json.loads((folder / _FACTS).read_text()))
+        return from_plain(BuildRecord, json.loads((folder / _FACTS).read_text()))
     except (OSError, ValueError, PlainDataError):
         return None
 
 
 def is_outdated(folder: Path, spec: EnvironmentSpec) -> bool:
-    """Whether another Python stands in it for the one that `spec` names, which is on this machine by now."""
+    """Whether it was built with a substitute for the requested Python, which this machine has now."""
     if not spec.python_version or spec.newer_python:
         return False
     known = read(folder)
@@ -69,14 +69,14 @@ def is_outdated(folder: Path, spec: EnvironmentSpec) -> bool:
     return True
 
 
-def used_now(folder: Path) -> None:
-    """Remembers that a run begins with it; where it may only be read, nobody needs to know."""
+def mark_used(folder: Path) -> None:
+    """Record that a run starts to use the environment. A read-only environment is not marked."""
     with contextlib.suppress(OSError):
         os.utime(folder / _FACTS)
 
 
 def last_used(folder: Path) -> float:
-    """When a run last began with it, or when it was built."""
+    """When a run last started to use it, or when it was built."""
     try:
         return (folder / _FACTS).stat().st_mtime
     except OSError:

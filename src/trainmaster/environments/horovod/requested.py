@@ -1,4 +1,4 @@
-"""Horovod among the packages of an environment: it is compiled for the framework instead of installed."""
+"""Horovod among the pip packages of an environment: it is compiled for the framework instead of installed by pip."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NEWEST = "0.28.1"
 
 
 def compile_named(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """`spec` with Horovod moved from the packages to what is compiled, with Open MPI, if it is named there.
+    """Move Horovod from the pip packages to what is compiled, and add Open MPI.
 
     >>> spec = compile_named(EnvironmentSpec(pip_packages=("torch==1.4.0", "horovod")))
     >>> spec.pip_packages, spec.horovod, spec.open_mpi

@@ -1,4 +1,4 @@
-"""What is built, how much room it takes, and what may go. Sizes count a file once, however many names it has."""
+"""Lists built environments with their sizes, and removes those that are not needed. Hard links count once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.environments import facts
-from trainmaster.environments.facts import Facts
+from trainmaster.environments import build_record
+from trainmaster.environments.build_record import BuildRecord
 from trainmaster.environments.prefix import target
 
 _BUILT = re.compile(r"(?P<digest>[0-9a-f]{32})\.(?P<number>\d+)")
@@ -28,37 +28,37 @@ class Built:
     """`<digest>.<n>`."""
     path: Path
     current: bool
-    """Whether the digest leads to it; if not, a newer build took its place."""
-    facts: Facts | None
+    """Whether the digest points to this build; if not, a newer build replaced it."""
+    facts: BuildRecord | None
     last_used: float
     bytes: int
-    """All its files."""
+    """The size of all files."""
     own_bytes: int
-    """Files that have no other name, in uv's cache or another environment: what removing it gives back."""
+    """The size of files not shared with uv's cache or another environment: what removing the build frees."""
 
     @property
     def digest(self) -> str:
         return self.name.partition(".")[0]
 
 
-def listed(place: Path) -> list[Built]:
-    """All builds in `place`, the one used last first."""
+def list_builds(place: Path) -> list[Built]:
+    """List all builds in `place`, most recently used first."""
     found = []
     for entry in place.iterdir() if place.is_dir() else ():
         if _BUILT.fullmatch(entry.name) and entry.is_dir():
-            found.append(described(entry))
+            found.append(describe_build(entry))
     return sorted(found, key=lambda each: (-each.last_used, each.name))
 
 
-def described(path: Path) -> Built:
-    """One build."""
+def describe_build(path: Path) -> Built:
+    """Describe one build."""
     whole, own = sizes(path)
     current = target(path.parent, path.name.partition(".")[0]) == path
-    return Built(path.name, path, current, facts.read(path), facts.last_used(path), whole, own)
+    return Built(path.name, path, current, build_record.read(path), build_record.last_used(path), whole, own)
 
 
 def sizes(folder: Path) -> tuple[int, int]:
-    """The bytes of the files in `folder`, each once, and of those that have no name elsewhere."""
+    """The size of all files in `folder`, and of those without hard links elsewhere; each file counts once."""
     whole = own = 0
     names: dict[int, tuple[int, int, int]] = {}
     pending = [str(folder)]
@@ -77,16 +77,16 @@ def sizes(folder: Path) -> tuple[int, int]:
     return whole, own
 
 
-def doomed(
+def choose_removable(
     builds: Sequence[Built],
     in_use: Collection[str],
     now: float,
     older_than_days: float | None = None,
     keep_bytes: int | None = None,
 ) -> list[Built]:
-    """What a cleaning removes, never one in use: what was replaced, what was not used for days, what is too much.
+    """Choose the builds to remove, never one in use: replaced ones, those unused for days, those above the size limit.
 
-    Without a limit only builds go that a newer one replaced. The ones used last are kept longest.
+    Without limits only replaced builds are chosen. The most recently used builds are kept longest.
     """
     free = [each for each in builds if str(each.path) not in in_use]
     gone = [
@@ -105,7 +105,7 @@ def doomed(
 
 
 def hide(place: Path, name: str) -> Path | None:
-    """Takes a build away under a name that nobody looks for, in one step; None if it is not there."""
+    """Rename a build atomically so that nothing finds it; None if it does not exist or is being rebuilt."""
     parts = _BUILT.fullmatch(name)
     if not parts:
         return None
@@ -114,7 +114,7 @@ def hide(place: Path, name: str) -> Path | None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            # Somebody builds it anew just now.
+            # Another process is rebuilding it.
             return None
         if target(place, digest) == place / name:
             (place / digest).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def hide(place: Path, name: str) -> Path | None:
 
 
 def delete(place: Path) -> None:
-    """Removes the files of what was hidden, also by a removal that was killed, and what killed builders left."""
+    """Delete the files of hidden builds, also those of killed removals, and leftovers of killed builders."""
     for leftover in place.glob(".removing-*"):
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in place.glob(".building-*"):
@@ -148,5 +148,5 @@ def _is_being_built(place: Path, digest: str) -> bool:
 
 
 def log_of(place: Path, digest: str) -> Path:
-    """What building an environment printed that was built on request and not for a run."""
+    """The build log of an environment that was built on request, not for a run."""
     return place / f"{digest}.log"
