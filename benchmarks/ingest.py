@@ -35,17 +35,19 @@ def measure(names: int = 1_000_000) -> dict[str, Any]:
         workspace = Workspace.create("measured", path=path, show_output=False)
         large, other = (Experiment(workspace, "e").start_logging(snapshot_directory=None) for _ in range(2))
         requests: dict[str, Ask] = {
-            "get a run": lambda: workspace._call("runs.get", run_id=other.id),
-            "list runs": lambda: workspace._call("runs.list", query={"experiment": "e"}),
-            "set a tag": lambda: workspace._call("runs.tags.set", run_id=other.id, tags={"a": "b"}),
+            "get a run": lambda: workspace.connection.call("runs.get", run_id=other.id),
+            "list runs": lambda: workspace.connection.call("runs.list", query={"experiment": "e"}),
+            "set a tag": lambda: workspace.connection.call("runs.tags.set", run_id=other.id, tags={"a": "b"}),
         }
         quiet: dict[str, list[float]] = {name: [] for name in requests}
         for _ in range(_QUIET_ROUNDS):
             _ask_all(requests, quiet)
         _write_journal(WorkspaceFolder(path).run(large.id).journals, names)
         busy: dict[str, list[float]] = {name: [] for name in requests}
-        seconds = _ask_during(lambda: Workspace(path=path)._call("runs.ingest", run_id=large.id), requests, busy)
-        assert len(workspace._call("runs.metrics", run_id=large.id)) == names
+        seconds = _ask_during(
+            lambda: Workspace(path=path).connection.call("runs.ingest", run_id=large.id), requests, busy
+        )
+        assert len(workspace.connection.call("runs.metrics", run_id=large.id)) == names
         large.complete()
         other.complete()
         stop(path)

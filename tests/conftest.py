@@ -73,15 +73,15 @@ def end_workspace(path: Path) -> None:
         return
     with contextlib.suppress(Exception):
         ws = Workspace(path=path)
-        for run in ws._call("status")["active"]:
-            ws._call("runs.cancel", run_id=run["id"])
+        for run in ws.connection.call("status")["active"]:
+            ws.connection.call("runs.cancel", run_id=run["id"])
             if run["spec"]:
-                with ws._client.watch(run["id"]) as watch:
+                with ws.connection.watch(run["id"]) as watch:
                     while not watch.next()["ended"]:
                         pass
-        for service in ws._call("services.list"):
-            ws._call("services.delete", name=service["name"])
-        ws._client.close()
+        for service in ws.connection.call("services.list"):
+            ws.connection.call("services.delete", name=service["name"])
+        ws.connection.close()
     stop_dispatcher(folder)
 
 

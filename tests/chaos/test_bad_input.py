@@ -43,7 +43,9 @@ def test_names_that_cannot_be(workspace: Workspace, tmp_path: Path, name: str) -
     with pytest.raises(TrainmasterError):
         Run.get(workspace, name)
     with pytest.raises(TrainmasterError):
-        workspace._call("runs.create", runs=[{"id": name, "experiment": "x", "status": "Running", "created_at": 0.0}])
+        workspace.connection.call(
+            "runs.create", runs=[{"id": name, "experiment": "x", "status": "Running", "created_at": 0.0}]
+        )
     after = {each for each in tree(tmp_path) if not each.startswith("workspace/trainmaster.db")}
     assert after - before == set()
 
@@ -107,22 +109,22 @@ def test_a_spec_edited_by_hand(workspace: Workspace, edit: Callable[[str], str])
     spec = json.dumps({"version": 1, "source_directory": "/x", "target": "local", "script": "train.py"})
     record = {"id": "edited", "experiment": "x", "status": "NotStarted", "created_at": 0.0, "target": "local"}
     with pytest.raises(UserErrorException):
-        workspace._call("runs.submit", run={**record, "spec": edit(spec)})
-    assert workspace._call("status")["active"] == []
+        workspace.connection.call("runs.submit", run={**record, "spec": edit(spec)})
+    assert workspace.connection.call("status")["active"] == []
 
 
 @pytest.mark.parametrize("garbage", [b"", b"not a database" * 1000, b"SQLite format 3\0" + b"\xff" * 4096])
 def test_a_corrupted_database(workspace: Workspace, garbage: bytes) -> None:
     folder = WorkspaceFolder(workspace.path)
     stop_dispatcher(folder)
-    workspace._client.close()
+    workspace.connection.close()
     for file in (*folder.path.glob("trainmaster.db-*"),):
         file.unlink()
     (folder.runs / "some-run").mkdir(parents=True)
     folder.database.write_bytes(garbage)
     before = tree(folder.path)
     with pytest.raises(WorkspaceException, match=r"trainmaster\.db"):
-        Workspace(path=folder.path)._call("status")
+        Workspace(path=folder.path).connection.call("status")
     assert folder.database.read_bytes() == garbage
     assert tree(folder.path) - before <= {"dispatcher.log"}
     folder.database.unlink()
@@ -148,13 +150,13 @@ def _submit_as_is(experiment: Experiment, estimator: Estimator, snapshot_id: str
     """Submits a job on a snapshot taken earlier, as a client would that lost a race with a broken disk."""
     record = {"id": "broken_1", "experiment": experiment.name, "status": "NotStarted", "created_at": 0.0}
     spec = dump_spec(replace(estimator.compile({}), snapshot_id=snapshot_id))
-    experiment.workspace._call("runs.submit", run={**record, "target": "local", "spec": spec})
+    experiment.workspace.connection.call("runs.submit", run={**record, "target": "local", "spec": spec})
     return experiment.workspace.get_run("broken_1")
 
 
 def test_garbage_on_the_socket(workspace: Workspace, submit: Callable[..., Run]) -> None:
     path = str(WorkspaceFolder(workspace.path).socket)
-    workspace._call("status")
+    workspace.connection.call("status")
     for message in (
         b"\n",
         b"{}\n",
@@ -201,7 +203,7 @@ def test_a_journal_full_of_garbage(submit: Callable[..., Run], tmp_path: Path) -
 
 def test_wrong_types_on_the_socket_do_not_fill_the_log(workspace: Workspace) -> None:
     folder = WorkspaceFolder(workspace.path)
-    workspace._call("status")
+    workspace.connection.call("status")
     before = folder.log.read_text()
     with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rb") as answers:
         connection.connect(str(folder.socket))
@@ -227,7 +229,7 @@ def test_wrong_types_on_the_socket_do_not_fill_the_log(workspace: Workspace) -> 
 def test_memory_is_bounded_over_all_connections(workspace: Workspace) -> None:
     """Clients that begin long requests and do not end them; others are answered meanwhile."""
     folder = WorkspaceFolder(workspace.path)
-    pid = workspace._call("status")["pid"]
+    pid = workspace.connection.call("status")["pid"]
     begun = memory(pid)
     connections = []
     try:
@@ -246,13 +248,13 @@ def test_memory_is_bounded_over_all_connections(workspace: Workspace) -> None:
                 if connection in ready and sent[number] < 20 * len(piece):
                     sent[number] += connection.send(piece)
             quiet = 20 if sum(sent) >= 800 * len(piece) else quiet
-        assert workspace._call("status")["pid"] == pid
+        assert workspace.connection.call("status")["pid"] == pid
         assert memory(pid) - begun < 400 << 20
         assert sum(sent) < 400 << 20
     finally:
         for connection in connections:
             connection.close()
-    assert workspace._call("status")["pid"] == pid
+    assert workspace.connection.call("status")["pid"] == pid
 
 
 def memory(pid: int) -> int:
@@ -262,16 +264,16 @@ def memory(pid: int) -> int:
 
 def test_a_request_beyond_all_measure(workspace: Workspace) -> None:
     with pytest.raises(UserErrorException, match=r"the request has \d+ MB"):
-        workspace._call("runs.get", run_id="x" * (65 << 20))
+        workspace.connection.call("runs.get", run_id="x" * (65 << 20))
     folder = WorkspaceFolder(workspace.path)
-    pid = workspace._call("status")["pid"]
+    pid = workspace.connection.call("status")["pid"]
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(folder.socket))
         piece = b"x" * (1 << 20)
         with pytest.raises(ConnectionError):
             for _ in range(200):
                 connection.sendall(piece)
-    assert workspace._call("status")["pid"] == pid
+    assert workspace.connection.call("status")["pid"] == pid
     # As long as one may be.
     with pytest.raises(TrainmasterError, match="no run"):
-        workspace._call("runs.get", run_id="x" * (60 << 20))
+        workspace.connection.call("runs.get", run_id="x" * (60 << 20))

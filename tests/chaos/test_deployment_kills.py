@@ -89,7 +89,7 @@ def test_a_dispatcher_killed_at_any_moment(bench: Bench, seed: int) -> None:
         service.delete()
     assert bench.workspace.webservices == {}
     # The files go last; a dispatcher that was killed over it leaves them to the next.
-    bench.workspace._call("status")
+    bench.workspace.connection.call("status")
     until(lambda: not place.exists(), what="the removal of its folder")
     until(lambda: not processes_of(place), what="the end of its processes")
 

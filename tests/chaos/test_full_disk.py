@@ -76,7 +76,7 @@ def test_a_script_that_fills_the_disk_fails_with_its_own_words(full_workspace: W
 
 
 def _settled(workspace: Workspace, run_id: str) -> bool:
-    record = workspace._call("runs.get", run_id=run_id)
+    record = workspace.connection.call("runs.get", run_id=run_id)
     return record["status"] in ("Failed", "Completed") or "waiting to write" in record["waiting_for"]
 
 

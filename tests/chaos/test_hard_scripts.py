@@ -138,7 +138,7 @@ def test_links_in_outputs_do_not_lead_out(submit: Submit, tmp_path: Path) -> Non
 
 @pytest.fixture(autouse=True)
 def dispatcher_lives_on(workspace: Workspace, submit: Submit) -> object:
-    before = workspace._call("status")["pid"]
+    before = workspace.connection.call("status")["pid"]
     yield
-    assert workspace._call("status")["pid"] == before
+    assert workspace.connection.call("status")["pid"] == before
     assert ended(submit("print('fine')"))["status"] == "Completed"

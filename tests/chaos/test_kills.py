@@ -94,7 +94,7 @@ class Storm:
         if runs:
             run_id = self.random.choice(runs)
             self.cancelled.add(run_id)
-            self.workspace._call("runs.cancel", run_id=run_id)
+            self.workspace.connection.call("runs.cancel", run_id=run_id)
 
     def _strike(self) -> None:
         """Waits a moment for a run in the state that was drawn, then kills at once."""

@@ -121,7 +121,7 @@ def test_a_job_whose_dispatcher_is_killed_registers_once(
             select.select([job.stdout], [], [], chance.uniform(0.0, 0.25))
             kill_dispatcher(folder)
             # A job starts no dispatcher; the next client does.
-            workspace._call("status")
+            workspace.connection.call("status")
             assert int(job.communicate(timeout=120)[0]) == version
         assert len(Model.list(workspace)) == version
     Model(workspace, "net").verify()

@@ -50,7 +50,7 @@ def place(disk: Disk) -> Iterator[Path]:
 
 
 def reopened(ws: Workspace, disk: Disk) -> Workspace:
-    ws._client.close()
+    ws.connection.close()
     disk.cut_power()
     return Workspace(path=ws.path)
 

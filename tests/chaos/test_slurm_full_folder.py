@@ -52,5 +52,5 @@ def _submit(workspace: Workspace, project: object, script: str):
 
 
 def _settled(workspace: Workspace, run_id: str) -> bool:
-    record = workspace._call("runs.get", run_id=run_id)
+    record = workspace.connection.call("runs.get", run_id=run_id)
     return record["status"] in ("Failed", "Completed") or "waiting to write" in record["waiting_for"]

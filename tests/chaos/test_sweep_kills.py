@@ -85,7 +85,7 @@ class SweepStorm:
 
     def _is_known(self) -> bool:
         try:
-            self.workspace._call("runs.get", run_id=SWEEP)
+            self.workspace.connection.call("runs.get", run_id=SWEEP)
         except RunNotFoundException:
             return False
         return True

@@ -25,7 +25,7 @@ HEAD = "from trainmaster import Run\nrun = Run.get_context()\n"
 
 
 def pid(workspace):
-    return workspace._call("status")["pid"]
+    return workspace.connection.call("status")["pid"]
 
 
 def test_submitting_program_ends_at_once(workspace, project, gate):
@@ -153,7 +153,7 @@ def test_dispatcher_of_an_older_version_is_replaced(workspace, submit, gate):
     until(lambda: try_line(WorkspaceFolder(workspace.path)))
     assert pid(workspace) != old.pid
     assert old.wait(timeout=120) == 0
-    assert workspace._call("status")["version"] == __import__("trainmaster").__version__
+    assert workspace.connection.call("status")["version"] == __import__("trainmaster").__version__
     until(lambda: run.get_status() == "Running", what="that it runs")
     here.open()
     assert ended(run)["status"] == "Completed"
@@ -209,9 +209,8 @@ def test_two_programs_start_it_at_once(workspace):
     folder = WorkspaceFolder(workspace.path)
     for _ in range(2):
         stop_dispatcher(folder)
-        code = (
-            "import sys; from trainmaster import Workspace; print(Workspace(path=sys.argv[1])._call('status')['pid'])"
-        )
+        code = "import sys; from trainmaster import Workspace; ws = Workspace(path=sys.argv[1])\n"
+        code += "print(ws.connection.call('status')['pid'])"
         programs = [
             subprocess.Popen([sys.executable, "-c", code, str(workspace.path)], stdout=subprocess.PIPE, text=True)
             for _ in range(4)
@@ -294,8 +293,8 @@ def test_interrupted_call_does_not_mix_up_the_answers(workspace, monkeypatch):
 
     monkeypatch.setattr(Line, "receive", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        workspace._call("experiments.ensure", name="interrupted")
-    assert [target["name"] for target in workspace._call("targets.list")] == ["local"]
+        workspace.connection.call("experiments.ensure", name="interrupted")
+    assert [target["name"] for target in workspace.connection.call("targets.list")] == ["local"]
 
 
 def test_program_with_many_open_files(workspace, submit):
@@ -329,7 +328,10 @@ def test_a_dispatcher_without_free_handles_waits_for_some(workspace, submit):
     try:
         run = submit("print('at last')")
         waits = "waiting until the run can go on: [Errno 24] Too many open files"
-        until(lambda: workspace._call("runs.get", run_id=run.id)["waiting_for"].startswith(waits), what="the shortage")
+        until(
+            lambda: workspace.connection.call("runs.get", run_id=run.id)["waiting_for"].startswith(waits),
+            what="the shortage",
+        )
     finally:
         resource.prlimit(dispatcher, resource.RLIMIT_NOFILE, before)
     assert ended(run)["status"] == "Completed"

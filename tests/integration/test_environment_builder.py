@@ -654,15 +654,15 @@ def test_one_in_use_is_never_removed(launch: Callable[..., Any], shared: Any, ga
     run = launch(f"{door.wait}; import tinypackage", pip_packages=["tinypackage"], user_managed=False)
     door.await_arrival()
     place = shared.path / "environments"
-    (folder,) = [path for path, runs in shared._call("environments.in_use").items() if run.id in runs]
+    (folder,) = [path for path, runs in shared.connection.call("environments.in_use").items() if run.id in runs]
     wanted = on_this_machine(EnvironmentSpec(pip_packages=("tinypackage",)))
-    newer = shared._call("environments.build", spec=to_plain(wanted), refresh=True)["folder"]
+    newer = shared.connection.call("environments.build", spec=to_plain(wanted), refresh=True)["folder"]
     assert newer != folder
-    assert run.id in shared._call("environments.in_use")[folder]
-    assert shared._call("environments.remove", names=[Path(folder).name, Path(newer).name]) == []
+    assert run.id in shared.connection.call("environments.in_use")[folder]
+    assert shared.connection.call("environments.remove", names=[Path(folder).name, Path(newer).name]) == []
     door.open()
     assert ended(run)["status"] == "Completed"
-    assert shared._call("environments.remove", names=[Path(folder).name]) == [Path(folder).name]
+    assert shared.connection.call("environments.remove", names=[Path(folder).name]) == [Path(folder).name]
     assert not Path(folder).exists()
     assert prefix.find_ready(place, Path(newer).stem) == Path(newer)
 
@@ -695,7 +695,7 @@ def build_wheel(folder, *more):
 
 def test_a_failed_build_on_request_is_an_error(shared: Any) -> None:
     with pytest.raises(EnvironmentException, match="no-such-package was not found"):
-        shared._call("environments.build", spec=to_plain(spec("no-such-package")))
+        shared.connection.call("environments.build", spec=to_plain(spec("no-such-package")))
 
 
 def test_the_use_is_remembered(launch: Callable[..., Any], shared: Any) -> None:

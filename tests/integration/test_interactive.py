@@ -267,7 +267,7 @@ def test_run_of_a_program_elsewhere_is_left_alone(shared, monkeypatch):
     monkeypatch.setattr("socket.gethostname", lambda: "another-machine")
     run = Experiment(shared, "elsewhere").start_logging(snapshot_directory=None)
     monkeypatch.undo()
-    code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1])._call('status')"
+    code = "import sys; from trainmaster import Workspace; Workspace(path=sys.argv[1]).connection.call('status')"
     subprocess.run([sys.executable, "-c", code, str(shared.path)], check=True, timeout=120)
     stop_dispatcher(WorkspaceFolder(shared.path))
     assert run.get_status() == "Running"

@@ -127,21 +127,21 @@ def test_bad_input_is_one_clear_error_and_registers_nothing(shared, file, tmp_pa
 def test_garbage_on_the_socket_registers_nothing(shared, wrong):
     model = {"name": "m", "key": "garbage", "manifest": "0" * 64, "entry": "m"}
     with pytest.raises(Exception) as raised:
-        shared._call("models.register", model={**model, **wrong})
+        shared.connection.call("models.register", model={**model, **wrong})
     assert "the dispatcher failed" not in str(raised.value)
     assert Model.list(shared, name="m") == []
 
 
 def test_contents_that_are_not_there_make_no_model(shared):
     model = {"name": "m", "key": "missing", "manifest": "0" * 64, "entry": "m"}
-    assert shared._call("models.register", model=model) is None
+    assert shared.connection.call("models.register", model=model) is None
     assert Model.list(shared, name="m") == []
 
 
 def test_a_registration_that_is_asked_for_twice_is_one(shared, file):
     model = Model.register(shared, file, "twice")
     plain = to_plain(model._record)
-    assert shared._call("models.register", model=plain)["version"] == 1
+    assert shared.connection.call("models.register", model=plain)["version"] == 1
     assert len(Model.list(shared, name="twice")) == 1
 
 

@@ -104,7 +104,7 @@ def test_mistakes(shared, call, message):
 
 def test_they_outlive_the_dispatcher(workspace):
     named("mine", "numpy").register(workspace)
-    workspace._client.close()
+    workspace.connection.close()
     stop_dispatcher(WorkspaceFolder(workspace.path))
     assert Environment.get(Workspace(path=workspace.path), "mine").to_spec().pip_packages == ("numpy",)
 

@@ -180,7 +180,7 @@ def test_a_script_cannot_have_other_folders_deleted(workspace: Workspace, tmp_pa
     assert "2 records were passed over" in str(run.get_details()["warnings"])
     assert data(workspace, "runs", "delete", run.id)["removed"] == [run.id]
     for name in (str(victim), relative, f"../runs/../{relative}"):
-        workspace._call("runs.delete", run_ids=[name])
+        workspace.connection.call("runs.delete", run_ids=[name])
     assert (victim / "precious").read_text() == "mine"
 
 

@@ -176,7 +176,7 @@ def test_outside_of_a_job(vault, launch, shared):
     assert ended(run)["status"] == "Completed"
     assert run.get_secret("token") == VALUE
     with pytest.raises(UserErrorException, match="no job that runs"):
-        shared._call("secrets.fetch", run_id=run.id, names=["token"])
+        shared.connection.call("secrets.fetch", run_id=run.id, names=["token"])
 
 
 def test_job_waits_for_the_next_dispatcher(workspace, submit, gate):
@@ -184,7 +184,7 @@ def test_job_waits_for_the_next_dispatcher(workspace, submit, gate):
     wait = gate("gate")
     run = submit(f"{wait.wait}\n{ASK}assert len(value) == {len(VALUE)}\nprint(value)\n")
     wait.await_arrival()
-    workspace._client.close()
+    workspace.connection.close()
     stop_dispatcher(WorkspaceFolder(workspace.path))
     wait.open()
     assert ended(run)["status"] == "Completed"

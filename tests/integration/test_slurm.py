@@ -300,7 +300,7 @@ class TestEnds:
 
 
 def _waiting(run: Run) -> str:
-    return run.experiment.workspace._call("runs.get", run_id=run.id)["waiting_for"]
+    return run.experiment.workspace.connection.call("runs.get", run_id=run.id)["waiting_for"]
 
 
 class TestKills:

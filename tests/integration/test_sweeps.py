@@ -398,7 +398,7 @@ def test_a_sweep_whose_time_is_up_ends_with_what_it_has(sweep: Sweep, workspace:
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=2, max_duration_minutes=1)
     until(lambda: sum(each.reports > 0 for each in run.get_view().trials) == 2, what="the reports of two trials")
     folder = WorkspaceFolder(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     stop_dispatcher(folder)
     with contextlib.closing(sqlite3.connect(folder.database)) as database, database:
         database.execute("UPDATE runs SET started_at = started_at - 60 WHERE id = ?", (run.id,))
@@ -412,7 +412,7 @@ def test_a_sweep_whose_description_is_damaged_says_so(sweep: Sweep, workspace: W
     run = sweep(WAITING, random_x(), 9, workspace=workspace, max_concurrent_runs=1)
     until(lambda: run.get_view().trials, what="a trial")
     folder = WorkspaceFolder(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     stop_dispatcher(folder)
     with contextlib.closing(sqlite3.connect(folder.database)) as database, database:
         database.execute("UPDATE sweeps SET spec = '{'")

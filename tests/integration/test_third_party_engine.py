@@ -45,7 +45,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EnginePlace]:
         workspace = Workspace.create("shell", path=tmp_path_factory.mktemp("shell") / "w", show_output=False)
         for name, engine in (("pair", "shell"), ("odd", "gone")):
             record = TargetRecord(name, engine, nodes=2, cpus_per_node=1, gpus_per_node=0)
-            workspace._call("targets.put", target=to_plain(record))
+            workspace.connection.call("targets.put", target=to_plain(record))
         folder = WorkspaceFolder(workspace.path)
 
         def lose(run, number: int) -> None:

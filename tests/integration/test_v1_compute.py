@@ -369,10 +369,10 @@ def test_target_of_a_class_that_is_not_known(shared):
     from trainmaster.shared.records import TargetRecord
     from trainmaster.shared.serialization import to_plain
 
-    shared._call("targets.put", target=to_plain(TargetRecord("alien", "local", 1, 1, 0, {"class": "Alien"})))
+    shared.connection.call("targets.put", target=to_plain(TargetRecord("alien", "local", 1, 1, 0, {"class": "Alien"})))
     with pytest.raises(ComputeTargetException, match="unknown class 'Alien'"):
         ComputeTarget(shared, "alien")
-    shared._call("targets.delete", name="alien")
+    shared.connection.call("targets.delete", name="alien")
 
 
 def test_many_programs_make_the_same_cluster(workspace):
@@ -395,7 +395,7 @@ def test_throw_away_cluster_outlives_the_dispatcher(workspace, submit, gate):
 
     from trainmaster.shared.folders import WorkspaceFolder
 
-    workspace._client.close()
+    workspace.connection.close()
     stop_dispatcher(WorkspaceFolder(workspace.path))
     # A table that nobody can read must not stop the next dispatcher from taking the run up.
     (workspace.path / "vm-sizes.json").write_text("{")

@@ -202,7 +202,7 @@ def test_workspace_of_a_newer_trainmaster(workspace):
     import sqlite3
 
     end_workspace(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     database = workspace.path / "trainmaster.db"
     with sqlite3.connect(database) as connection:
         connection.execute("update alembic_version set version_num = '9999'")
@@ -216,7 +216,7 @@ def test_workspace_of_a_newer_trainmaster(workspace):
 @pytest.mark.parametrize("damage", [b"", b"not a database at all, but long enough to look at" * 100])
 def test_damaged_database(workspace, damage):
     end_workspace(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     database = workspace.path / "trainmaster.db"
     database.write_bytes(damage)
     with pytest.raises(WorkspaceException, match=r"trainmaster\.db"):
@@ -227,7 +227,7 @@ def test_damaged_database(workspace, damage):
 def test_missing_database_of_a_used_workspace(workspace):
     Experiment(workspace, "x").start_logging(snapshot_directory=None).complete()
     end_workspace(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     (workspace.path / "trainmaster.db").unlink()
     with pytest.raises(WorkspaceException, match="database of the workspace is missing"):
         Experiment(workspace, "x")
@@ -255,7 +255,7 @@ def test_workspace_reached_through_a_link(workspace, tmp_path):
 
 def test_dispatcher_that_cannot_start(workspace, monkeypatch):
     end_workspace(workspace.path)
-    workspace._client.close()
+    workspace.connection.close()
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(ServiceException, match=r"dispatcher\.log"):
         Workspace(path=workspace.path).experiments  # noqa: B018

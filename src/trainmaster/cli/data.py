@@ -35,7 +35,7 @@ def listing(options: Options) -> int:
     "description", "tags", "created_at", "definition"}.
     """
     workspace = open_workspace(options.workspace)
-    records = [from_plain(DatasetRecord, each) for each in workspace._call("datasets.list")]
+    records = [from_plain(DatasetRecord, each) for each in workspace.connection.call("datasets.list")]
     if options.json:
         say_json([_as_json(record) for record in records])
     elif not records:
@@ -56,7 +56,7 @@ def show(options: Options) -> int:
     from trainmaster.sdk.datasets.abstract import of_record
 
     workspace = open_workspace(options.workspace)
-    plain = workspace._call("datasets.get", name=options.name, version=options.dataset_version)
+    plain = workspace.connection.call("datasets.get", name=options.name, version=options.dataset_version)
     record = from_plain(DatasetRecord, plain)
     files = [file.name for file in of_record(workspace, plain)._all_files()]
     if options.json:
@@ -98,7 +98,7 @@ def upload(options: Options) -> int:
         options.folder, target, options.pattern, options.overwrite, show_progress=False
     ).register(workspace, options.name, create_new_version=True)
     if options.json:
-        say_json(_as_json(from_plain(DatasetRecord, workspace._call("datasets.get", id=made.id))))
+        say_json(_as_json(from_plain(DatasetRecord, workspace.connection.call("datasets.get", id=made.id))))
         return exits.OK
     files = counted(len(made._all_files()), "file")
     say(f"Dataset '{made.name}' version {made.version} has {files}, in {target[1]} of datastore '{store.name}'.")

@@ -25,7 +25,7 @@ def up(options: Options) -> int:
     """
     workspace = open_workspace(options.workspace)
     was_alive = ask(WorkspaceFolder(workspace.path)) is not None
-    workspace._call("status")
+    workspace.connection.call("status")
     state = describe(WorkspaceFolder(workspace.path))
     if options.json:
         say_json({**state, "started": not was_alive})

@@ -48,7 +48,7 @@ def listing(options: Options) -> int:
     "current", "python", "packages", "bytes", "own_bytes", "built_at", "last_used_at", "runs", "path"}.
     """
     workspace = open_workspace(options.workspace)
-    in_use = workspace._call("environments.in_use")
+    in_use = workspace.connection.call("environments.in_use")
     builds = cleanup.list_builds(_place(workspace))
     if options.json:
         say_json([as_json(each, in_use) for each in builds])
@@ -96,7 +96,7 @@ def show(options: Options) -> int:
     """
     workspace = open_workspace(options.workspace)
     found, text = _found(workspace, options.which)
-    about = as_json(found, workspace._call("environments.in_use")) if found else {}
+    about = as_json(found, workspace.connection.call("environments.in_use")) if found else {}
     if options.json:
         locked = [{"name": pin.name, "version": pin.version, "source": pin.source} for pin in lock.pins(text)]
         say_json({**about, "lock": text, "locked": locked})
@@ -173,7 +173,7 @@ def build(options: Options) -> int:
     workspace = open_workspace(options.workspace)
     folder = build_environment(workspace, spec, options.refresh, options.json)
     if options.json:
-        say_json(as_json(cleanup.describe_build(folder), workspace._call("environments.in_use")))
+        say_json(as_json(cleanup.describe_build(folder), workspace.connection.call("environments.in_use")))
     else:
         say(folder.name)
     return exits.OK
@@ -209,12 +209,12 @@ def prune(options: Options) -> int:
     if options.keep_bytes is not None and options.keep_bytes < 0:
         raise UserErrorException(f"--keep-bytes must not be negative, not {options.keep_bytes}")
     workspace = open_workspace(options.workspace)
-    in_use = workspace._call("environments.in_use")
+    in_use = workspace.connection.call("environments.in_use")
     builds = cleanup.list_builds(_place(workspace))
     gone = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
     if not options.dry_run:
         # Also without any: what killed builders left goes too.
-        removed = set(workspace._call("environments.remove", names=[each.name for each in gone]))
+        removed = set(workspace.connection.call("environments.remove", names=[each.name for each in gone]))
         gone = [each for each in gone if each.name in removed]
     sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}
     if options.json:

@@ -65,8 +65,8 @@ def metrics(options: Options) -> int:
 
 
 def _asked(workspace: Workspace, run_id: str, options: Options) -> Chosen:
-    found = workspace._call("runs.series", run_id=run_id, name=options.name, max_points=options.points)
-    summaries = [from_plain(MetricSummary, each) for each in workspace._call("runs.metrics", run_id=run_id)]
+    found = workspace.connection.call("runs.series", run_id=run_id, name=options.name, max_points=options.points)
+    summaries = [from_plain(MetricSummary, each) for each in workspace.connection.call("runs.metrics", run_id=run_id)]
     if not found:
         _say_nothing_found(run_id, options.name, [summary.name for summary in summaries])
     series = {each.name: each for each in (from_plain(MetricSeries, one) for one in found)}
@@ -74,10 +74,12 @@ def _asked(workspace: Workspace, run_id: str, options: Options) -> Chosen:
 
 
 def _asked_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[RankMetric]:
-    found = workspace._call("runs.metrics_by_rank", run_id=run_id, name=options.name, max_points=options.points)
+    found = workspace.connection.call(
+        "runs.metrics_by_rank", run_id=run_id, name=options.name, max_points=options.points
+    )
     if not found:
         _say_nothing_found(
-            run_id, options.name, [each["name"] for each in workspace._call("runs.metrics", run_id=run_id)]
+            run_id, options.name, [each["name"] for each in workspace.connection.call("runs.metrics", run_id=run_id)]
         )
     return [from_plain(RankMetric, each) for each in found]
 

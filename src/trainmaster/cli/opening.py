@@ -104,12 +104,12 @@ def _of_experiment(workspace: Workspace, name: str) -> _OfExperiment | None:
 
 def get_run(workspace: Workspace, run_id: str) -> RunRecord:
     """The whole record of a run; lists leave the long parts out."""
-    return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
+    return from_plain(RunRecord, workspace.connection.call("runs.get", run_id=run_id))
 
 
 def list_runs(workspace: Workspace, query: RunQuery) -> list[RunRecord]:
     """The runs that `query` asks for."""
-    return [from_plain(RunRecord, each) for each in workspace._call("runs.list", query=to_plain(query))]
+    return [from_plain(RunRecord, each) for each in workspace.connection.call("runs.list", query=to_plain(query))]
 
 
 def _nth_newest(workspace: Workspace, number: int) -> RunRecord:

@@ -232,7 +232,7 @@ def cancel(options: Options) -> int:
     """End runs and all their processes. JSON: a list of the runs."""
     workspace = open_workspace(options.workspace)
     chosen = [find_run_to_change(workspace, given) for given in options.run]
-    asked = [from_plain(RunRecord, workspace._call("runs.cancel", run_id=record.id)) for record in chosen]
+    asked = [from_plain(RunRecord, workspace.connection.call("runs.cancel", run_id=record.id)) for record in chosen]
     if options.wait:
         asked = [_ended(workspace, record) for record in asked]
     if options.json:
@@ -247,7 +247,7 @@ def cancel(options: Options) -> int:
 
 
 def _ended(workspace: Workspace, record: RunRecord) -> RunRecord:
-    with workspace._client.watch(record.id) as watch:
+    with workspace.connection.watch(record.id) as watch:
         for _ in watch:
             pass
     return get_run(workspace, record.id)

@@ -57,7 +57,7 @@ def prune(options: Options) -> int:
             "only runs that have ended can be removed", hint=f"States: {', '.join(sorted(TERMINAL))}."
         )
     workspace = open_workspace(options.workspace)
-    found = workspace._call(
+    found = workspace.connection.call(
         "runs.old",
         ended_before=None if age is None else time.time() - age,
         keep=options.keep or 0,
@@ -69,7 +69,7 @@ def prune(options: Options) -> int:
 
 
 def _remove(workspace: Workspace, run_ids: list[str], options: Options, kept: dict[str, list[str]]) -> int:
-    done = workspace._call("runs.delete", run_ids=run_ids, dry_run=options.dry_run)
+    done = workspace.connection.call("runs.delete", run_ids=run_ids, dry_run=options.dry_run)
     if options.json:
         say_json(
             {

@@ -27,7 +27,7 @@ _LEAST_WIDTH, _LEAST_HEIGHT = 20, 5
 
 def look_at(workspace: Workspace, run_id: str) -> SweepView:
     """The sweep as it is now."""
-    return from_plain(SweepView, workspace._call("sweeps.view", run_id=run_id))
+    return from_plain(SweepView, workspace.connection.call("sweeps.view", run_id=run_id))
 
 
 def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
@@ -35,7 +35,7 @@ def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
     from trainmaster.sdk.sweeps.run import Looking
 
     # What has not changed is not sent again.
-    looking = Looking(lambda operation, **arguments: workspace._call(operation, run_id=run_id, **arguments))
+    looking = Looking(lambda operation, **arguments: workspace.connection.call(operation, run_id=run_id, **arguments))
     with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
         for _ in follow(watch, every=_LOOK_SECONDS):
             view = looking.now()

@@ -130,7 +130,7 @@ def listing(options: Options) -> int:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
     workspace = open_workspace(options.workspace)
     records = list_runs(workspace, RunQuery(type=SWEEP, experiment=options.experiment, limit=options.limit))
-    answers = workspace._call("sweeps.summaries", run_ids=[record.id for record in records])
+    answers = workspace.connection.call("sweeps.summaries", run_ids=[record.id for record in records])
     found = [from_plain(SweepSummary, answer) for answer in answers]
     if options.json:
         say_json([summary_as_json(summary) for summary in found])

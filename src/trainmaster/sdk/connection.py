@@ -30,7 +30,7 @@ _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
 
 
-class Client:
+class Connection:
     """Calls the dispatcher of one workspace; safe to share between threads and across a fork."""
 
     def __init__(self, folder: WorkspaceFolder) -> None:
@@ -92,7 +92,7 @@ class Client:
 
 def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
     """One call over a connection of its own."""
-    client = Client(folder)
+    client = Connection(folder)
     try:
         return client.call(op, **args)
     finally:

@@ -45,7 +45,7 @@ class Experiment:
     def __init__(self, workspace: Workspace | None = None, name: str = "", **kwargs: Any) -> None:
         # The name of the parameter in 2018.
         workspace = kwargs.get("workspace_object") if workspace is None else workspace
-        if not hasattr(workspace, "_call"):
+        if not hasattr(workspace, "connection"):
             raise UserErrorException(
                 f"workspace must be a Workspace, not {workspace!r:.60}",
                 hint="Write Experiment(workspace=ws, name='mine').",
@@ -54,7 +54,7 @@ class Experiment:
         check_experiment_name(name)
         self._workspace = workspace
         self._record: ExperimentRecord = kwargs.get("_record") or from_plain(
-            ExperimentRecord, workspace._call("experiments.ensure", name=name)
+            ExperimentRecord, workspace.connection.call("experiments.ensure", name=name)
         )
 
     @property
@@ -116,13 +116,13 @@ class Experiment:
 
     def _check_unused(self, run_id: str) -> None:
         with suppress(RunNotFoundException):
-            self._workspace._call("runs.get", run_id=run_id)
+            self._workspace.connection.call("runs.get", run_id=run_id)
             raise UserErrorException(f"there is a run '{run_id}' already", hint="Choose another custom_run_id.")
 
     def _queue(self, op: str, record: RunRecord, **more: Any) -> RunRecord:
         from trainmaster.environments.sources import source_variables
 
-        answer = self._workspace._call(op, run=to_plain(record), sources=source_variables(os.environ), **more)
+        answer = self._workspace.connection.call(op, run=to_plain(record), sources=source_variables(os.environ), **more)
         return from_plain(RunRecord, answer)
 
     def _new_run(
@@ -183,7 +183,7 @@ class Experiment:
         views = {"ActiveOnly": "active", "ArchivedOnly": "archived", "All": "all"}
         if view_type not in views:
             raise UserErrorException(f"view_type must be one of {', '.join(views)}, not {view_type!r}")
-        found = workspace._call(
+        found = workspace.connection.call(
             "experiments.list", name=experiment_name, view=views[view_type], tags=as_filter(tags) or None
         )
         records = [from_plain(ExperimentRecord, each) for each in found]
@@ -225,7 +225,7 @@ class Experiment:
         """Deletes an experiment that has no runs, by its id or name."""
         every = Experiment.list(workspace, view_type="All")
         name = next((each.name for each in every if experiment_id in (each.id, each.name)), experiment_id)
-        workspace._call("experiments.delete", name=name)
+        workspace.connection.call("experiments.delete", name=name)
 
     def refresh(self) -> None:
         """Reads it anew."""
@@ -236,12 +236,12 @@ class Experiment:
         return (self._workspace.path / "runs").as_uri()
 
     def _fresh(self) -> ExperimentRecord:
-        answer = self._workspace._call("experiments.ensure", name=self.name)
+        answer = self._workspace.connection.call("experiments.ensure", name=self.name)
         self._record = from_plain(ExperimentRecord, answer)
         return self._record
 
     def _update(self, **changes: Any) -> None:
-        self._workspace._call("experiments.update", name=self.name, **changes)
+        self._workspace.connection.call("experiments.update", name=self.name, **changes)
         self._fresh()
 
     def __repr__(self) -> str:

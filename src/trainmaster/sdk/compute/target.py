@@ -171,7 +171,7 @@ class ComputeTarget:
         """Removes the target from the workspace."""
         if self.name in _RESERVED:
             raise ComputeTargetException(f"target '{self.name}' is always there and cannot be deleted")
-        self._workspace._call("targets.delete", name=self.name)
+        self._workspace.connection.call("targets.delete", name=self.name)
 
     def detach(self) -> None:
         """The same as `delete`: no machine is switched off here."""
@@ -233,7 +233,9 @@ class ComputeTarget:
     def _active(self) -> builtins.list[RunRecord]:
         states = tuple(sorted(str(status) for status in ACTIVE))
         query = RunQuery(target=self.name, statuses=states, include_children=True, limit=_ALL)
-        return [from_plain(RunRecord, each) for each in self._workspace._call("runs.list", query=to_plain(query))]
+        return [
+            from_plain(RunRecord, each) for each in self._workspace.connection.call("runs.list", query=to_plain(query))
+        ]
 
     def _option(self, name: str) -> Any:
         return self._record.options.get(name)
@@ -277,7 +279,7 @@ def find_record(workspace: Workspace, name: str) -> TargetRecord:
 
 def put_record(workspace: Workspace, record: TargetRecord) -> TargetRecord:
     """Keeps a target; the record as it is kept."""
-    return from_plain(TargetRecord, workspace._call("targets.put", target=to_plain(record)))
+    return from_plain(TargetRecord, workspace.connection.call("targets.put", target=to_plain(record)))
 
 
 def check_name(name: str) -> None:
@@ -306,4 +308,4 @@ def _put(workspace: Workspace, name: str, configuration: Any, wanted: type[Confi
 
 
 def _records(workspace: Workspace) -> builtins.list[TargetRecord]:
-    return [from_plain(TargetRecord, each) for each in workspace._call("targets.list")]
+    return [from_plain(TargetRecord, each) for each in workspace.connection.call("targets.list")]

@@ -40,17 +40,19 @@ class AbstractDataset:
     @staticmethod
     def get_by_name(workspace: WorkspaceSide, name: str, version: str | int = "latest", **kwargs: Any) -> Any:
         """The registered dataset of this name, in its newest version or the given one."""
-        return of_record(workspace, workspace._call("datasets.get", name=new_name(name), version=str(version)))
+        return of_record(
+            workspace, workspace.connection.call("datasets.get", name=new_name(name), version=str(version))
+        )
 
     @staticmethod
     def get_by_id(workspace: WorkspaceSide, id: str, **kwargs: Any) -> Any:
         """The dataset of this id: registered, or used by a run."""
-        return of_record(workspace, workspace._call("datasets.get", id=str(id)))
+        return of_record(workspace, workspace.connection.call("datasets.get", id=str(id)))
 
     @staticmethod
     def get_all(workspace: WorkspaceSide) -> dict[str, Any]:
         """The newest version of each registered dataset, by name."""
-        return {each["name"]: of_record(workspace, each) for each in workspace._call("datasets.list")}
+        return {each["name"]: of_record(workspace, each) for each in workspace.connection.call("datasets.list")}
 
     @property
     def id(self) -> str:
@@ -102,7 +104,9 @@ class AbstractDataset:
         record = DatasetRecord(
             str(uuid.uuid4()), self._definition, new_name(name), None, description or "", checked_tags(tags)
         )
-        answer = workspace._call("datasets.register", dataset=to_plain(record), new_version=bool(create_new_version))
+        answer = workspace.connection.call(
+            "datasets.register", dataset=to_plain(record), new_version=bool(create_new_version)
+        )
         return self._as(workspace, from_plain(DatasetRecord, answer))
 
     def update(self, description: str | None = None, tags: Mapping[str, str] | None = None) -> Self:
@@ -111,7 +115,7 @@ class AbstractDataset:
         workspace = self._owner()
         changes = {"description": description, "tags": None if tags is None else checked_tags(tags)}
         return self._as(
-            workspace, from_plain(DatasetRecord, workspace._call("datasets.update", id=record.id, **changes))
+            workspace, from_plain(DatasetRecord, workspace.connection.call("datasets.update", id=record.id, **changes))
         )
 
     def add_tags(self, tags: Mapping[str, str] | None = None) -> Self:
@@ -125,7 +129,7 @@ class AbstractDataset:
 
     def unregister_all_versions(self) -> None:
         """Forget the name with all its versions; the data stay."""
-        self._owner()._call("datasets.delete", name=self._registered("unregister_all_versions").name)
+        self._owner().connection.call("datasets.delete", name=self._registered("unregister_all_versions").name)
         self._record = None
 
     @property

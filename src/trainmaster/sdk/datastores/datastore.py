@@ -29,6 +29,13 @@ PathText = str | os.PathLike[str]
 # v1 notebooks look at these: the stores every workspace has keep the types they had.
 
 
+class Calls(Protocol):
+    """What a datastore needs of a connection."""
+
+    def call(self, op: str, **args: Any) -> Any:
+        """The result of operation `op`."""
+
+
 class WorkspaceSide(Protocol):
     """What a datastore needs of its workspace."""
 
@@ -36,7 +43,9 @@ class WorkspaceSide(Protocol):
     def name(self) -> str:
         """The workspace's name."""
 
-    def _call(self, op: str, **args: Any) -> Any: ...
+    @property
+    def connection(self) -> Calls:
+        """Its dispatcher."""
 
 
 class _ByStorage(type):
@@ -63,9 +72,9 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
 
     def __init__(self, workspace: WorkspaceSide, name: str | None = None) -> None:
         wanted = None if name is None else checked_name(name, "datastore")
-        found = workspace._call("datastores.get", name=wanted)
+        found = workspace.connection.call("datastores.get", name=wanted)
         if found is None:
-            known = ", ".join(sorted(record["name"] for record in workspace._call("datastores.list")))
+            known = ", ".join(sorted(record["name"] for record in workspace.connection.call("datastores.list")))
             raise UserErrorException(
                 f"Workspace {workspace.name!r} has no datastore {wanted!r}"
                 if wanted
@@ -96,7 +105,7 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
     @staticmethod
     def get_all(workspace: WorkspaceSide) -> dict[str, Datastore]:
         """All datastores of the workspace, by name."""
-        records = [from_plain(DatastoreRecord, item) for item in workspace._call("datastores.list")]
+        records = [from_plain(DatastoreRecord, item) for item in workspace.connection.call("datastores.list")]
         return {record.name: Datastore.of_record(workspace, record) for record in records}
 
     @staticmethod
@@ -118,16 +127,16 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
             options=_checked_options(options),
             created_at=time.time(),
         )
-        workspace._call("datastores.put", record=to_plain(record), overwrite=overwrite)
+        workspace.connection.call("datastores.put", record=to_plain(record), overwrite=overwrite)
         return Datastore.of_record(workspace, record)
 
     def set_as_default(self) -> None:
         """Make this the workspace's default datastore."""
-        self.workspace._call("datastores.set_default", name=self.name)
+        self.workspace.connection.call("datastores.set_default", name=self.name)
 
     def unregister(self) -> None:
         """Forget the datastore; what is stored in it stays."""
-        self.workspace._call("datastores.delete", name=self.name)
+        self.workspace.connection.call("datastores.delete", name=self.name)
 
     def upload(
         self,

@@ -72,7 +72,7 @@ class Environment:
                 hint="Register environment.clone('my-environment').",
             )
         definition = definition_file.describe(self)
-        registered = _of_record(workspace._call("environments.put", name=self.name, definition=definition))
+        registered = _of_record(workspace.connection.call("environments.put", name=self.name, definition=definition))
         self.version, self._registered = registered.version, definition
         return registered
 
@@ -91,12 +91,14 @@ class Environment:
             return _curated(name, stand_in)
         if version is not None and label is not None:
             raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
-        return _of_record(workspace._call("environments.get", name=name, version=_number(version), label=label))
+        return _of_record(
+            workspace.connection.call("environments.get", name=name, version=_number(version), label=label)
+        )
 
     @staticmethod
     def list(workspace: Workspace) -> dict[str, Environment]:
         """Name to the newest version of each registered environment, and Azure's curated ones that are known here."""
-        registered = {record["name"]: _of_record(record) for record in workspace._call("environments.list")}
+        registered = {record["name"]: _of_record(record) for record in workspace.connection.call("environments.list")}
         return {**registered, **{name: _curated(name, curated.stand_in(name)) for name in curated.NAMES}}
 
     @staticmethod
@@ -105,7 +107,7 @@ class Environment:
         wanted = [labels] if isinstance(labels, str) else labels
         if not isinstance(wanted, Iterable) or not all(isinstance(each, str) and each.strip() for each in wanted):
             raise UserErrorException(f"labels must be texts, such as ['good'], not {labels!r}")
-        workspace._call("environments.label", name=name, version=_number(version), labels=[*wanted])
+        workspace.connection.call("environments.label", name=name, version=_number(version), labels=[*wanted])
 
     def registered_version(self) -> str:
         """The version that says exactly this; empty for what was never registered, or changed since."""
@@ -230,7 +232,7 @@ class Environment:
         from trainmaster.environments.sources import source_variables
 
         spec, sources = on_this_machine(self.to_spec()), source_variables(os.environ)
-        answer = workspace._call("environments.build", spec=to_plain(spec), sources=sources)
+        answer = workspace.connection.call("environments.build", spec=to_plain(spec), sources=sources)
         return BuildDetails(answer["digest"], answer["folder"])
 
     def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> BuildDetails:

@@ -42,7 +42,7 @@ class Model(RegisteredModel):
 
     @staticmethod
     def _caller(workspace: Workspace) -> Callable[..., Any]:
-        return workspace._call
+        return workspace.connection.call
 
     @staticmethod
     def _read(answer: Any) -> ModelRecord:

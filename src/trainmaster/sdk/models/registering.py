@@ -33,7 +33,7 @@ def register_sources(
             "file_count": len(kept.manifest.files),
             "byte_count": kept.manifest.byte_count,
         }
-        answer = workspace._call("models.register", model=model, datasets=references.to_plain())
+        answer = workspace.connection.call("models.register", model=model, datasets=references.to_plain())
         # None: another model with the same contents was just deleted, and the contents with it.
         if answer is not None:
             return from_plain(ModelRecord, answer)

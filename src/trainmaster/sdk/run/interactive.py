@@ -100,7 +100,7 @@ def start_logging(
         tags=checked_tags(tags or {}),
         properties={**properties, **this_program()},
     )
-    answer = experiment.workspace._call("runs.create", runs=[to_plain(record)])
+    answer = experiment.workspace.connection.call("runs.create", runs=[to_plain(record)])
     run = InteractiveRun(experiment, outputs=outputs, _record=from_plain(RunRecord, answer[0]))
     if outputs is None or outputs is True:
         run._outputs = own_outputs

@@ -21,7 +21,7 @@ def fetch(workspace: Workspace, run_id: str) -> RunRecord:
     """The run of this id."""
     if not isinstance(run_id, str) or not run_id.isprintable():
         raise RunNotFoundException(f"{run_id!r:.100} is not the id of a run")
-    return from_plain(RunRecord, workspace._call("runs.get", run_id=run_id))
+    return from_plain(RunRecord, workspace.connection.call("runs.get", run_id=run_id))
 
 
 def query(
@@ -41,7 +41,7 @@ def query(
 def pages(workspace: Workspace, query: RunQuery) -> Iterator[RunRecord]:
     """All runs of a query, newest first, asked for a page at a time."""
     while True:
-        found = [from_plain(RunRecord, each) for each in workspace._call("runs.list", query=to_plain(query))]
+        found = [from_plain(RunRecord, each) for each in workspace.connection.call("runs.list", query=to_plain(query))]
         yield from found
         if len(found) < query.limit:
             return

@@ -541,7 +541,7 @@ class Run(RunLabels, Recorder):
         return WorkspaceFolder(self._experiment.workspace.path).run(self.id)
 
     def _workspace_call(self, op: str, **args: Any) -> Any:
-        return self._experiment.workspace._call(op, **args)
+        return self._experiment.workspace.connection.call(op, **args)
 
     def _call(self, op: str, **args: Any) -> Any:
         return self._workspace_call(op, run_id=self.id, **args)

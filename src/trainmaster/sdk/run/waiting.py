@@ -40,7 +40,7 @@ def wait_for(run: Run, *, show_output: bool, raise_on_error: bool) -> dict[str, 
 
 
 def _wait(run: Run) -> None:
-    with run.experiment.workspace._client.watch(run.id) as watch:
+    with run.experiment.workspace.connection.watch(run.id) as watch:
         for _ in watch:
             pass
 

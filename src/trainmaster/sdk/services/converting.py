@@ -117,7 +117,7 @@ def _recognised(model: Model) -> Recognised:
 
 def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversion, target: Path) -> None:
     spec = environment_for(workspace, model, found.kind, wanted.packages)
-    answer = workspace._call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
+    answer = workspace.connection.call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
     prefix = open_prefix(Path(answer["folder"]), os.environ.get("PATH", ""))
     told = target.with_name("answer.json")
     order = {

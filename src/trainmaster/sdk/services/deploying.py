@@ -78,7 +78,7 @@ def send(
         image_id=image_id,
     )
     keys = {"primary": config.primary_key, "secondary": config.secondary_key}
-    answer = workspace._call(
+    answer = workspace.connection.call(
         "services.deploy",
         service=to_plain(record),
         keys=keys,
@@ -92,7 +92,7 @@ def send_update(
     workspace: Workspace, record: ServiceRecord, spec: ServiceSpec, changes: Mapping[str, Any]
 ) -> ServiceRecord:
     """Asks for another generation of a service."""
-    answer = workspace._call(
+    answer = workspace.connection.call(
         "services.update",
         name=record.name,
         token=uuid.uuid4().hex,
@@ -150,7 +150,7 @@ def _models_own(workspace: Workspace, models: Sequence[Model]) -> tuple[Environm
     """The environment of the run that made the first model which comes from one; else plain Python."""
     for model in models:
         if model.run_id:
-            run = workspace._call("runs.get", run_id=model.run_id)
+            run = workspace.connection.call("runs.get", run_id=model.run_id)
             if run["spec"]:
                 job = load_spec(run["spec"])
                 return job.environment, job.environment_name, dict(job.environment_variables)

@@ -84,7 +84,9 @@ class Image:
             properties=deploying.as_properties(config.properties or {}),
             description=str(config.description or ""),
         )
-        answer = workspace._call("images.create", image=to_plain(record), sources=source_variables(os.environ))
+        answer = workspace.connection.call(
+            "images.create", image=to_plain(record), sources=source_variables(os.environ)
+        )
         return Image(workspace, _record=from_plain(ImageRecord, answer))
 
     @staticmethod
@@ -217,7 +219,7 @@ class Image:
 
     def update_creation_state(self) -> None:
         """Reads it anew."""
-        answer = self.workspace._call("images.get", name=self.name, version=self.version)
+        answer = self.workspace.connection.call("images.get", name=self.name, version=self.version)
         self._record = from_plain(ImageRecord, answer)
 
     # Changed
@@ -243,16 +245,18 @@ class Image:
 
     def delete(self) -> None:
         """Forgets it; refused while a service is made of it."""
-        users = [each["name"] for each in self.workspace._call("services.list") if each["image_id"] == self.id]
+        users = [
+            each["name"] for each in self.workspace.connection.call("services.list") if each["image_id"] == self.id
+        ]
         if users:
             raise WebserviceException(
                 f"image {self.id} cannot be deleted: service '{users[0]}' is made of it",
                 hint="Delete the service first.",
             )
-        self.workspace._call("images.delete", name=self.name, version=self.version)
+        self.workspace.connection.call("images.delete", name=self.name, version=self.version)
 
     def _label(self, **changes: Any) -> None:
-        answer = self.workspace._call("images.label", name=self.name, version=self.version, **changes)
+        answer = self.workspace.connection.call("images.label", name=self.name, version=self.version, **changes)
         self._record = from_plain(ImageRecord, answer)
 
     @property
@@ -343,7 +347,7 @@ def _find(workspace: Workspace, name: Any, id: Any, version: Any, tags: Any, pro
 
 def _matching(workspace: Workspace, name: str | None, tags: Any, properties: Any) -> builtins.list[ImageRecord]:
     wanted_tags, wanted_properties = as_filter(tags, "tags"), as_filter(properties, "properties")
-    records = [from_plain(ImageRecord, each) for each in workspace._call("images.list", name=name)]
+    records = [from_plain(ImageRecord, each) for each in workspace.connection.call("images.list", name=name)]
     return [
         record
         for record in records

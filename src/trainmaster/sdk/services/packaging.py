@@ -301,7 +301,7 @@ def _for_package(spec: EnvironmentSpec) -> EnvironmentSpec:
 
 
 def _built(workspace: Workspace, spec: EnvironmentSpec) -> Path:
-    answer = workspace._call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
+    answer = workspace.connection.call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
     return Path(answer["folder"])
 
 

@@ -36,10 +36,10 @@ def change(
     stays = models is None and inference_config is None and image is None and not asked
     if stays and not noted and not said:
         raise WebserviceException("update was given nothing to change")
-    record = from_plain(ServiceRecord, workspace._call("services.get", name=name))
+    record = from_plain(ServiceRecord, workspace.connection.call("services.get", name=name))
     changes = {**_checked(said), "settings": {**record.settings, **noted}}
     if stays:
-        return from_plain(ServiceRecord, workspace._call("services.label", name=name, **changes))
+        return from_plain(ServiceRecord, workspace.connection.call("services.label", name=name, **changes))
     of_image = _image(image)
     if of_image is not None:
         changes["image_id"] = of_image.id

@@ -139,7 +139,7 @@ class Webservice(Described, ABC):
     ) -> None:
         """Refuses a name that is taken, or cannot be one."""
         check_service_name(name)
-        taken = any(each["name"] == name for each in workspace._call("services.list"))
+        taken = any(each["name"] == name for each in workspace.connection.call("services.list"))
         if taken and not overwrite:
             raise WebserviceException(
                 f"there is a service '{name}' already", hint="Use overwrite=True, or another name."
@@ -158,7 +158,7 @@ class Webservice(Described, ABC):
         image_digest: str | None = None,
     ) -> builtins.list[Webservice]:
         """The services for which all of it is true. Tags and properties: `["key", ["key2", "value"]]`."""
-        records = [from_plain(ServiceRecord, each) for each in workspace._call("services.list")]
+        records = [from_plain(ServiceRecord, each) for each in workspace.connection.call("services.list")]
         wanted_tags, wanted_properties = as_filter(tags, "tags"), as_filter(properties, "properties")
         found = [
             record
@@ -215,7 +215,7 @@ class Webservice(Described, ABC):
 
     def update_deployment_state(self) -> None:
         """Reads it anew."""
-        self._record = from_plain(ServiceRecord, self.workspace._call("services.get", name=self.name))
+        self._record = from_plain(ServiceRecord, self.workspace.connection.call("services.get", name=self.name))
 
     def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
         """The last lines of what the service and its script said; with `init` of what was done to deploy it."""
@@ -253,11 +253,11 @@ class Webservice(Described, ABC):
     # Keys
 
     def _primary_key(self) -> str:
-        return str(self.workspace._call("services.keys", name=self.name)["primary"])
+        return str(self.workspace.connection.call("services.keys", name=self.name)["primary"])
 
     def get_keys(self) -> tuple[str, str]:
         """The primary and the secondary key; each opens."""
-        keys = self.workspace._call("services.keys", name=self.name)
+        keys = self.workspace.connection.call("services.keys", name=self.name)
         return str(keys["primary"]), str(keys["secondary"])
 
     def regen_key(self, key: str, set_key: str | None = None) -> None:
@@ -270,7 +270,7 @@ class Webservice(Described, ABC):
             raise WebserviceException(f"key must be 'Primary' or 'Secondary', not {key!r}")
         check_key("set_key", set_key)
         fresh = set_key or secrets.token_urlsafe(24)
-        self.workspace._call("services.set_key", name=self.name, which=key.lower(), key=fresh)
+        self.workspace.connection.call("services.set_key", name=self.name, which=key.lower(), key=fresh)
 
     def get_token(self) -> NoReturn:
         """Tokens were handed out by Azure; there are keys."""
@@ -299,7 +299,7 @@ class Webservice(Described, ABC):
 
     def delete(self) -> None:
         """Takes it down, what it has begun is answered first; returns when it is gone."""
-        self.workspace._call("services.delete", name=self.name)
+        self.workspace.connection.call("services.delete", name=self.name)
 
     def _change(self, **wanted: Any) -> None:
         """Another generation where that is needed; new labels alone change nothing that runs."""
@@ -313,7 +313,7 @@ class Webservice(Described, ABC):
         return self._record
 
     def _label(self, **changes: Any) -> None:
-        answer = self.workspace._call("services.label", name=self.name, **changes)
+        answer = self.workspace.connection.call("services.label", name=self.name, **changes)
         self._record = from_plain(ServiceRecord, answer)
 
 
@@ -333,11 +333,11 @@ def class_of(compute_type: str) -> type[Webservice]:
 
 
 def _find(workspace: Workspace, name: str, must_exist: bool) -> ServiceRecord | None:
-    if not hasattr(workspace, "_call"):
+    if not hasattr(workspace, "connection"):
         raise WebserviceException(f"workspace must be a Workspace, not {workspace!r:.60}")
-    if not must_exist and all(each["name"] != name for each in workspace._call("services.list")):
+    if not must_exist and all(each["name"] != name for each in workspace.connection.call("services.list")):
         return None
-    return from_plain(ServiceRecord, workspace._call("services.get", name=name))
+    return from_plain(ServiceRecord, workspace.connection.call("services.get", name=name))
 
 
 def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:

@@ -53,7 +53,7 @@ class HyperDriveRun(Run):
     def watch(self) -> Iterator[SweepView]:
         """The sweep now, at each change (a few a second at most), and a last time when it has ended."""
         looking = Looking(self._call)
-        with self.experiment.workspace._client.watch(self.id) as watch:
+        with self.experiment.workspace.connection.watch(self.id) as watch:
             for _ in watch:
                 yield looking.now()
 

@@ -67,21 +67,21 @@ class Keyvault:
 
     def delete_secrets(self, secrets: Sequence[str]) -> None:
         """Forgets several."""
-        self._workspace._call("secrets.delete", names=_names(secrets))
+        self._workspace.connection.call("secrets.delete", names=_names(secrets))
 
     def list_secrets(self) -> builtins.list[str]:
         """The names."""
-        return builtins.list(self._workspace._call("secrets.list"))
+        return builtins.list(self._workspace.connection.call("secrets.list"))
 
     def _put(self, secrets: Mapping[Any, Mapping[str, Any]]) -> None:
         for name, secret in secrets.items():
             if not isinstance(name, str) or not isinstance(secret["value"], str):
                 # Before it is JSON, where a name is always a text.
                 raise UserErrorException(f"secret {str(name)[:60]!r}: its name and its value must be texts")
-        self._workspace._call("secrets.put", secrets=secrets)
+        self._workspace.connection.call("secrets.put", secrets=secrets)
 
     def _get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
-        found: dict[str, dict[str, str] | None] = self._workspace._call("secrets.get", names=_names(names))
+        found: dict[str, dict[str, str] | None] = self._workspace.connection.call("secrets.get", names=_names(names))
         return found
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import RunNotFoundException, UserErrorException, WorkspaceException
-from trainmaster.sdk.connection import Client
+from trainmaster.sdk.connection import Connection
 from trainmaster.sdk.v1.azure_only import AzureOnly
 from trainmaster.sdk.workspace import mlflow_database
 from trainmaster.sdk.workspace.files import (
@@ -83,7 +83,7 @@ class Workspace(AzureOnly):
             make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
         self._identity = read_identity(folder)
         self._folder = folder
-        self._client = Client(folder)
+        self.connection = Connection(folder)
         self._subscription = subscription_id or str(self._identity.get("subscription_id", ""))
         self._group = resource_group or str(self._identity.get("resource_group", ""))
 
@@ -149,7 +149,7 @@ class Workspace(AzureOnly):
         make_workspace(folder, {"name": name, **where, **more, "azure": azure})
         workspace = Workspace(path=folder.path)
         # The first call makes the database, so that a workspace that cannot be used says so here.
-        workspace._call("status")
+        workspace.connection.call("status")
         if show_output:
             print(f"Workspace '{workspace.name}' is in {folder.path}")
         for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
@@ -328,7 +328,7 @@ class Workspace(AzureOnly):
         """
         from trainmaster.sdk.workspace.removal import remove_workspace
 
-        remove_workspace(self._folder, self._client, keep_data=not delete_dependent_resources)
+        remove_workspace(self._folder, self.connection, keep_data=not delete_dependent_resources)
 
     @staticmethod
     def setup() -> Workspace:
@@ -355,7 +355,7 @@ class Workspace(AzureOnly):
         """Name to datastore."""
         from trainmaster.sdk.datastores import Datastore
 
-        return Named({each["name"]: Datastore(self, each["name"]) for each in self._call("datastores.list")})
+        return Named({each["name"]: Datastore(self, each["name"]) for each in self.connection.call("datastores.list")})
 
     @property
     def datasets(self) -> Named[Any]:
@@ -413,7 +413,7 @@ class Workspace(AzureOnly):
 
     def set_default_datastore(self, name: str) -> None:
         """Chooses the default datastore."""
-        self._call("datastores.set_default", name=name)
+        self.connection.call("datastores.set_default", name=name)
 
     def get_default_keyvault(self) -> Keyvault:
         """The secrets of this workspace."""
@@ -463,11 +463,8 @@ class Workspace(AzureOnly):
 
     def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
         """Whether the dispatcher answers; `trainmaster doctor` tells more."""
-        self._call("status")
+        self.connection.call("status")
         return {}
-
-    def _call(self, op: str, **args: Any) -> Any:
-        return self._client.call(op, **args)
 
     def __repr__(self) -> str:
         return (

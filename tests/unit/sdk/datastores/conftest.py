@@ -14,8 +14,9 @@ class FakeWorkspace:
     def __init__(self):
         self.records = {}
         self.default = None
+        self.connection = self
 
-    def _call(self, op, **args):
+    def call(self, op, **args):
         return getattr(self, "_" + op.replace("datastores.", ""))(**args)
 
     def _put(self, record, overwrite):

@@ -46,7 +46,7 @@ def of_run(workspace: Workspace, model: Model, framework: Framework) -> Environm
     """The environment in which the model was trained, if it can be built and has the framework."""
     if not model.run_id:
         return None
-    run = workspace._call("runs.get", run_id=model.run_id)
+    run = workspace.connection.call("runs.get", run_id=model.run_id)
     if not run["spec"]:
         return None
     spec = load_spec(run["spec"]).environment
