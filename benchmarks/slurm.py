@@ -24,7 +24,8 @@ from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 
 ROUNDS = 15
 CROWD = 40

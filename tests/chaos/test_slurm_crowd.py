@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import dispatcher_handle, ended, until, wait_gone
 from trainmaster import ComputeTarget, Estimator, Experiment, Workspace
-from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
 from trainmaster.shared.folders import WorkspaceFolder
 
 RUNS = 200

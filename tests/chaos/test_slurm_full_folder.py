@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace, ended, until
 from trainmaster import ComputeTarget, Estimator, Experiment, Workspace
-from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
 
 FILLS = "with open('outputs/big', 'wb') as file:\n    while True:\n        file.write(b'0' * 65536)\n"
 

@@ -24,8 +24,8 @@ from trainmaster import (
     Workspace,
 )
 from trainmaster.environments.pythons import all_pythons
-from trainmaster.sdk.compute import SlurmCompute
-from trainmaster.sdk.estimators import Gloo
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.estimators.distributed_training import Gloo
 from trainmaster.shared.folders import WorkspaceFolder
 
 VALUE = "hunter22-öäü"

@@ -29,7 +29,7 @@ from trainmaster import (
 from trainmaster.cli import findings
 from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent.tree import processes_of
-from trainmaster.sdk.compute import SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
 from trainmaster.shared.folders import WorkspaceFolder
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("container_engine")]

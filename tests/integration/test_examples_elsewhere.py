@@ -12,7 +12,9 @@ from tests.cluster.slurm import MiniSlurm
 from tests.elsewhere import run_example
 
 from trainmaster import Workspace
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SshCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.ssh import SshCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 
 # Frameworks are installed, on a new machine Horovod is compiled, and all of it travels.
 pytestmark = pytest.mark.timeout(1800)

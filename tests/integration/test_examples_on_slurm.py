@@ -10,7 +10,8 @@ from tests.conftest import stop_dispatcher
 from tests.elsewhere import run_example
 
 from trainmaster import Workspace
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.folders import WorkspaceFolder
 
 # Frameworks are installed, and on a new machine Horovod is compiled.

@@ -27,8 +27,9 @@ from trainmaster import (
 from trainmaster.cli.entry import run as command
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
-from trainmaster.sdk.estimators import Gloo, Mpi, ParameterServer
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, ParameterServer
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.folders import WorkspaceFolder
 

@@ -12,7 +12,8 @@ from tests.cluster.slurm import variables
 from tests.conftest import end_workspace, ended
 
 from trainmaster import Estimator, Experiment, Workspace
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 
 MEGABYTE = 1024 * 1024
 # Takes memory, then time: slurmd looks at what a job uses once a second.

@@ -15,7 +15,8 @@ from tests.conftest import end_workspace
 
 from trainmaster import Run, Workspace
 from trainmaster.job.agent.tree import processes_of
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.testing import EngineConformance, EnginePlace
 

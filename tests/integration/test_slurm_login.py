@@ -30,8 +30,9 @@ from trainmaster.engines.ssh.session import Session
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
-from trainmaster.sdk.estimators import Gloo, Mpi
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 

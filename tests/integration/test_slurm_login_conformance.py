@@ -11,7 +11,8 @@ from tests.integration.test_slurm_conformance import machine_is_off, machines_ar
 
 from trainmaster import Workspace
 from trainmaster.job.agent.tree import processes_of
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.testing import EngineConformance, EnginePlace
 
 

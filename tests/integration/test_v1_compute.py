@@ -23,16 +23,9 @@ from trainmaster import (
     ScriptRunConfig,
 )
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute import (
-    AksCompute,
-    AmlCompute,
-    BatchAiCompute,
-    ComputeInstance,
-    DsvmCompute,
-    HDInsightCompute,
-    KubernetesCompute,
-    RemoteCompute,
-)
+from trainmaster.sdk.compute.attached import AksCompute, DsvmCompute, HDInsightCompute, KubernetesCompute, RemoteCompute
+from trainmaster.sdk.compute.clusters import AmlCompute, BatchAiCompute
+from trainmaster.sdk.compute.instance import ComputeInstance
 
 pytestmark = pytest.mark.filterwarnings("ignore:target .*this machine has none:UserWarning")
 
@@ -377,7 +370,7 @@ def test_target_of_a_class_that_is_not_known(shared):
 
 def test_many_programs_make_the_same_cluster(workspace):
     program = (
-        "import sys\nfrom trainmaster import ComputeTarget, Workspace\nfrom trainmaster.sdk.compute import AmlCompute\n"
+        "import sys\nfrom trainmaster import AmlCompute, ComputeTarget, Workspace\n"
         "config = AmlCompute.provisioning_configuration(max_nodes=3)\n"
         "print(ComputeTarget.create(Workspace(path=sys.argv[1]), 'same', config).nodes)\n"
     )

@@ -217,11 +217,11 @@ IN_A_JOB = """
 from azureml.core import Dataset, Run, Workspace
 import azureml.core.compute, azureml.core.workspace, azureml.train.dnn, azureml.data.data_reference
 import trainmaster.job.script.run, trainmaster.sdk.workspace.workspace
-import trainmaster.sdk.compute, trainmaster.sdk.datastores
+import trainmaster.sdk.compute.clusters, trainmaster.sdk.datastores
 assert azureml.__file__.startswith({kit!r}), azureml.__file__
 assert Run is trainmaster.Run is trainmaster.job.script.run.Run
 assert Workspace is azureml.core.workspace.Workspace is trainmaster.sdk.workspace.workspace.Workspace
-assert azureml.core.compute.AmlCompute is trainmaster.sdk.compute.AmlCompute
+assert azureml.core.compute.AmlCompute is trainmaster.sdk.compute.clusters.AmlCompute
 assert azureml.data.data_reference.DataReference is trainmaster.sdk.datastores.DataReference
 assert isinstance(Run.get_context(), Run)
 """

@@ -10,7 +10,10 @@ from trainmaster.cli import compute_slurm, compute_ssh, exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.compute import AmlCompute, ComputeTarget, ComputeTargetProvisioningConfiguration, LocalCompute
+from trainmaster.sdk.compute.clusters import AmlCompute
+from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
+from trainmaster.sdk.compute.local import LocalCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted

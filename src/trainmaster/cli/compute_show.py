@@ -12,8 +12,10 @@ from trainmaster.cli.compute_ssh import COLUMNS as HOST_COLUMNS
 from trainmaster.cli.compute_ssh import row as host_row
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SshCompute
+from trainmaster.sdk.compute.slurm import SlurmCompute
 from trainmaster.sdk.compute.slurm_machines import SlurmMachine
+from trainmaster.sdk.compute.ssh import SshCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted

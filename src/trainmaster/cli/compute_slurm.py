@@ -9,8 +9,9 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.compute import ComputeTarget, SlurmCompute, SlurmConfiguration
+from trainmaster.sdk.compute.slurm import SlurmCompute, SlurmConfiguration
 from trainmaster.sdk.compute.slurm_machines import gpus_of
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.sdk.display.text import counted
 from trainmaster.shared.folders import WorkspaceFolder

@@ -9,7 +9,8 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.compute import ComputeTarget, SshCompute
+from trainmaster.sdk.compute.ssh import SshCompute
+from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.sdk.display.text import counted

@@ -7,7 +7,7 @@ import pytest
 from trainmaster.engines.ssh.host import SshHost, command, hosts_of, parted
 from trainmaster.engines.ssh.ssh_errors import Unreachable, explained
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute import SshCompute
+from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.shared.records import TargetRecord
 
 

@@ -11,17 +11,14 @@ from trainmaster.job.errors import (
     HyperDriveScenarioNotSupportedException,
     TrainingException,
 )
-from trainmaster.sdk.estimators import Estimator, PyTorchConfiguration, ScriptRunConfig
-from trainmaster.sdk.sweeps import (
-    BanditPolicy,
-    BayesianParameterSampling,
-    GridParameterSampling,
-    HyperDriveConfig,
-    HyperDriveRunConfig,
-    RandomParameterSampling,
-)
+from trainmaster.sdk.estimators.distributed_job import PyTorchConfiguration
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
+from trainmaster.sdk.sweeps.config import HyperDriveConfig, HyperDriveRunConfig
 from trainmaster.tuning.arguments import trial_arguments
 from trainmaster.tuning.parameter_expressions import choice, uniform
+from trainmaster.tuning.policies import BanditPolicy
+from trainmaster.tuning.sampling import BayesianParameterSampling, GridParameterSampling, RandomParameterSampling
 from trainmaster.tuning.spec import PolicySpec, dump_sweep, load_sweep
 
 RANDOM = RandomParameterSampling({"--lr": uniform(0, 1), "batch": choice(16, 32)}, {"seed": 3})

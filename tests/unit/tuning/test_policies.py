@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 from trainmaster.job.errors import HyperDriveConfigException
-from trainmaster.sdk.sweeps import (
+from trainmaster.tuning.policies import (
     BanditPolicy,
     EarlyTerminationPolicy,
     HyperbandPolicy,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.sdk.sweeps import (
+from trainmaster.sdk.sweeps.rebuilt import policy_of
+from trainmaster.tuning.policies import (
+    POLICIES,
     BanditPolicy,
     EarlyTerminationPolicy,
     HyperbandPolicy,
@@ -12,8 +14,6 @@ from trainmaster.sdk.sweeps import (
     NoTerminationPolicy,
     TruncationSelectionPolicy,
 )
-from trainmaster.sdk.sweeps.rebuilt import policy_of
-from trainmaster.tuning.policies import POLICIES
 
 
 @pytest.mark.parametrize(

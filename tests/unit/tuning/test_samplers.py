@@ -254,7 +254,7 @@ def test_without_optuna_it_says_how_to_get_it(monkeypatch):
 def test_optuna_is_loaded_only_when_it_is_asked():
     program = (
         "import sys; import trainmaster.tuning.planning, trainmaster.tuning.samplers.bayesian;"
-        "from trainmaster.sdk.sweeps import HyperDriveConfig, BayesianParameterSampling;"
+        "from trainmaster import HyperDriveConfig, BayesianParameterSampling;"
         "print(sorted({'optuna', 'numpy', 'sqlalchemy'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

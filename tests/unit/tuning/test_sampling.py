@@ -3,7 +3,6 @@
 import pytest
 
 from trainmaster.job.errors import HyperDriveConfigException
-from trainmaster.sdk.sweeps import BayesianParameterSampling, GridParameterSampling, RandomParameterSampling
 from trainmaster.tuning.parameter_expressions import (
     choice,
     lognormal,
@@ -16,6 +15,7 @@ from trainmaster.tuning.parameter_expressions import (
     randint,
     uniform,
 )
+from trainmaster.tuning.sampling import BayesianParameterSampling, GridParameterSampling, RandomParameterSampling
 from trainmaster.tuning.spec import SamplingSpec
 
 ALL = {

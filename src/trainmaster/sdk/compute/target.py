@@ -7,9 +7,11 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.job.names import PUBLIC, V1_ONLY, find_home
 from trainmaster.sdk.compute.configurations import (
     ComputeTargetAttachConfiguration,
     ComputeTargetProvisioningConfiguration,
@@ -255,10 +257,9 @@ class ComputeTarget:
 
 def class_of(record: TargetRecord) -> type[ComputeTarget]:
     """The class of a target; that of this machine for one that names none."""
-    from trainmaster.sdk import compute
-
     name = str(record.options.get("class") or "LocalCompute")
-    found = getattr(compute, name, None) if name in compute.__all__ else None
+    home = find_home(name, PUBLIC) or find_home(name, V1_ONLY)
+    found = getattr(import_module(home), name) if home else None
     if not isinstance(found, type) or not issubclass(found, ComputeTarget):
         raise ComputeTargetException(
             f"target '{record.name}' is of the unknown class '{name[:60]}'", hint="A newer Trainmaster may know it."

@@ -226,7 +226,9 @@ def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfi
 
 def _check_target(target: Any) -> None:
     """Refuses what stands for another machine: the service would run here, and nobody would be told."""
-    from trainmaster.sdk.compute import AksCompute, ComputeTarget, KubernetesCompute, LocalCompute
+    from trainmaster.sdk.compute.attached import AksCompute, KubernetesCompute
+    from trainmaster.sdk.compute.local import LocalCompute
+    from trainmaster.sdk.compute.target import ComputeTarget
 
     if target is None or isinstance(target, AksCompute | KubernetesCompute | LocalCompute):
         return

@@ -30,7 +30,7 @@ from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import guess
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.compute import ComputeTarget
+    from trainmaster.sdk.compute.target import ComputeTarget
     from trainmaster.sdk.datastores import Datastore
     from trainmaster.sdk.environment.definition import Environment
     from trainmaster.sdk.experiment import Experiment
@@ -50,7 +50,7 @@ class _DefaultCluster:
         self._vm_size = vm_size
 
     def __get__(self, instance: object, owner: type) -> Any:
-        from trainmaster.sdk.compute import AmlCompute
+        from trainmaster.sdk.compute.clusters import AmlCompute
 
         return AmlCompute.provisioning_configuration(vm_size=self._vm_size, max_nodes=2)
 
@@ -346,7 +346,7 @@ class Workspace(AzureOnly):
     @property
     def compute_targets(self) -> Named[ComputeTarget]:
         """Name to compute target."""
-        from trainmaster.sdk.compute import ComputeTarget
+        from trainmaster.sdk.compute.target import ComputeTarget
 
         return Named({target.name: target for target in ComputeTarget.list(self)})
 
@@ -456,7 +456,7 @@ class Workspace(AzureOnly):
 
     def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:
         """The default cluster of this kind; created from `configuration` if there is none."""
-        from trainmaster.sdk.compute import ComputeTarget
+        from trainmaster.sdk.compute.target import ComputeTarget
 
         name = f"{kind.lower()}-cluster"
         return self.compute_targets.get(name) or ComputeTarget.create(self, name, configuration)

@@ -6,7 +6,7 @@ import pytest
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.datasets import Dataset, DatasetConsumptionConfig, OutputFileDatasetConfig
-from trainmaster.sdk.estimators import Estimator
+from trainmaster.sdk.estimators.estimator import Estimator
 
 
 @pytest.fixture

@@ -9,20 +9,12 @@ from estimator_doubles import Path, Reference, Store, Target
 
 from trainmaster.job.errors import ExperimentExecutionException, TrainingException, UserErrorException
 from trainmaster.sdk.datastores import DataPath, DataReference
-from trainmaster.sdk.environment.definition import ContainerRegistry
-from trainmaster.sdk.estimators import (
-    Environment,
-    Estimator,
-    Gloo,
-    Mpi,
-    MpiConfiguration,
-    Nccl,
-    ParameterServer,
-    PyTorch,
-    PyTorchConfiguration,
-    TensorFlow,
-    TensorflowConfiguration,
-)
+from trainmaster.sdk.environment.definition import ContainerRegistry, Environment
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.pytorch import PyTorch
+from trainmaster.sdk.estimators.tensorflow import TensorFlow
 from trainmaster.shared.job_spec import ContainerSpec, DataBinding, Distribution, dump_spec, load_spec
 
 ARGUMENTS = [

@@ -10,7 +10,10 @@ from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import TrainingException, UserErrorException
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
 from trainmaster.sdk.environment.definition import Environment
-from trainmaster.sdk.estimators import Estimator, PyTorch, RunConfiguration, ScriptRunConfig
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.pytorch import PyTorch
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 from trainmaster.shared.job_spec import EnvironmentSpec
 
 CONDA = """\

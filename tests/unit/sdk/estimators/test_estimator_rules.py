@@ -8,22 +8,19 @@ import pytest
 from estimator_doubles import Dataset, HDInsightCompute, Path, Reference, Store, Target
 
 from trainmaster.job.errors import ComputeTargetException, TrainingException, UserErrorException
-from trainmaster.sdk.estimators import (
-    Chainer,
-    Environment,
-    Estimator,
-    Gloo,
-    Mpi,
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators.chainer import Chainer
+from trainmaster.sdk.estimators.distributed_job import (
     MpiConfiguration,
-    Nccl,
     ParallelTaskConfiguration,
-    ParameterServer,
-    PyTorch,
     PyTorchConfiguration,
-    SKLearn,
-    TensorFlow,
     TensorflowConfiguration,
 )
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.pytorch import PyTorch
+from trainmaster.sdk.estimators.sklearn import SKLearn
+from trainmaster.sdk.estimators.tensorflow import TensorFlow
 
 ALL = (Estimator, PyTorch, TensorFlow, Chainer, SKLearn)
 DISTRIBUTED = ALL[:4]

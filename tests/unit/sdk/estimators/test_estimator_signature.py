@@ -7,19 +7,14 @@ import typing
 
 import pytest
 
-from trainmaster.sdk.estimators import (
-    Chainer,
-    Estimator,
-    Gloo,
-    Mpi,
-    Nccl,
-    ParameterServer,
-    PyTorch,
-    SKLearn,
-    TensorFlow,
-)
+from trainmaster.sdk.estimators.chainer import Chainer
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi, Nccl, ParameterServer
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.pytorch import PyTorch
 from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 from trainmaster.sdk.estimators.settings import FrameworkSettings, Settings, TensorFlowSettings
+from trainmaster.sdk.estimators.sklearn import SKLearn
+from trainmaster.sdk.estimators.tensorflow import TensorFlow
 from trainmaster.sdk.sweeps.config import HyperDriveConfig
 
 EVERY = {
@@ -117,7 +112,7 @@ def test_subclasses_of_users_keep_the_parameters(project):
 
 def test_the_import_is_light():
     code = (
-        "import sys, trainmaster.sdk.estimators; "
+        "import sys; from trainmaster import Estimator, ScriptRunConfig; "
         "print([m for m in ('sqlalchemy', 'fsspec', 'yaml', 'asyncio', 'subprocess') if m in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

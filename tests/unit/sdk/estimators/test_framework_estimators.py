@@ -6,19 +6,16 @@ import pytest
 
 from trainmaster.environments import compiled, pythons
 from trainmaster.job.errors import EnvironmentException
-from trainmaster.sdk.estimators import (
-    Chainer,
-    CondaDependencies,
-    Environment,
-    Estimator,
-    Gloo,
-    Mpi,
-    MpiConfiguration,
-    PyTorch,
-    ScriptRunConfig,
-    SKLearn,
-    TensorFlow,
-)
+from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators.chainer import Chainer
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration
+from trainmaster.sdk.estimators.distributed_training import Gloo, Mpi
+from trainmaster.sdk.estimators.estimator import Estimator
+from trainmaster.sdk.estimators.pytorch import PyTorch
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
+from trainmaster.sdk.estimators.sklearn import SKLearn
+from trainmaster.sdk.estimators.tensorflow import TensorFlow
 from trainmaster.sdk.v1 import estimators as of_v1
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -6,7 +6,9 @@ import yaml
 from trainmaster.job.errors import RunConfigurationException, UserErrorException
 from trainmaster.sdk.datastores import DataReferenceConfiguration
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
-from trainmaster.sdk.estimators import MpiConfiguration, RunConfiguration, ScriptRunConfig
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 
 V1_FILE = """
 # The arguments to the script file.

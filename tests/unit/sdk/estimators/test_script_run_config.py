@@ -10,16 +10,12 @@ from trainmaster.job.errors import (
     UserErrorException,
 )
 from trainmaster.sdk.datastores import DataReferenceConfiguration
-from trainmaster.sdk.estimators import (
-    CondaDependencies,
-    DockerConfiguration,
-    Environment,
-    MpiConfiguration,
-    PyTorchConfiguration,
-    RunConfiguration,
-    ScriptRunConfig,
-    TensorflowConfiguration,
-)
+from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
+from trainmaster.sdk.environment.definition import Environment
+from trainmaster.sdk.estimators.distributed_job import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
+from trainmaster.sdk.estimators.docker import DockerConfiguration
+from trainmaster.sdk.estimators.run_configuration import RunConfiguration
+from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 from trainmaster.shared.job_spec import ContainerSpec, Distribution, dump_spec, load_spec
 
 
