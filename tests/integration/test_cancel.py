@@ -143,6 +143,5 @@ def test_a_run_whose_folder_was_removed_says_so(launch, gate, shared, tmp_path):
     run.cancel()
     details = ended(run)
     # It depends on the agent whether there is anything left to miss.
-    assert details["status"] == "Canceled" or f"the folder of the run was removed while it went on: {folder}" in str(
-        details["error"]
-    )
+    lost = f"the folder of the run was removed while the run was active: {folder}"
+    assert details["status"] == "Canceled" or lost in str(details["error"])

@@ -130,7 +130,7 @@ def test_old_runs_go_but_for_the_newest_of_each_experiment(workspace: Workspace,
 
 
 def test_a_new_dispatcher_finishes_what_a_killed_one_began(workspace: Workspace, submit: Callable[..., Run]) -> None:
-    """The moments of the kill are those of tests/unit/dispatcher/test_removal.py; here it is the way back."""
+    """The moments of the kill are those of tests/unit/dispatcher/runs/test_removal.py; here it is the way back."""
     folder = WorkspaceFolder(workspace.path)
     run = submit()
     assert ended(run)["status"] == "Completed"

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from trainmaster.dispatcher.api.service import Service
+from trainmaster.dispatcher.assembly import Dispatcher, assemble
 from trainmaster.dispatcher.opening import open_store
-from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.server import Server
 from trainmaster.dispatcher.socket_place import make_place
 from trainmaster.shared.folders import WorkspaceFolder
@@ -53,8 +53,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     Without `stay` it ends at once when no run is on its way: an agent's cry for one may be answered by another.
     """
     store = open_store(folder)
-    scheduler = Scheduler(folder, store)
-    server = Server(scheduler, Service(scheduler))
+    dispatcher = assemble(folder, store)
+    server = Server(Service(dispatcher), dispatcher.watchers)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
     place = make_place(folder)
@@ -66,33 +66,28 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         os.umask(mask)
     log.info("dispatcher %d serves %s", os.getpid(), folder.path)
     try:
-        for record in store.runs.list_active():
-            if record.spec:
-                scheduler.take(record)
-            else:
-                scheduler.end_with_owner(record)
-        scheduler.resume()
+        dispatcher.resume()
         ready()
-        if stay or scheduler.busy:
-            await _serve_until_stop(server, scheduler, place)
+        if stay or dispatcher.is_busy:
+            await _serve_until_stop(server, dispatcher, place)
     finally:
         # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
         place.unlink(missing_ok=True)
         listener.close()
         await server.close()
-        await scheduler.close()
+        await dispatcher.close()
         store.close()
         log.info("dispatcher %d ends", os.getpid())
 
 
-async def _serve_until_stop(server: Server, scheduler: Scheduler, place: Path) -> None:
-    stopped = asyncio.ensure_future(_until_stop(server, scheduler, place))
-    removed = start_task("looking for the workspace", partial(_until_removed, scheduler.folder))
+async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
+    stopped = asyncio.ensure_future(_until_stop(server, dispatcher, place))
+    removed = start_task("looking for the workspace", partial(_until_removed, dispatcher.context.folder))
     try:
         await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
-        if _is_removed(scheduler.folder):
-            log.warning("the workspace %s was removed: its runs are ended", scheduler.folder.path)
-            await scheduler.end_runs()
+        if _is_removed(dispatcher.context.folder):
+            log.warning("the workspace %s was removed: its runs are ended", dispatcher.context.folder.path)
+            await dispatcher.runs.kill_all()
         elif stopped.done():
             stopped.result()
     finally:
@@ -113,7 +108,7 @@ def _is_removed(folder: WorkspaceFolder) -> bool:
     return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
 
 
-async def _until_stop(server: Server, scheduler: Scheduler, place: Path) -> None:
+async def _until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
     limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
     seen, since = server.requests, time.monotonic()
     while True:
@@ -124,7 +119,7 @@ async def _until_stop(server: Server, scheduler: Scheduler, place: Path) -> None
             # A folder for sockets goes with its user's last login: nobody can reach this dispatcher any more.
             log.warning("the socket %s is gone", place)
             return
-        if scheduler.busy or server.requests != seen:
+        if dispatcher.is_busy or server.requests != seen:
             seen, since = server.requests, time.monotonic()
         elif time.monotonic() - since >= limit:
             log.info("idle for %.0f s", limit)

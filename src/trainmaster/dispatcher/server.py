@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmaster.dispatcher.api.service import Service, answer_error
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
-from trainmaster.dispatcher.runs.scheduler import Scheduler, news
+from trainmaster.dispatcher.runs.watchers import Watchers, news
 from trainmaster.job.agent.peer import credentials, is_trusted
 from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
@@ -32,9 +32,9 @@ _FAULTS = 50
 class Server:
     """Serves clients until it is told to stop."""
 
-    def __init__(self, scheduler: Scheduler, service: Service) -> None:
-        self._scheduler = scheduler
+    def __init__(self, service: Service, watchers: Watchers) -> None:
         self._service = service
+        self._watchers = watchers
         self._connections: set[asyncio.Task[Any]] = set()
         self._strangers: set[int] = set()
         self._faults: set[tuple[object, ...]] = set()
@@ -123,8 +123,8 @@ class Server:
 
     async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Tells of every change until the run has ended, or the client has left."""
-        with self._scheduler.watched(run_id) as queue:
-            record = self._service.get_run(run_id)
+        record = self._service.get_run(run_id)
+        with self._watchers.watch(record) as queue:
             await self._send(writer, {"id": 1, "result": news(record)})
             ended = record.status in TERMINAL
             left = asyncio.ensure_future(reader.read(1))

@@ -15,7 +15,7 @@ import pytest
 
 from trainmaster.dispatcher.api.service import Service
 from trainmaster.dispatcher.arguments import Arguments
-from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.store import Store
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.shared.folders import WorkspaceFolder
@@ -49,8 +49,8 @@ class Place:
         self.folder = WorkspaceFolder(path)
         self.folder.identity.write_text('{"id": "w", "name": "w"}')
         self.store = Store.create(self.folder.database)
-        self.scheduler = Scheduler(self.folder, self.store)
-        self.service = Service(self.scheduler)
+        self.dispatcher = assemble(self.folder, self.store)
+        self.service = Service(self.dispatcher)
         # There is something of the name that the calls use.
         self.store.runs.add(RunRecord("x", "x", Status.RUNNING, 1.0))
         self.store.experiments.ensure("x", at=1.0)
@@ -61,7 +61,7 @@ async def in_a_place(path: Path, work: Callable[[Place], Awaitable[None]]) -> No
     try:
         await work(place)
     finally:
-        await place.scheduler.close()
+        await place.dispatcher.close()
         place.store.close()
 
 

@@ -5,23 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmaster.dispatcher.api.credentials import opened, sealed
+from trainmaster.dispatcher.context import Context
 from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
 class Datastores:
     """The operations on datastores."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, context: Context) -> None:
+        self._secrets = context.secrets
+        self._store = context.store
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -36,13 +34,13 @@ class Datastores:
 
     def list(self) -> list[DatastoreRecord]:
         """All datastores, by name."""
-        return [opened(store, self._scheduler.secrets) for store in self._store.datastores.list_all()]
+        return [opened(store, self._secrets) for store in self._store.datastores.list_all()]
 
     def get(self, name: str | None = None) -> DatastoreRecord | None:
         """The datastore of this name; without one, the default."""
         stores = self._store.datastores.list_all()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
-        return None if found is None else opened(found, self._scheduler.secrets)
+        return None if found is None else opened(found, self._secrets)
 
     def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         """Registers a datastore; one that is replaced stays the default if it was."""
@@ -53,7 +51,7 @@ class Datastores:
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
         kept = replace(store, is_default=known.is_default if known else store.is_default)
-        self._store.datastores.put(sealed(kept, self._scheduler.secrets))
+        self._store.datastores.put(sealed(kept, self._secrets))
         return store
 
     def delete(self, name: str) -> None:

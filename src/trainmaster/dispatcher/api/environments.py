@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.environments import build as builder
 from trainmaster.environments import build_record, cleanup, companions, prefix
@@ -21,10 +22,9 @@ from trainmaster.job.errors import EnvironmentException, TrainmasterError
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 _NOTE = "environment.json"
+# Find, build, find again; and once more if the build was removed in between.
+_ATTEMPTS = 4
 _CHECK_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _LAST_BYTES = 4096
@@ -55,8 +55,37 @@ async def build(
     await run_module(["trainmaster.environments"], log, variables, order)
 
 
-async def build_told(
-    spec: EnvironmentSpec, scheduler: Scheduler, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
+async def find_or_build(
+    spec: EnvironmentSpec,
+    context: Context,
+    user: RunFolder,
+    log: Path,
+    *,
+    path: str,
+    inherited: Mapping[str, str],
+    sources: Mapping[str, str] | None,
+    say: Callable[[str], None],
+) -> Prefix:
+    """The environment for a run or service, whose folder is `user`; built, with its log in `log`, if it does not exist.
+
+    `path` is the PATH in which a Python of the user is looked for. `sources` are the submitter's variables for package
+    sources, None if they are not known any more.
+    """
+    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
+    for attempt in range(_ATTEMPTS):
+        found = await find(spec, context.folder, path, shared, outdated=attempt > 0)
+        if found is None:
+            await build_and_tell(spec, context, log, variables(sources, inherited), say)
+        elif note_use(user, found):
+            return found
+    raise EnvironmentException(
+        f"environment {prefix.digest(spec)} was built, but is not complete",
+        hint="Another program seems to remove files from the folder of environments.",
+    )
+
+
+async def build_and_tell(
+    spec: EnvironmentSpec, context: Context, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
 ) -> None:
     """Builds an environment of the workspace and says how far that is. `log` is the run's own.
 
@@ -64,11 +93,11 @@ async def build_told(
     """
     name = prefix.digest(spec)
     say(f"building environment {name}")
-    building = asyncio.ensure_future(build(spec, scheduler.folder.environments, log, variables))
+    building = asyncio.ensure_future(build(spec, context.folder.environments, log, variables))
     told = ""
     try:
         while not (await asyncio.wait((building,), timeout=_LOOK_SECONDS))[0]:
-            shown = scheduler.builds.setdefault(name, log)
+            shown = context.builds.setdefault(name, log)
             progress = await asyncio.to_thread(progress_in, shown)
             if progress and progress != told:
                 told = progress
@@ -81,8 +110,8 @@ async def build_told(
         await asyncio.wait((building,))
         raise
     finally:
-        if scheduler.builds.get(name) == log:
-            del scheduler.builds[name]
+        if context.builds.get(name) == log:
+            del context.builds[name]
 
 
 def progress_in(log: Path) -> str:
@@ -103,14 +132,14 @@ def _add_line(log: Path, line: str) -> None:
 
 
 async def check(
-    spec: EnvironmentSpec, scheduler: Scheduler, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
+    spec: EnvironmentSpec, context: Context, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
 ) -> None:
     """Refuses an environment whose packages can be had but do not work together, before a run is queued.
 
     Only where such packages are named, because uv has to be asked for the lock: seconds, and the build needs the answer
     anyway. What is not known in time is left to the build.
     """
-    place, name = scheduler.folder.environments, prefix.digest(spec)
+    place, name = context.folder.environments, prefix.digest(spec)
     if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
         return
     if await asyncio.to_thread(prefix.find_ready, place, name) is not None:
@@ -118,7 +147,7 @@ async def check(
     wanted = variables(sources, inherited)
     order = await asyncio.to_thread(builder.order, place, spec, wanted)
     try:
-        with scheduler.working():
+        with context.activity.working():
             async with asyncio.timeout(_CHECK_SECONDS):
                 await run_module(["trainmaster.environments", "check"], cleanup.log_of(place, name), wanted, order)
     except EnvironmentException:
@@ -156,29 +185,32 @@ def used_by(run: RunFolder) -> str:
         return ""
 
 
-def in_use(scheduler: Scheduler) -> dict[str, list[str]]:
-    """Folder to the runs (and services) that need it: the one a run began with, and the newest of what it asks for."""
+def in_use(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Folder to the runs and services that need it: the one a run began with, and the newest of what it asks for.
+
+    `services` is the folder of each environment that services use, and their names.
+    """
     found: dict[str, list[str]] = {}
-    for record in scheduler.store.runs.list_active():
+    for record in context.store.runs.list_active():
         if not record.spec:
             continue
         spec = load_spec(record.spec).environment
-        newest = None if spec.user_managed else prefix.target(scheduler.folder.environments, prefix.digest(spec))
-        for folder in {used_by(scheduler.folder.run(record.id)), str(newest or "")} - {""}:
+        newest = None if spec.user_managed else prefix.target(context.folder.environments, prefix.digest(spec))
+        for folder in {used_by(context.folder.run(record.id)), str(newest or "")} - {""}:
             found.setdefault(folder, []).append(record.id)
-    for folder, users in scheduler.services.environments_in_use().items():
+    for folder, users in services.items():
         found.setdefault(folder, []).extend(users)
     return found
 
 
 async def on_request(
-    scheduler: Scheduler, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
+    context: Context, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
 ) -> dict[str, Any]:
     """Builds what a client asks for, if it is not there; its log lies beside it."""
-    place, name = scheduler.folder.environments, prefix.digest(spec)
+    place, name = context.folder.environments, prefix.digest(spec)
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
-    with scheduler.working():
+    with context.activity.working():
         ready = await asyncio.to_thread(prefix.find_ready, place, name)
         if refresh or ready is None or await asyncio.to_thread(build_record.is_outdated, ready, spec):
             log = cleanup.log_of(place, name)
@@ -188,13 +220,13 @@ async def on_request(
     return {"digest": name, "folder": str(folder) if folder else ""}
 
 
-async def remove(scheduler: Scheduler, names: Sequence[str]) -> list[str]:
+async def remove(context: Context, services: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
     """Removes builds (`<digest>.<n>`) that no run needs; which ones they were.
 
     The names go at once, while nothing else of the dispatcher runs; the files after that.
     """
-    needed = in_use(scheduler)
-    place = scheduler.folder.environments
+    needed = in_use(context, services)
+    place = context.folder.environments
     doomed = [name for name in names if str(place / name) not in needed]
     gone = [(name, cleanup.hide(place, name)) for name in doomed]
     await asyncio.to_thread(cleanup.delete, place)

@@ -7,8 +7,10 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import (
     ModelNotFoundException,
@@ -26,9 +28,6 @@ from trainmaster.snapshots.model_contents import Contents
 from trainmaster.snapshots.model_facts import facts_of
 from trainmaster.snapshots.model_sources import Sources, files_at, files_of_run
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _LONGEST_KEY = 64
 _LONGEST_FRAMEWORK = 255
@@ -42,10 +41,11 @@ Users = Callable[[str, int], Sequence[str]]
 class Models:
     """The operations on models."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
-        self._contents = Contents(scheduler.folder.models)
+    def __init__(self, context: Context, updates: RunUpdates) -> None:
+        self._context = context
+        self._updates = updates
+        self._store = context.store
+        self._contents = Contents(context.folder.models)
         # Contents are looked at and a model is registered, or contents are removed: never both at once.
         self._guard = asyncio.Lock()
         self.users: list[Users] = []
@@ -97,9 +97,9 @@ class Models:
         draft = _checked(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
         if draft.run_id:
             # A child of the job's run is only known when the journals were read.
-            await self._scheduler.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
+            await self._updates.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
             self._run(draft.run_id)
-        with self._scheduler.working():
+        with self._context.activity.working():
             for _ in range(_ATTEMPTS):
                 kept = await asyncio.to_thread(self._keep, draft, path, of_run, child_paths)
                 found = await self.register(to_plain(kept))
@@ -120,7 +120,7 @@ class Models:
 
     def _sources(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> Sources:
         if of_run:
-            return files_of_run(self._scheduler.folder.run(draft.run_id), path)
+            return files_of_run(self._context.folder.run(draft.run_id), path)
         return files_at(path, child_paths)
 
     def get(self, name: str, version: int | None = None) -> ModelRecord:

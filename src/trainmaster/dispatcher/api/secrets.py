@@ -62,6 +62,11 @@ class Secrets:
             found[name] = {"value": value, "content_type": kept[name]["content_type"]}
         return found
 
+    def value(self, name: str) -> str | None:
+        """The value of one secret, or None."""
+        found = self.get([name])[name]
+        return found["value"] if found else None
+
     def delete(self, names: Sequence[str]) -> None:
         """Forgets secrets; those that are not known are forgotten already."""
         kept = self._kept()

@@ -18,11 +18,11 @@ from trainmaster.dispatcher.api.models import Models
 from trainmaster.dispatcher.api.registered_environments import RegisteredEnvironments
 from trainmaster.dispatcher.api.targets import Targets
 from trainmaster.dispatcher.arguments import Arguments
+from trainmaster.dispatcher.assembly import Dispatcher
 from trainmaster.dispatcher.own_code import OwnCode
 from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
-from trainmaster.dispatcher.runs.dry_run import plan_run
+from trainmaster.dispatcher.runs.dry_run import current_situation, plan_run
 from trainmaster.dispatcher.runs.marks import STATES, Mark
-from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
 from trainmaster.dispatcher.store.experiments import View
 from trainmaster.dispatcher.sweeps import Sweeps
@@ -46,15 +46,19 @@ _UNCHANGED: Any = object()
 class Service:
     """Every operation by its name."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        context = self._context = dispatcher.context
+        scheduler = self._scheduler = dispatcher.scheduler
+        updates = self._updates = dispatcher.updates
+        runs = self._runs = dispatcher.runs
+        services = self._services = dispatcher.services
+        self._store = context.store
         self._code = OwnCode()
-        self._datasets = Datasets(scheduler.store)
-        self._models = Models(scheduler)
-        self._models.users.append(scheduler.services.users_of_model)
-        self._sweeps = Sweeps(scheduler, partial(accept, scheduler))
-        scheduler.job_requests.answer_with(self.call, answer_error)
+        self._datasets = Datasets(context.store)
+        self._models = Models(context, updates)
+        self._models.users.append(services.users_of_model)
+        self._sweeps = Sweeps(context, runs, updates, partial(accept, context, scheduler))
+        dispatcher.job_requests.answer_with(self.call, answer_error)
         self._operations: Mapping[str, Operation] = {
             "hello": self.hello,
             "status": self.status,
@@ -81,10 +85,10 @@ class Service:
             "environments.build": self.build_environment,
             "environments.in_use": self.environments_in_use,
             "environments.remove": self.remove_environments,
-            "secrets.put": self._scheduler.secrets.put,
-            "secrets.get": self._scheduler.secrets.get,
-            "secrets.delete": self._scheduler.secrets.delete,
-            "secrets.list": self._scheduler.secrets.names,
+            "secrets.put": self._context.secrets.put,
+            "secrets.get": self._context.secrets.get,
+            "secrets.delete": self._context.secrets.delete,
+            "secrets.list": self._context.secrets.names,
             "secrets.fetch": self.fetch_secrets,
             "secrets.masks": self.secret_masks,
             "datasets.register": self._datasets.register,
@@ -93,12 +97,12 @@ class Service:
             "datasets.update": self._datasets.update,
             "datasets.delete": self._datasets.delete,
             "datasets.locate": self._datasets.locate,
-            **Targets(scheduler).operations,
-            **RegisteredEnvironments(scheduler.store).operations,
-            **Datastores(scheduler).operations,
-            **StorageRequests(scheduler).operations,
-            **scheduler.services.operations,
-            **scheduler.removal.operations,
+            **Targets(context, scheduler).operations,
+            **RegisteredEnvironments(context.store).operations,
+            **Datastores(context).operations,
+            **StorageRequests(context).operations,
+            **services.operations,
+            **dispatcher.removal.operations,
             **self._models.operations,
             "sweeps.submit": self._sweeps.submit,
             "sweeps.describe": self._sweeps.describe,
@@ -142,7 +146,7 @@ class Service:
         return {"version": __version__, "pid": os.getpid(), "outdated": self._code.has_changed()}
 
     def status(self) -> dict[str, Any]:
-        services = [record.name for record in self._scheduler.services.list()]
+        services = [record.name for record in self._services.list()]
         return {
             "version": __version__,
             "pid": os.getpid(),
@@ -151,7 +155,7 @@ class Service:
         }
 
     def agent_notify(self, run_id: str, node: int, event: str) -> None:
-        self._scheduler.heard_from_agent(run_id, event)
+        self._runs.hear_from_agent(run_id, event)
 
     # Experiments
 
@@ -180,32 +184,33 @@ class Service:
         record = with_plain_id(from_plain(RunRecord, run))
         known = self._store.runs.get(record.id)
         if known is None:
-            new = await accept(self._scheduler, record, sources)
+            new = await accept(self._context, self._scheduler, record, sources)
             known = self._store.runs.get(record.id) or self._store.runs.add(new)
-        self._scheduler.take(known, sources)
+        self._runs.take(known, sources)
         return known
 
     async def plan(self, experiment: str, spec: str) -> dict[str, Any]:
         """What submitting this job would do; nothing is written."""
-        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, self._scheduler.situation())
+        situation = current_situation(self._context, self._scheduler)
+        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, situation)
 
     def create_runs(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
         """Interactive runs and children: no job stands behind them."""
         records = [with_plain_id(from_plain(RunRecord, run)) for run in runs]
         for record in records:
-            self._scheduler.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
-            self._scheduler.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
+            self._context.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
+            self._context.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
         created = self._store.runs.add_many(records)
         for record in created:
-            self._scheduler.end_with_owner(record)
+            self._runs.end_with_owner(record)
         return created
 
     def get_run(self, run_id: str) -> RunRecord:
-        return self._scheduler.described(self._run(run_id))
+        return self._runs.describe(self._run(run_id))
 
     async def list_runs(self, query: Mapping[str, Any]) -> list[RunRecord]:
         found = await asyncio.to_thread(self._store.runs.find, from_plain(RunQuery, query))
-        return [self._scheduler.described(record) for record in found]
+        return [self._runs.describe(record) for record in found]
 
     def cancel(self, run_id: str) -> RunRecord:
         """Asks a run to end; one without a job ends at once."""
@@ -213,9 +218,9 @@ class Service:
         if record.status in TERMINAL:
             return record
         if not record.spec:
-            return self._scheduler.move(run_id, Status.CANCELED) or self._run(run_id)
-        self._scheduler.move(run_id, Status.CANCEL_REQUESTED)
-        self._scheduler.cancel(run_id)
+            return self._updates.move(run_id, Status.CANCELED) or self._run(run_id)
+        self._updates.move(run_id, Status.CANCEL_REQUESTED)
+        self._runs.cancel(run_id)
         return self._run(run_id)
 
     async def finish(self, run_id: str, status: str, error: Mapping[str, Any] | None = None) -> RunRecord:
@@ -225,16 +230,16 @@ class Service:
             raise UserErrorException(f"a run is ended as {' or '.join(sorted(STATES))}, not as {status!r:.40}")
         if is_sweep(record):
             raise UserErrorException(f"sweep {run_id} ends with its trials", hint="Use cancel() to end it now.")
-        await self._scheduler.bring_in(run_id)
+        await self._updates.bring_in(run_id)
         mark = Mark(Status(status), from_plain(RunError, error) if error else None)
         if record.spec:
-            self._scheduler.mark(run_id, mark)
+            self._runs.mark(run_id, mark)
             return self._run(run_id)
-        return self._scheduler.move(run_id, mark.status, error=mark.error) or self._run(run_id)
+        return self._updates.move(run_id, mark.status, error=mark.error) or self._run(run_id)
 
     async def ingest(self, run_id: str) -> None:
         self._run(run_id)
-        await self._scheduler.bring_in(run_id)
+        await self._updates.bring_in(run_id)
 
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
         self._run(run_id)
@@ -287,14 +292,14 @@ class Service:
         self, spec: Mapping[str, Any], sources: Mapping[str, str] | None = None, refresh: bool = False
     ) -> dict[str, Any]:
         """Builds an environment unless it is there; answers when it is."""
-        return await environments.on_request(self._scheduler, from_plain(EnvironmentSpec, spec), sources, refresh)
+        return await environments.on_request(self._context, from_plain(EnvironmentSpec, spec), sources, refresh)
 
     def environments_in_use(self) -> dict[str, list[str]]:
-        return environments.in_use(self._scheduler)
+        return environments.in_use(self._context, self._services.environments_in_use())
 
     async def remove_environments(self, names: list[str]) -> list[str]:
         """Removes builds that no run needs; the names of those that are gone."""
-        return await environments.remove(self._scheduler, names)
+        return await environments.remove(self._context, self._services.environments_in_use(), names)
 
     # Secrets
 
@@ -303,13 +308,13 @@ class Service:
         record = self._run(run_id)
         if record.status in TERMINAL or not record.spec:
             raise UserErrorException(f"run {run_id} has no job that runs: it gets no secrets")
-        return self._scheduler.secrets.fetch(self._scheduler.folder.run(run_id), names)
+        return self._context.secrets.fetch(self._context.folder.run(run_id), names)
 
     def secret_masks(self, run_id: str) -> list[str]:
         """What has to be hidden when logs of this run are shown."""
         record = self._run(run_id)
         try:
-            return self._scheduler.secrets.masks(self._scheduler.folder.run(run_id))
+            return self._context.secrets.masks(self._context.folder.run(run_id))
         except WorkspaceException:
             # The logs of a run that has ended were masked where they lie: a key that was lost since does no harm.
             if record.status in TERMINAL:

@@ -6,22 +6,22 @@ import builtins
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 
 class Targets:
     """The operations on compute targets."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, context: Context, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._store = scheduler.store
+        self._store = context.store
+        self._activity = context.activity
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -64,7 +64,7 @@ class Targets:
         from trainmaster.engines.ssh.host import hosts_of
 
         record = from_plain(TargetRecord, target)
-        with self._scheduler.working():
+        with self._activity.working():
             found = await ask(record, secret)
         return [
             SshHostReport(
@@ -85,7 +85,7 @@ class Targets:
         """What sinfo says, with these options, where jobs of the target are submitted."""
         from trainmaster.engines.slurm.asking import ask
 
-        with self._scheduler.working():
+        with self._activity.working():
             return await ask(from_plain(TargetRecord, target), ("sinfo", *options))
 
 

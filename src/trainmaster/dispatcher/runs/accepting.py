@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from trainmaster.dispatcher.api import environments
 from trainmaster.dispatcher.api.datasets import save_inputs
 from trainmaster.dispatcher.api.targets import target_named
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.capacity import check_fits
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
 from trainmaster.environments.checks import check_buildable
@@ -19,19 +20,18 @@ from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spe
 from trainmaster.shared.records import RunRecord, Status, TargetRecord
 from trainmaster.shared.vm_sizes import read_sizes
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
-
-async def accept(scheduler: Scheduler, record: RunRecord, sources: Mapping[str, str] | None) -> RunRecord:
+async def accept(
+    context: Context, scheduler: Scheduler, record: RunRecord, sources: Mapping[str, str] | None
+) -> RunRecord:
     """A new run as it will be kept; refused if it can never run."""
     with_plain_id(record)
     spec = load_spec(record.spec)
-    target = _target_of(scheduler, record, spec)
+    target = _find_target(context, scheduler, record, spec)
     spec = as_on(target, spec)
-    _check_can_run(scheduler, spec, target)
-    await environments.check(spec.environment, scheduler, sources, spec.inherited_variables)
-    save_inputs(spec, scheduler.store)
+    _check_can_run(context, spec, target)
+    await environments.check(spec.environment, context, sources, spec.inherited_variables)
+    save_inputs(spec, context.store)
     warnings = (*record.warnings, *_doubts(spec, target))
     return replace(record, status=Status.NOT_STARTED, spec=dump_spec(spec), warnings=warnings, target=target.name)
 
@@ -53,23 +53,23 @@ def with_plain_id(record: RunRecord) -> RunRecord:
     return record
 
 
-def _target_of(scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
+def _find_target(context: Context, scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
     """Where a run is to run: a target of the workspace, or a cluster of its own."""
-    own = target_for(record.id, spec, read_sizes(scheduler.folder)) if record.target == THROW_AWAY else None
+    own = target_for(record.id, spec, read_sizes(context.folder)) if record.target == THROW_AWAY else None
     return own or target_named(scheduler.targets(), record.target)
 
 
-def _check_can_run(scheduler: Scheduler, spec: JobSpec, target: TargetRecord) -> None:
+def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> None:
     check_buildable(spec.environment)
     check_fits(spec, target)
     # Refuses one that is not installed.
-    scheduler.engine_named(target.engine)
-    if spec.use_gpu and not target.gpus_per_node and read_sizes(scheduler.folder).strict:
+    context.engines.get(target.engine)
+    if spec.use_gpu and not target.gpus_per_node and read_sizes(context.folder).strict:
         raise ComputeTargetException(
             f"use_gpu=True, but target '{target.name}' has no GPUs, and the table of sizes is strict",
-            hint=f'Say "strict": false in {scheduler.folder.vm_sizes} to run on the CPU.',
+            hint=f'Say "strict": false in {context.folder.vm_sizes} to run on the CPU.',
         )
-    stores = {store.name for store in scheduler.store.datastores.list_all()}
+    stores = {store.name for store in context.store.datastores.list_all()}
     for name in stores_of(spec):
         if name not in stores:
             raise DatastoreException(

@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.api.targets import target_named
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.accepting import as_on
 from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
 from trainmaster.dispatcher.runs.containers import known_engine, plan_container
 from trainmaster.dispatcher.runs.preparing import Preparation
+from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import agent_plans
 from trainmaster.dispatcher.runs.throw_away import target_for
+from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.engines import Engine, EngineContext, Nodes, make_engine
 from trainmaster.environments import prefix
 from trainmaster.job.errors import TrainmasterError
@@ -47,6 +50,15 @@ class Situation:
     held: Mapping[str, Mapping[str, tuple[int, ...]]]
     """Target to run to the nodes it has."""
     queue: Sequence[Request] = ()
+
+
+def current_situation(context: Context, scheduler: Scheduler) -> Situation:
+    """The workspace of a dispatcher at this moment."""
+    active = context.store.runs.list_active()
+    without_nodes = [run for run in active if run.spec and not run.nodes and not is_sweep(run)]
+    waiting = [Request(run.id, run.target, load_spec(run.spec).node_count, run.seq) for run in without_nodes]
+    queue = sorted(waiting, key=lambda request: request.seq)
+    return Situation(context.folder, scheduler.targets(), context.engines.get, scheduler.held_nodes, queue)
 
 
 def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:

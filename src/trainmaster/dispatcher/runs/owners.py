@@ -1,26 +1,23 @@
-"""Runs without a job end with the program that logs to them, also when that program dies without a word."""
+"""Runs without a job end with the program that logs to them, even if that program is killed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.store import Store
 from trainmaster.engines.pids import pid_ended
 from trainmaster.shared.owner import Owner, owner_of
 from trainmaster.shared.records import RunError, Status
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
-
-async def end_with(owner: Owner, scheduler: Scheduler) -> None:
-    """Waits for the end of the program; then the runs it has not completed are Failed."""
+async def end_with(owner: Owner, store: Store, updates: RunUpdates) -> None:
+    """Waits until the program has ended, then fails the runs that it has not completed."""
     while owner.lives:
         await pid_ended(owner.pid)
     message = (
         f"the program that logged to this run (process {owner.pid} on {owner.host}) ended without completing it\n"
         "End a run with run.complete() or run.fail(), or use it in a 'with' block."
     )
-    for record in scheduler.store.runs.list_active():
+    for record in store.runs.list_active():
         if not record.spec and owner_of(record.properties) == owner:
-            await scheduler.bring_in(record.id)
-            scheduler.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))
+            await updates.bring_in(record.id)
+            updates.move(record.id, Status.FAILED, error=RunError("OwnerLost", message))

@@ -8,28 +8,23 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from trainmaster.dispatcher.api import environments
 from trainmaster.dispatcher.api.credentials import options_for_stage
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.dispatcher.runs import containers
+from trainmaster.engines import Engine
 from trainmaster.environments import prefix
 from trainmaster.environments.containers import Container
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
-from trainmaster.job.errors import EnvironmentException, TrainmasterError
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec, has_data
 from trainmaster.shared.records import RunRecord
 from trainmaster.storage.staging import DataPlan, plan_data, read_plan, write_plan
 from trainmaster.storage.storage import local_folder
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
-# To find, to build, to find again; and once more if somebody removed it just then.
-_ATTEMPTS = 4
 
 
 @dataclass(frozen=True)
@@ -46,39 +41,42 @@ class Preparation:
 async def prepare(
     record: RunRecord,
     spec: JobSpec,
-    scheduler: Scheduler,
+    context: Context,
+    engine: Engine,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Preparation:
     """The environment (built if it is not there) and the data of a run."""
-    folder = scheduler.folder.run(record.id)
-    ready = await _environment(record, spec, scheduler, sources, say)
-    data = _plan_data(spec, scheduler, folder)
+    folder = context.folder.run(record.id)
+    ready = await _find_environment(record, spec, context, engine, sources, say)
+    data = _plan_data(spec, context, folder)
     if data is not None and data.before:
         say("bringing in the data")
-        await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", scheduler)
-    container = await _container(record, spec, scheduler, ready, data, say)
-    return Preparation(ready, str(ensure_kit(scheduler.folder.path)), data, container)
+        await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", context)
+    container = await _prepare_container(record, spec, context, engine, ready, data, say)
+    return Preparation(ready, str(ensure_kit(context.folder.path)), data, container)
 
 
 async def prepare_again(
     record: RunRecord,
     spec: JobSpec,
-    scheduler: Scheduler,
+    context: Context,
+    engine: Engine,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Preparation:
     """The same for another attempt, which finds the data as the one before left it."""
-    ready = await _environment(record, spec, scheduler, sources, say)
-    data = read_plan(scheduler.folder.run(record.id).data_plan) if has_data(spec) else None
-    container = await _container(record, spec, scheduler, ready, data, say)
-    return Preparation(ready, str(ensure_kit(scheduler.folder.path)), data, container)
+    ready = await _find_environment(record, spec, context, engine, sources, say)
+    data = read_plan(context.folder.run(record.id).data_plan) if has_data(spec) else None
+    container = await _prepare_container(record, spec, context, engine, ready, data, say)
+    return Preparation(ready, str(ensure_kit(context.folder.path)), data, container)
 
 
-async def _container(
+async def _prepare_container(
     record: RunRecord,
     spec: JobSpec,
-    scheduler: Scheduler,
+    context: Context,
+    engine: Engine,
     found: Prefix,
     data: DataPlan | None,
     say: Callable[[str], None],
@@ -86,39 +84,39 @@ async def _container(
     image = spec.environment.container
     if image is None:
         return None
-    folder = scheduler.folder.run(record.id)
+    folder = context.folder.run(record.id)
     folder.path.mkdir(parents=True, exist_ok=True)
     # Where datasets lie that the script may ask for.
-    places = [local_folder(store.url) for store in scheduler.store.datastores.list_all()]
+    places = [local_folder(store.url) for store in context.store.datastores.list_all()]
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
     written = data.outside if data else ()
-    engine = await asyncio.to_thread(containers.known_engine)
-    if not scheduler.engine(record.target).runs_here:
+    container_engine = await asyncio.to_thread(containers.known_engine)
+    if not engine.runs_here:
         # Other machines have images of their own.
-        return containers.plan_container(engine, found, folder, scheduler.folder, read, written)
-    read.append(str(scheduler.folder.socket.parent))
-    container = containers.plan_container(engine, found, folder, scheduler.folder, read, written)
+        return containers.plan_container(container_engine, found, folder, context.folder, read, written)
+    read.append(str(context.folder.socket.parent))
+    container = containers.plan_container(container_engine, found, folder, context.folder, read, written)
     return await containers.ready(container, image, found, folder, say)
 
 
-async def after_job(record: RunRecord, spec: JobSpec, scheduler: Scheduler) -> str:
+async def after_job(record: RunRecord, spec: JobSpec, context: Context) -> str:
     """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
     if not has_data(spec):
         return ""
-    folder = scheduler.folder.run(record.id)
+    folder = context.folder.run(record.id)
     try:
         plan = read_plan(folder.data_plan)
         if plan.after:
-            await _stage(folder, plan, "after", folder.logs / "75_job_post-0.txt", scheduler)
+            await _stage(folder, plan, "after", folder.logs / "75_job_post-0.txt", context)
     except TrainmasterError as error:
         return error.message
     return ""
 
 
-def _plan_data(spec: JobSpec, scheduler: Scheduler, folder: RunFolder) -> DataPlan | None:
+def _plan_data(spec: JobSpec, context: Context, folder: RunFolder) -> DataPlan | None:
     if not has_data(spec):
         return None
-    stores = {store.name: store for store in scheduler.store.datastores.list_all()}
+    stores = {store.name: store for store in context.store.datastores.list_all()}
     plan = plan_data(spec.data, stores, folder.path, folder.code, spec.dataset_inputs, spec.dataset_outputs)
     folder.path.mkdir(parents=True, exist_ok=True)
     write_plan(plan, folder.data_plan)
@@ -127,39 +125,37 @@ def _plan_data(spec: JobSpec, scheduler: Scheduler, folder: RunFolder) -> DataPl
     return plan
 
 
-async def _environment(
+async def _find_environment(
     record: RunRecord,
     spec: JobSpec,
-    scheduler: Scheduler,
+    context: Context,
+    engine: Engine,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Prefix:
-    """The environment of a run: the one that is there, or a new one."""
-    folder = scheduler.folder.run(record.id)
-    if spec.environment.user_managed and not scheduler.engine(record.target).shares_files:
+    """The environment of a run; built if it does not exist."""
+    if spec.environment.user_managed and not engine.shares_files:
         return prefix.users_own_elsewhere(spec.environment)
-    path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
-    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
-    for attempt in range(_ATTEMPTS):
-        found = await environments.find(spec.environment, scheduler.folder, path, shared, outdated=attempt > 0)
-        if found is None:
-            variables = environments.variables(sources, spec.inherited_variables)
-            log = folder.logs / "20_image_build_log.txt"
-            await environments.build_told(spec.environment, scheduler, log, variables, say)
-        elif environments.note_use(folder, found):
-            if found.warnings:
-                scheduler.store.runs.add_warnings(record.id, *found.warnings)
-            return found
-    raise EnvironmentException(
-        f"environment {prefix.digest(spec.environment)} was built, but is not whole",
-        hint="Something removes files of it at the same time: look at who cleans that folder up.",
+    folder = context.folder.run(record.id)
+    found = await environments.find_or_build(
+        spec.environment,
+        context,
+        folder,
+        folder.logs / "20_image_build_log.txt",
+        path=spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", ""),
+        inherited=spec.inherited_variables,
+        sources=sources,
+        say=say,
     )
+    if found.warnings:
+        context.store.runs.add_warnings(record.id, *found.warnings)
+    return found
 
 
-async def _stage(folder: RunFolder, plan: DataPlan, when: str, log: Path, scheduler: Scheduler) -> None:
+async def _stage(folder: RunFolder, plan: DataPlan, when: str, log: Path, context: Context) -> None:
     await run_module(
         ["trainmaster.storage.stage", str(folder.data_plan), when, str(os.getpid())],
         log,
         dict(os.environ),
-        options_for_stage(plan.stores.values(), scheduler.secrets),
+        options_for_stage(plan.stores.values(), context.secrets),
     )

@@ -11,19 +11,17 @@ import contextlib
 import errno
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.dispatcher.context import Context
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.job.helper.names import is_plain
 from trainmaster.shared import beneath
 from trainmaster.shared.records import TERMINAL, RunQuery, RunRecord
 from trainmaster.snapshots.collect import collect
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -63,15 +61,18 @@ class Removed:
 class Removal:
     """The operations, and what they do."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, context: Context, wait_until_left: Callable[[str], Awaitable[None]]) -> None:
+        """`wait_until_left` returns when no driver works on a run any more."""
+        self._folder = context.folder
+        self._store = context.store
+        self._activity = context.activity
+        self._wait_until_left = wait_until_left
         self._turn = asyncio.Lock()
         self.operations: Mapping[str, Callable[..., Any]] = {"runs.delete": self.delete, "runs.old": self.old}
 
     @property
     def _aside(self) -> Path:
-        return self._scheduler.folder.runs / _ASIDE
+        return self._folder.runs / _ASIDE
 
     async def old(
         self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
@@ -111,7 +112,7 @@ class Removal:
         """
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
-            with self._scheduler.working():
+            with self._activity.working():
                 used = await asyncio.to_thread(self._store.removal.find_continued_runs)
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
@@ -128,7 +129,7 @@ class Removal:
             return
         try:
             async with self._turn:
-                with self._scheduler.working():
+                with self._activity.working():
                     await self._finish()
         except (WorkspaceException, OSError) as error:
             # No room, mostly. It stays noted.
@@ -158,7 +159,7 @@ class Removal:
                 hint="Wait for it, or cancel it.",
             )
         for each, _ in family:
-            await self._scheduler.until_left(each)
+            await self._wait_until_left(each)
         return [each for each, _ in family]
 
     async def _finish(self) -> _Done:
@@ -173,11 +174,12 @@ class Removal:
         for run_id, reason in kept.items():
             log.warning("run %s cannot be removed: %s", run_id[:300], reason)
         left = [f"run {run_id}: {reason}" for run_id, reason in kept.items()]
-        freed = await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.runs, _ASIDE, left)
-        freed += await asyncio.to_thread(
-            lambda: collect(self._scheduler.folder.path, self._store.removal.find_needed_snapshots())
-        )
+        freed = await asyncio.to_thread(beneath.remove_tree, self._folder.runs, _ASIDE, left)
+        freed += await asyncio.to_thread(self._remove_snapshots)
         return _Done(frozenset(kept), freed, tuple(left))
+
+    def _remove_snapshots(self) -> int:
+        return collect(self._folder.path, self._store.removal.find_needed_snapshots())
 
     def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
         """Runs and their children from the store, their folders set aside. Those that have to stay, and why."""
@@ -204,7 +206,7 @@ class Removal:
 
     def _set_aside(self, run_ids: Sequence[str]) -> None:
         """The folders of a family, all or none; under names that are always short enough."""
-        runs = self._scheduler.folder.runs
+        runs = self._folder.runs
         self._aside.mkdir(parents=True, exist_ok=True)
         moved: list[tuple[str, str]] = []
         try:
@@ -220,7 +222,7 @@ class Removal:
 
     def _path(self, run_id: str) -> Path | None:
         """The folder of a run; none for an id that an earlier release took and that cannot be a folder's name."""
-        return self._scheduler.folder.run(run_id).path if is_plain(run_id) else None
+        return self._folder.run(run_id).path if is_plain(run_id) else None
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmaster.dispatcher.api.credentials import opened
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.job.errors import DatastoreException, RunNotFoundException, UserErrorException
 from trainmaster.job.helper.names import inner_parts
@@ -18,15 +19,12 @@ from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type
 from trainmaster.storage.storage import local_folder, shown_url
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 
 class StorageRequests:
     """The operations of jobs on datastores."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
+    def __init__(self, context: Context) -> None:
+        self._context = context
 
     @property
     def operations(self) -> dict[str, Callable[..., Any]]:
@@ -39,7 +37,7 @@ class StorageRequests:
 
     def describe(self) -> list[dict[str, Any]]:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
-        return [_described(self._opened(store)) for store in self._scheduler.store.datastores.list_all()]
+        return [_described(self._opened(store)) for store in self._context.store.datastores.list_all()]
 
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
         """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
@@ -52,12 +50,12 @@ class StorageRequests:
         return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
 
     async def _go(self, name: str, run_id: str, files: str, **what: Any) -> Path:
-        record = self._scheduler.store.datastores.get(name)
+        record = self._context.store.datastores.get(name)
         if record is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
-        if self._scheduler.store.runs.get(run_id) is None:
+        if self._context.store.runs.get(run_id) is None:
             raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
-        folder = self._scheduler.folder.run(run_id).path / inner(files)
+        folder = self._context.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)
         order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
         # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
@@ -66,7 +64,7 @@ class StorageRequests:
         return folder
 
     def _opened(self, record: DatastoreRecord) -> DatastoreRecord:
-        return opened(record, self._scheduler.secrets)
+        return opened(record, self._context.secrets)
 
 
 def _described(record: DatastoreRecord) -> dict[str, Any]:

@@ -10,18 +10,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from trainmaster.dispatcher.services.making import environment, note
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.services.making import find_environment, note
 from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.serialization import from_plain
 from trainmaster.shared.service_spec import ImageRecord
 from trainmaster.shared.tasks import start_task
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -31,9 +29,9 @@ _LONGEST_WAIT = 60.0
 class Images:
     """All images of the workspace."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
         self._changed = asyncio.Event()
         self._building: dict[str, asyncio.Task[None]] = {}
 
@@ -69,7 +67,7 @@ class Images:
         """The next version of its name; its packages are installed meanwhile."""
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
         # Refuses a name that cannot be that of a folder.
-        self._scheduler.folder.image(record.name, record.version)
+        self._context.folder.image(record.name, record.version)
         kept = self._store.images.add(record)
         if kept.state == "Running":
             self._take(kept, sources)
@@ -129,8 +127,8 @@ class Images:
             task.cancel()
             await asyncio.wait({task})
         # First the folder: once the record is gone, its version may be given again.
-        place = self._scheduler.folder.image(name, version).relative_to(self._scheduler.folder.images)
-        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.images, str(place))
+        place = self._context.folder.image(name, version).relative_to(self._context.folder.images)
+        await asyncio.to_thread(beneath.remove_tree, self._context.folder.images, str(place))
         gone = self._store.images.delete(name, version)
         self._tell()
         return gone
@@ -142,7 +140,7 @@ class Images:
             task.add_done_callback(lambda _: self._building.pop(record.id, None))
 
     async def _build(self, record: ImageRecord, sources: Mapping[str, str] | None) -> None:
-        place = self._scheduler.folder.image(record.name, record.version)
+        place = self._context.folder.image(record.name, record.version)
         changes: dict[str, Any] = {"state": "Succeeded"}
         try:
             await self._install(record, place, sources)
@@ -160,7 +158,9 @@ class Images:
     async def _install(self, record: ImageRecord, place: Path, sources: Mapping[str, str] | None) -> None:
         spec, say = record.spec, partial(note, place / "deploy.log")
         say(f"image {record.id}: the packages of its environment")
-        await environment(spec.environment, spec.inherited_variables, RunFolder(place), self._scheduler, sources, say)
+        await find_environment(
+            spec.environment, spec.inherited_variables, RunFolder(place), self._context, sources, say
+        )
         say("the packages are there")
 
     def _tell(self) -> None:

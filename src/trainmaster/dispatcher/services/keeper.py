@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.services.making import make_plan, note
 from trainmaster.engines.pids import pid_ended
 from trainmaster.job.agent import durable
@@ -20,9 +21,6 @@ from trainmaster.shared.folders import ServiceFolder
 from trainmaster.shared.retry import Backoff
 from trainmaster.shared.service_plan import ServiceFiles, ServicePlan, State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState
-
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
 
 log = logging.getLogger("trainmaster.dispatch")
 
@@ -39,14 +37,14 @@ class Keeper:
     """Keeps one service as its record says, until there is nothing left to keep."""
 
     def __init__(
-        self, name: str, scheduler: Scheduler, tell: Callable[[], None], sources: Mapping[str, str] | None
+        self, name: str, context: Context, tell: Callable[[], None], sources: Mapping[str, str] | None
     ) -> None:
         self.name = name
         self.sources = sources
         self.finished = False
-        self._scheduler = scheduler
-        self._store = scheduler.store
-        self._folder: ServiceFolder = scheduler.folder.service(name)
+        self._context = context
+        self._store = context.store
+        self._folder: ServiceFolder = context.folder.service(name)
         self._tell = tell
         self._woken = asyncio.Event()
         self._backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
@@ -129,7 +127,7 @@ class Keeper:
         def say(sentence: str) -> None:
             self._say(generation, sentence)
 
-        return await make_plan(record, spec, generation, self._scheduler, self.sources, say)
+        return await make_plan(record, spec, generation, self._context, self.sources, say)
 
     async def _bring_up(self, plan: ServicePlan) -> State:
         """The state of the service when the generation answers; its own error if it never will."""
@@ -192,7 +190,7 @@ class Keeper:
         """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
         await end_processes(self._folder.path)
         self._store.services.delete(self.name)
-        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.services, self.name)
+        await asyncio.to_thread(beneath.remove_tree, self._context.folder.services, self.name)
         log.info("service %s is deleted", self.name)
 
     # Words

@@ -9,14 +9,14 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmaster.dispatcher.api import environments
-from trainmaster.environments import prefix
+from trainmaster.dispatcher.context import Context
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix
 from trainmaster.job.agent.layout import lay_out
-from trainmaster.job.errors import EnvironmentException, ModelNotFoundException
+from trainmaster.job.errors import ModelNotFoundException
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder, ServiceFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
@@ -24,32 +24,28 @@ from trainmaster.shared.service_plan import Batching, Limits, Scoring, ServicePl
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
 from trainmaster.snapshots.model_contents import Contents
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 CODE = "code"
 MODELS = "azureml-models"
-_ATTEMPTS = 4
 
 
 async def make_plan(
     record: ServiceRecord,
     spec: ServiceSpec,
     generation: int,
-    scheduler: Scheduler,
+    context: Context,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> tuple[ServicePlan, tuple[str, ...]]:
     """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
-    folder = scheduler.folder.service(record.name)
+    folder = context.folder.service(record.name)
     here = folder.generation(generation)
     await asyncio.to_thread(_begin, here, spec)
-    found = await environment(spec.environment, spec.inherited_variables, RunFolder(here), scheduler, sources, say)
-    await asyncio.to_thread(_lay_out_code, spec, scheduler.folder, here)
-    places = {each: await asyncio.to_thread(_model_place, each, scheduler) for each in spec.models}
+    found = await find_environment(spec.environment, spec.inherited_variables, RunFolder(here), context, sources, say)
+    await asyncio.to_thread(_lay_out_code, spec, context.folder, here)
+    places = {each: await asyncio.to_thread(_model_place, each, context) for each in spec.models}
     await asyncio.to_thread(_link_models, places, here / MODELS)
-    identity = json.loads(scheduler.folder.identity.read_text())
-    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(scheduler.folder.path)), identity)
+    identity = json.loads(context.folder.identity.read_text())
+    plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(context.folder.path)), identity)
     return plan, found.warnings
 
 
@@ -118,27 +114,24 @@ def variables(spec: ServiceSpec, found: Prefix, kit: str, identity: Mapping[str,
     }
 
 
-async def environment(
+async def find_environment(
     spec: EnvironmentSpec,
     inherited: Mapping[str, str],
     place: RunFolder,
-    scheduler: Scheduler,
+    context: Context,
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Prefix:
-    """The environment that is there, or a new one; its build is told in `place`/deploy.log."""
-    path = inherited.get("PATH", "")
-    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
-    for attempt in range(_ATTEMPTS):
-        found = await environments.find(spec, scheduler.folder, path, shared, outdated=attempt > 0)
-        if found is None:
-            wanted = environments.variables(sources, inherited)
-            await environments.build_told(spec, scheduler, place.path / "deploy.log", wanted, say)
-        elif environments.note_use(place, found):
-            return found
-    raise EnvironmentException(
-        f"environment {prefix.digest(spec)} was built, but is not whole",
-        hint="Something removes files of it at the same time: look at who cleans that folder up.",
+    """The environment; built if it does not exist, with the log in `place`/deploy.log."""
+    return await environments.find_or_build(
+        spec,
+        context,
+        place,
+        place.path / "deploy.log",
+        path=inherited.get("PATH", ""),
+        inherited=inherited,
+        sources=sources,
+        say=say,
     )
 
 
@@ -171,13 +164,13 @@ def _lay_out_code(spec: ServiceSpec, workspace: WorkspaceFolder, here: Path) -> 
         lay_out(workspace.snapshot(spec.code.snapshot_id), workspace.blobs, place)
 
 
-def _model_place(model: str, scheduler: Scheduler) -> Path:
+def _model_place(model: str, context: Context) -> Path:
     name, _, version = model.rpartition(":")
-    record = scheduler.store.models.get(name, int(version))
+    record = context.store.models.get(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
     # A model that was changed on the disk is never served.
-    return Contents(scheduler.folder.models).sound(name, record.version, record.manifest)
+    return Contents(context.folder.models).sound(name, record.version, record.manifest)
 
 
 def _link_models(places: Mapping[str, Path], root: Path) -> None:

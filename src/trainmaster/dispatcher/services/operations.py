@@ -15,9 +15,10 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trainmaster.dispatcher.api.environments import used_by
+from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.keeper import Keeper, end_processes
 from trainmaster.environments.checks import check_buildable
@@ -31,9 +32,6 @@ from trainmaster.shared.service_plan import State
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceState, check_service_name
 from trainmaster.shared.tasks import start_task
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 log = logging.getLogger("trainmaster.dispatch")
 
 _LONGEST_WAIT = 60.0
@@ -45,13 +43,13 @@ _KEYS = ("primary", "secondary")
 class Services:
     """All services of the workspace."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._store = context.store
         self._keepers: dict[str, Keeper] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
-        self.images = Images(scheduler)
+        self.images = Images(context)
 
     @property
     def operations(self) -> dict[str, Any]:
@@ -85,7 +83,7 @@ class Services:
     def _sweep(self, known: set[str]) -> None:
         """What a killed dispatcher had not yet removed of services that are deleted."""
         with suppress(FileNotFoundError):
-            for place in self._scheduler.folder.services.iterdir():
+            for place in self._context.folder.services.iterdir():
                 if place.name not in known:
                     self._tasks[f"/{place.name}"] = start_task(
                         f"removing service {place.name}", partial(self._remove, place)
@@ -93,7 +91,7 @@ class Services:
 
     async def _remove(self, place: Path) -> None:
         await end_processes(place)
-        await asyncio.to_thread(beneath.remove_tree, self._scheduler.folder.services, place.name)
+        await asyncio.to_thread(beneath.remove_tree, self._context.folder.services, place.name)
         self._tasks.pop(f"/{place.name}", None)
 
     async def close(self) -> None:
@@ -241,7 +239,7 @@ class Services:
         """Folder of an environment to the services that have it."""
         found: dict[str, builtins.list[str]] = {}
         for record in self._store.services.list_all():
-            folder = self._scheduler.folder.service(record.name)
+            folder = self._context.folder.service(record.name)
             places = (used_by(RunFolder(folder.generation(each))) for each in {record.serving, record.generation})
             for place in {each for each in places if each}:
                 found.setdefault(place, []).append(f"service {record.name}")
@@ -261,7 +259,7 @@ class Services:
                 )
 
     def _add(self, record: ServiceRecord, keys: Mapping[str, str | None]) -> ServiceRecord:
-        folder = self._scheduler.folder.service(record.name).path
+        folder = self._context.folder.service(record.name).path
         durable.make_folder(folder, mode=0o700)
         self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
         now = time.time()
@@ -296,7 +294,7 @@ class Services:
             keeper.sources = keeper.sources if sources is None else sources
             keeper.wake()
             return
-        keeper = self._keepers[name] = Keeper(name, self._scheduler, self._tell, sources)
+        keeper = self._keepers[name] = Keeper(name, self._context, self._tell, sources)
         self._tasks[name] = start_task(f"service {name}", partial(self._keep, keeper))
 
     async def _keep(self, keeper: Keeper) -> None:
@@ -321,7 +319,7 @@ class Services:
             if task is None:
                 return None
             await asyncio.wait({task}, timeout=_LONGEST_WAIT)
-        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._scheduler.folder.log}.")
+        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._context.folder.log}.")
 
     def _seen(self, name: str) -> ServiceRecord | None:
         record = self._store.services.get(name) if isinstance(name, str) else None
@@ -340,7 +338,7 @@ class Services:
         """The record with what its supervisor says now."""
         if not record.serving:
             return record
-        state = _state_of(self._scheduler.folder.service(record.name).path)
+        state = _state_of(self._context.folder.service(record.name).path)
         if state is None:
             return record
         warnings = tuple(dict.fromkeys((*record.warnings, *state.warnings)))
@@ -349,7 +347,7 @@ class Services:
         return replace(record, warnings=warnings)
 
     def _read_keys(self, name: str) -> dict[str, str]:
-        file = self._scheduler.folder.service(name).keys
+        file = self._context.folder.service(name).keys
         try:
             keys = json.loads(file.read_text())
             return {which: str(keys[which]) for which in _KEYS}
@@ -357,7 +355,7 @@ class Services:
             raise WebserviceException(f"the keys of service '{name}' cannot be read", cause=str(error)) from None
 
     def _write_keys(self, name: str, keys: Mapping[str, str]) -> None:
-        control.write_keys(self._scheduler.folder.service(name).keys, keys["primary"], keys["secondary"])
+        control.write_keys(self._context.folder.service(name).keys, keys["primary"], keys["secondary"])
 
 
 def new_key() -> str:

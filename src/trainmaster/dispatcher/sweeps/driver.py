@@ -12,14 +12,18 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.runs.watchers import Watchers
 from trainmaster.dispatcher.sweeps.log import SweepLog
 from trainmaster.dispatcher.sweeps.reports import Reports
 from trainmaster.dispatcher.sweeps.starting import end_line, new_trial, start_line
 from trainmaster.dispatcher.sweeps.trials import Trials
 from trainmaster.job.errors import TrainmasterError, WorkspaceException
-from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.job_spec import JobSpec, load_spec
 from trainmaster.shared.records import (
     ACTIVE,
     TERMINAL,
@@ -38,9 +42,6 @@ from trainmaster.tuning.spec import SweepSpec, load_sweep
 from trainmaster.tuning.trial import Decision
 from trainmaster.tuning.view import SweepView, sweep_view
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 log = logging.getLogger("trainmaster.dispatch")
 
 LOG_NAME = "hyperdrive.txt"
@@ -51,14 +52,38 @@ ERROR_CODE = "SweepFailed"
 _NEWS_SECONDS = 0.2
 
 
+class TrialRuns(Protocol):
+    """What a sweep needs of the runs that are its trials."""
+
+    def take(self, record: RunRecord, sources: Mapping[str, str] | None, new_spec: JobSpec | None = None) -> None:
+        """Starts to drive a run."""
+
+    def cancel(self, run_id: str) -> None:
+        """Passes a cancel request on to the driver of a run."""
+
+
 class SweepDriver:
     """Drives one sweep."""
 
-    def __init__(self, record: RunRecord, scheduler: Scheduler, sources: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        record: RunRecord,
+        context: Context,
+        scheduler: Scheduler,
+        updates: RunUpdates,
+        watchers: Watchers,
+        runs: TrialRuns,
+        sources: Mapping[str, str] | None = None,
+    ) -> None:
         """`sources` are the submitter's variables for package sources, while they are known."""
         self.run_id = record.id
         self._record = record
+        self._folder = context.folder
+        self._store = context.store
         self._scheduler = scheduler
+        self._updates = updates
+        self._watchers = watchers
+        self._runs = runs
         self._sources = sources
         self._wake = asyncio.Event()
         self._cancel = record.status is Status.CANCEL_REQUESTED
@@ -80,14 +105,16 @@ class SweepDriver:
         self._cancel = True
         self._wake.set()
 
-    def seen(self, record: RunRecord) -> None:
-        """The sweep itself is in another state."""
-        self._record = record
+    def run_changed(self, record: RunRecord) -> None:
+        """A run is in another state: the sweep itself, one of its trials, or an unrelated one."""
+        if record.id == self.run_id:
+            self._record = record
+        elif record.parent_id == self.run_id:
+            self._trial_changed(record)
 
-    def heard(self, run: RunRecord) -> None:
-        """A child of the sweep is in another state."""
+    def _trial_changed(self, run: RunRecord) -> None:
         if self._trials is None or not self._trials.has(run.id):
-            # Not read yet: then the store tells the same.
+            # The trials have not been read yet; the store will give the same state.
             return
         trial = self._trials.moved(run)
         self._tell_watchers()
@@ -99,8 +126,8 @@ class SweepDriver:
             self._say(end_line(trial, self._best(trial), self._open_spec.metric))
             self._wake.set()
 
-    def reported(self, run_id: str) -> None:
-        """A child of the sweep may have logged something."""
+    def run_reported(self, run_id: str) -> None:
+        """A run, perhaps one of the trials, may have logged something."""
         if self._trials is not None and self._trials.reported(run_id):
             self._tell_watchers()
             if self._open_spec.policy.kind != "none":
@@ -109,7 +136,7 @@ class SweepDriver:
     # What is shown
 
     @property
-    def doing(self) -> str:
+    def progress(self) -> str:
         """How far it is, in a sentence."""
         if self._trials is None or self._spec is None:
             return ""
@@ -117,10 +144,6 @@ class SweepDriver:
         ended = len(self._trials) - going
         sentence = f"{ended} of at most {self._spec.max_total_runs} trials have ended, {going} are on their way"
         return f"{self._ending.reason}; {sentence}" if self._ending else sentence
-
-    def waiting_for(self) -> str:
-        """The same, as every run has it."""
-        return self.doing
 
     @property
     def going(self) -> list[str]:
@@ -143,7 +166,7 @@ class SweepDriver:
             ended_at=record.ended_at,
             ending=self._ending.reason if self._ending else "",
             warnings=tuple(self._said),
-            waiting_for=self.doing,
+            waiting_for=self.progress,
         )
         return view, self._trials.version
 
@@ -163,7 +186,7 @@ class SweepDriver:
                 self._fail(error.message)
             except Exception as error:
                 log.exception("sweep %s", self.run_id)
-                self._fail(f"Trainmaster failed: {error!r}; see {self._scheduler.folder.log}")
+                self._fail(f"Trainmaster failed: {error!r}; see {self._folder.log}")
             if self._record.status in TERMINAL:
                 return
             self._take_up_trials()
@@ -190,24 +213,24 @@ class SweepDriver:
         """Reads what the store has of it."""
         if self._trials is not None:
             return
-        kept = self._scheduler.store.sweeps.get(self.run_id)
+        kept = self._store.sweeps.get(self.run_id)
         if kept is None:
             raise TrainmasterError(f"the description of sweep {self.run_id} is missing")
         self._ending = _kept_ending(kept)
-        folder = self._scheduler.folder.run(self.run_id)
+        folder = self._folder.run(self.run_id)
         self._log = self._log or SweepLog(folder.logs / LOG_NAME)
         spec = load_sweep(kept.spec, f"the description of sweep {self.run_id}")
         # The job as it was accepted for its target.
         self._spec = replace(spec, job=load_spec(self._record.spec))
         self._plain_job = to_plain(self._spec.job)
-        trials = Trials(self._scheduler.store, self.run_id, spec.metric)
+        trials = Trials(self._store, self.run_id, spec.metric)
         if spec.policy.kind != "none":
-            self._reports = Reports(self._scheduler.bring_in_or_log)
+            self._reports = Reports(self._updates.bring_in_or_log)
         self._trials = trials
         self._watch(trials.going())
         self._log.say_what_is_missing(self._lines())
-        moved = self._scheduler.move(self.run_id, Status.RUNNING, expect=(Status.NOT_STARTED,))
-        self._record = moved or self._scheduler.store.runs.get(self.run_id) or self._record
+        moved = self._updates.move(self.run_id, Status.RUNNING, expect=(Status.NOT_STARTED,))
+        self._record = moved or self._store.runs.get(self.run_id) or self._record
 
     @property
     def _open_spec(self) -> SweepSpec:
@@ -278,7 +301,7 @@ class SweepDriver:
         new = [warning for warning in warnings if warning not in self._said]
         if not new:
             return
-        self._scheduler.store.runs.add_warnings(self.run_id, *new)
+        self._store.runs.add_warnings(self.run_id, *new)
         for warning in new:
             self._said[warning] = None
             self._say(f"warning: {warning}")
@@ -287,17 +310,17 @@ class SweepDriver:
         if not decisions:
             return
         decided = [(each.number, each.interval, each.words if each.cut else "") for each in decisions]
-        ending = self._scheduler.store.sweeps.judge_trials(self.run_id, decided, at=time.time())
+        ending = self._store.sweeps.judge_trials(self.run_id, decided, at=time.time())
         self._open_trials.judged(decisions, [run.id for run in ending])
         for run in ending:
             log.info("run %s is %s", run.id, run.status)
-            self._scheduler.tell(run)
-            self._scheduler.cancel(run.id)
+            self._watchers.tell(run)
+            self._runs.cancel(run.id)
         for decision in decisions:
             self._say(decision.words)
 
     def _end(self, ending: Ending) -> None:
-        self._scheduler.store.sweeps.set_ending(self.run_id, ending.status, ending.reason)
+        self._store.sweeps.set_ending(self.run_id, ending.status, ending.reason)
         self._ending = ending
         self._say(f"no more trials: {ending.reason}")
 
@@ -305,19 +328,19 @@ class SweepDriver:
         for each in cancels:
             trial = self._open_trials.record(each.number)
             # One that the policy cut is on its end already.
-            if not trial.cut and self._scheduler.move(trial.run_id, Status.CANCEL_REQUESTED) is not None:
-                self._scheduler.cancel(trial.run_id)
+            if not trial.cut and self._updates.move(trial.run_id, Status.CANCEL_REQUESTED) is not None:
+                self._runs.cancel(trial.run_id)
 
     def _start(self, starts: tuple[Start, ...]) -> None:
         if not starts:
             return
         now = time.time()
-        spec, folder = self._open_spec, self._scheduler.folder
+        spec, folder = self._open_spec, self._folder
         new = [new_trial(self._record, spec, self._plain_job, start, folder, now) for start in starts]
         if self._is_prepared:
             new = [replace(each, run=self._with_nodes(each.run)) for each in new]
         try:
-            runs = self._scheduler.store.sweeps.add_trials(self.run_id, [(each.trial, each.run) for each in new])
+            runs = self._store.sweeps.add_trials(self.run_id, [(each.trial, each.run) for each in new])
         except BaseException:
             for each in new:
                 self._scheduler.release(each.run.id)
@@ -325,7 +348,7 @@ class SweepDriver:
         trials = [each.trial for each in new]
         self._open_trials.add(trials)
         for each, run in zip(new, runs, strict=True):
-            self._scheduler.take(run, self._sources, each.job)
+            self._runs.take(run, self._sources, each.job)
         self._watch(trials)
         for trial in trials:
             self._say(start_line(trial))
@@ -333,18 +356,18 @@ class SweepDriver:
 
     def _with_nodes(self, run: RunRecord) -> RunRecord:
         """The run with the nodes that are free for it now: one step less, and no moment in which they idle."""
-        nodes = self._scheduler.nodes_at_once(run.id, run.target, self._open_spec.job.node_count)
+        nodes = self._scheduler.take_free_nodes(run.id, run.target, self._open_spec.job.node_count)
         return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
     def _watch(self, trials: list[TrialRecord]) -> None:
         if self._reports is not None:
             for trial in trials:
-                self._reports.watch(trial.run_id, self._scheduler.folder.run(trial.run_id))
+                self._reports.watch(trial.run_id, self._folder.run(trial.run_id))
 
     def _finish(self, ending: Ending) -> None:
         self._say(f"the sweep is {ending.status}: {ending.reason}")
         error = RunError(ERROR_CODE, ending.reason) if ending.status is Status.FAILED else None
-        self._record = self._scheduler.move(self.run_id, ending.status, error=error) or self._record
+        self._record = self._updates.move(self.run_id, ending.status, error=error) or self._record
 
     def _fail(self, reason: str) -> None:
         """It cannot go on: no more trials, and those that go are cancelled."""
@@ -354,20 +377,20 @@ class SweepDriver:
         # Not even its description could be read, or it fails at its end too.
         self._cancel_children()
         error = RunError(ERROR_CODE, reason)
-        self._record = self._scheduler.move(self.run_id, Status.FAILED, error=error) or self._record
+        self._record = self._updates.move(self.run_id, Status.FAILED, error=error) or self._record
 
     def _cancel_children(self) -> None:
         query = RunQuery(parent_id=self.run_id, include_children=True, statuses=tuple(map(str, ACTIVE)), limit=100_000)
-        for run in self._scheduler.store.runs.find(query):
-            if self._scheduler.move(run.id, Status.CANCEL_REQUESTED) is not None:
-                self._scheduler.cancel(run.id)
+        for run in self._store.runs.find(query):
+            if self._updates.move(run.id, Status.CANCEL_REQUESTED) is not None:
+                self._runs.cancel(run.id)
 
     def _take_up_trials(self) -> None:
         """Whatever went wrong, trials that are in the store are driven."""
         for run_id in self.going:
-            run = self._scheduler.store.runs.get(run_id)
+            run = self._store.runs.get(run_id)
             if run is not None:
-                self._scheduler.take(run, self._sources)
+                self._runs.take(run, self._sources)
 
     def _best(self, trial: TrialRecord) -> float | None:
         found = self._open_trials.trial(trial.number)
@@ -382,12 +405,12 @@ class SweepDriver:
 
     def _tell_watchers(self) -> None:
         """Those who watch the sweep hear that its trials have changed, but not of each change by itself."""
-        if self._news is None and self._scheduler.is_watched(self.run_id):
+        if self._news is None and self._watchers.is_watched(self.run_id):
             self._news = asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._tell_now)
 
     def _tell_now(self) -> None:
         self._news = None
-        self._scheduler.tell(self._record)
+        self._watchers.tell(self._record)
 
 
 def _kept_ending(kept: SweepRecord) -> Ending | None:

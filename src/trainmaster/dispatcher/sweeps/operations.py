@@ -8,9 +8,11 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from trainmaster.dispatcher.sweeps.driver import LOG_NAME, is_sweep
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.sweeps.driver import LOG_NAME, SweepDriver, is_sweep
 from trainmaster.dispatcher.sweeps.log import SweepLog
 from trainmaster.dispatcher.sweeps.trials import Trials, view_of
 from trainmaster.job.errors import HyperDriveConfigException, RunNotFoundException, UserErrorException
@@ -22,19 +24,28 @@ from trainmaster.tuning.spec import SweepSpec, dump_sweep, load_sweep
 from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, counted, summary_of, sweep_view
 from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_history
 
-if TYPE_CHECKING:
-    from trainmaster.dispatcher.runs.scheduler import Scheduler
-
 Accept = Callable[[RunRecord, Mapping[str, str] | None], Awaitable[RunRecord]]
+
+
+class SweepRuns(Protocol):
+    """What these operations need of the active runs."""
+
+    def take(self, record: RunRecord, sources: Mapping[str, str] | None) -> None:
+        """Starts to drive a sweep."""
+
+    def sweep(self, run_id: str) -> SweepDriver | None:
+        """The driver of an active sweep."""
 
 
 class Sweeps:
     """The operations on sweeps."""
 
-    def __init__(self, scheduler: Scheduler, accept: Accept) -> None:
-        """`accept` gives a new run as it will be kept, or refuses it."""
-        self._scheduler = scheduler
-        self._store = scheduler.store
+    def __init__(self, context: Context, runs: SweepRuns, updates: RunUpdates, accept: Accept) -> None:
+        """`accept` returns a new run as it will be stored, or refuses it."""
+        self._folder = context.folder
+        self._store = context.store
+        self._runs = runs
+        self._updates = updates
         self._accept = accept
 
     async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
@@ -45,7 +56,7 @@ class Sweeps:
             known = await self._keep(record, load_sweep(sweep), sources)
         elif not is_sweep(known):
             raise UserErrorException(f"there is a run '{record.id}' already, and it is no sweep")
-        self._scheduler.take(known, sources)
+        self._runs.take(known, sources)
         return known
 
     async def _keep(self, record: RunRecord, spec: SweepSpec, sources: Mapping[str, str] | None) -> RunRecord:
@@ -53,7 +64,7 @@ class Sweeps:
         accepted = await self._accept(replace(record, spec=dump_spec(spec.job)), sources)
         if known := self._store.runs.get(record.id):
             return known
-        folder = self._scheduler.folder.run(record.id)
+        folder = self._folder.run(record.id)
         folder.journals.mkdir(parents=True, exist_ok=True)
         SweepLog(folder.logs / LOG_NAME).close()
         return self._store.sweeps.add(accepted, dump_sweep(replace(spec, job=load_spec(accepted.spec))))
@@ -96,9 +107,9 @@ class Sweeps:
 
         `version` is what to say next time; `whole` tells whether all trials are there after all.
         """
-        life = self._scheduler.sweep(run_id)
+        life = self._runs.sweep(run_id)
         for trial in life.going if life else ():
-            await self._scheduler.bring_in(trial)
+            await self._updates.bring_in(trial)
         before = _count(since)
         found = life.view(before) if life else None
         if found is not None:
@@ -112,7 +123,7 @@ class Sweeps:
         return [await self._summary(run_id) for run_id in run_ids]
 
     async def _summary(self, run_id: str) -> SweepSummary:
-        if self._scheduler.sweep(run_id) is not None:
+        if self._runs.sweep(run_id) is not None:
             return summary_of(await self.view(run_id), time.time())
         return await asyncio.to_thread(self._summary_of_kept, run_id)
 
@@ -154,9 +165,9 @@ class Sweeps:
     async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
         """Trial's run id to all that it logged."""
         self._kept(run_id)
-        life = self._scheduler.sweep(run_id)
+        life = self._runs.sweep(run_id)
         for trial in life.going if life else ():
-            await self._scheduler.bring_in(trial)
+            await self._updates.bring_in(trial)
         return await asyncio.to_thread(self._metrics, run_id)
 
     def _metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:

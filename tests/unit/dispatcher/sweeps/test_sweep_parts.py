@@ -6,10 +6,10 @@ import asyncio
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
+from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.sweeps import Sweeps
 from trainmaster.dispatcher.sweeps.log import SweepLog
@@ -165,6 +165,15 @@ def test_names_are_told_of_a_trial_that_completed_without_the_metric(store: Stor
     assert trials.ordered[0].metric_names == ("score",) and trials.ordered[0].has_ended
 
 
+def _operations(store: Store) -> Sweeps:
+    dispatcher = assemble(WorkspaceFolder(Path("unused")), store)
+
+    async def accept(record: RunRecord, sources: object) -> RunRecord:
+        return record
+
+    return Sweeps(dispatcher.context, dispatcher.runs, dispatcher.updates, accept)
+
+
 @pytest.mark.parametrize("goal", list(PrimaryMetricGoal))
 def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
     store: Store, goal: PrimaryMetricGoal, monkeypatch: pytest.MonkeyPatch
@@ -178,8 +187,7 @@ def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
     ends = (Status.COMPLETED, Status.FAILED, Status.CANCELED, Status.COMPLETED, Status.CANCELED, Status.COMPLETED)
     for number, status in enumerate(ends):
         assert store.runs.move(f"s_{number}", status, at=6.0) is not None
-    scheduler = SimpleNamespace(store=store, sweep=lambda run_id: None)
-    sweeps = Sweeps(scheduler, lambda run: run)  # type: ignore[arg-type]
+    sweeps = _operations(store)
     expected = summary_of(asyncio.run(sweeps.view("s")), 10.0)
     assert expected.best is not None and expected.best.number == (2 if goal == PrimaryMetricGoal.MAXIMIZE else 0)
     assert expected.counts == Counts(started=9, going=3, completed=3, cut=1, canceled=1, failed=1)
@@ -193,7 +201,7 @@ def test_a_list_of_sweeps_reads_counts_and_the_best_trial_alone(
 
 def test_a_sweep_in_a_list_without_values(store: Store) -> None:
     _with_trials(store, 0, dump_sweep(SPEC))
-    sweeps = Sweeps(SimpleNamespace(store=store, sweep=lambda run_id: None), lambda run: run)  # type: ignore[arg-type]
+    sweeps = _operations(store)
     (found,) = asyncio.run(sweeps.summaries(["s"]))
     assert (found.counts, found.best, found.seconds_left) == (Counts(), None, None)
     with pytest.raises(RunNotFoundException):

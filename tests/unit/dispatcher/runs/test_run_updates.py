@@ -1,10 +1,9 @@
-"""The tasks of the dispatcher: an error in one of them ends neither it nor the others."""
+"""The journals of runs are read beside the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,42 +11,11 @@ from typing import Any
 
 import pytest
 
-from trainmaster.dispatcher.runs.driver import RunDriver
-from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.journals import Journals
-from trainmaster.shared import tasks
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import RunRecord, Status
-
-
-def test_a_run_whose_task_dies_is_taken_up_from_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(tasks, "FIRST_PAUSE", 0.001)
-    seen: list[Status] = []
-
-    async def drive(life: RunDriver) -> None:
-        seen.append(life._record.status)
-        life._scheduler.store.runs.move(life.run_id, Status.PREPARING if len(seen) == 1 else Status.CANCELED, at=2.0)
-        if len(seen) == 1:
-            raise RuntimeError("a fault of ours")
-
-    monkeypatch.setattr(RunDriver, "drive", drive)
-
-    async def run(store: Store) -> None:
-        scheduler = Scheduler(WorkspaceFolder(tmp_path), store)
-        scheduler.take(store.runs.add(RunRecord("run", "e", Status.NOT_STARTED, 1.0, target="local", spec="{}")))
-        async with asyncio.timeout(60):
-            await scheduler.until_left("run")
-        await scheduler.close()
-
-    store = Store.create(tmp_path / "store.db")
-    with caplog.at_level(logging.ERROR, "trainmaster.shared.tasks"):
-        asyncio.run(run(store))
-    store.close()
-    assert seen == [Status.NOT_STARTED, Status.PREPARING]
-    assert "the task 'run run' failed" in caplog.text and "a fault of ours" in caplog.text
 
 
 @pytest.fixture
@@ -82,15 +50,15 @@ def test_journals_are_read_beside_the_event_loop(tmp_path: Path, store: Store, m
     monkeypatch.setattr(Journals, "ingest", note_thread)
 
     async def run() -> list[str]:
-        scheduler = Scheduler(folder, store)
+        dispatcher = assemble(folder, store)
         ended: list[str] = []
 
         async def bring_in(run_id: str) -> None:
-            await scheduler.bring_in(run_id)
+            await dispatcher.updates.bring_in(run_id)
             ended.append(run_id)
 
         await asyncio.gather(bring_in("large"), bring_in("small"))
-        await scheduler.close()
+        await dispatcher.close()
         return ended
 
     assert asyncio.run(run()) == ["small", "large"]
@@ -113,10 +81,10 @@ def test_what_was_written_before_is_readable_after_however_much_is_written_meanw
     monkeypatch.setattr(Journals, "ingest", write_more)
 
     async def run() -> None:
-        scheduler = Scheduler(folder, store)
+        dispatcher = assemble(folder, store)
         async with asyncio.timeout(60):
-            await scheduler.bring_in("large")
-        await scheduler.close()
+            await dispatcher.updates.bring_in("large")
+        await dispatcher.close()
 
     asyncio.run(run())
     names = {metric.name for metric in store.metrics.summarize("large")}

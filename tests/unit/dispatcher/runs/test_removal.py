@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
 import shutil
@@ -11,11 +10,11 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.runs.removal import Removal, old_runs
 from trainmaster.dispatcher.store import Store
 from trainmaster.job.errors import UserErrorException
@@ -53,13 +52,7 @@ class Place:
         self.store = Store.open(self.folder.database)
 
     def removal(self) -> Removal:
-        async def until_left(run_id: str) -> None:
-            pass
-
-        around: Any = SimpleNamespace(
-            folder=self.folder, store=self.store, working=contextlib.nullcontext, until_left=until_left
-        )
-        return Removal(around)
+        return assemble(self.folder, self.store).removal
 
     def runs(self) -> dict[str, int]:
         """Run id to how many points it has and files."""

@@ -1,0 +1,82 @@
+"""Puts the parts of a dispatcher together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmaster.dispatcher.api.secrets import Secrets
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.runs.active import ActiveRuns
+from trainmaster.dispatcher.runs.engines import Engines
+from trainmaster.dispatcher.runs.job_requests import JobRequests
+from trainmaster.dispatcher.runs.removal import Removal
+from trainmaster.dispatcher.runs.scheduler import Scheduler
+from trainmaster.dispatcher.runs.updates import RunUpdates
+from trainmaster.dispatcher.runs.watchers import Watchers
+from trainmaster.dispatcher.services import Services
+from trainmaster.dispatcher.store import Store
+from trainmaster.engines import EngineContext, make_engine
+from trainmaster.shared.folders import WorkspaceFolder
+
+
+@dataclass(frozen=True)
+class Dispatcher:
+    """The parts of a dispatcher."""
+
+    context: Context
+    scheduler: Scheduler
+    watchers: Watchers
+    updates: RunUpdates
+    runs: ActiveRuns
+    services: Services
+    removal: Removal
+    job_requests: JobRequests
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a run is active, a client waits for an operation, or services have to be kept alive."""
+        return self.runs.is_busy or self.context.activity.is_busy or self.services.busy
+
+    def resume(self) -> None:
+        """Continues everything that an earlier dispatcher had begun."""
+        for record in self.context.store.runs.list_active():
+            if record.spec:
+                self.runs.take(record)
+            else:
+                self.runs.end_with_owner(record)
+        self.services.resume()
+        self.runs.start("removal", self.removal.resume)
+
+    async def close(self) -> None:
+        """Stops all parts; runs and services go on by themselves."""
+        await self.runs.close()
+        self.updates.close()
+        await self.job_requests.close()
+        await self.services.close()
+        await self.context.engines.close()
+
+
+def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
+    """A dispatcher for a workspace. Nothing happens before `resume` or the first operation."""
+    secrets = Secrets(folder, store)
+    job_requests = JobRequests(folder)
+
+    def hear_from_agent(run_id: str, event: str) -> None:
+        runs.hear_from_agent(run_id, event)
+
+    for_engines = EngineContext(folder, hear_from_agent, secrets.value, job_requests.receive)
+    context = Context(folder, store, secrets, Engines(lambda name: make_engine(name, for_engines)))
+    watchers = Watchers()
+    scheduler = Scheduler(context)
+    updates = RunUpdates(context, watchers)
+    runs = ActiveRuns(context, scheduler, updates, watchers)
+    return Dispatcher(
+        context=context,
+        scheduler=scheduler,
+        watchers=watchers,
+        updates=updates,
+        runs=runs,
+        services=Services(context),
+        removal=Removal(context, runs.wait_until_left),
+        job_requests=job_requests,
+    )
