@@ -25,18 +25,18 @@ __all__ = [
 
 
 def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
-    """Write the snapshot to `destination` if that ends with .zip, else to `<destination>/<snapshot id>.zip`.
+    """Write the snapshot to `destination` if that ends with .zip, otherwise to `<destination>/<snapshot id>.zip`.
 
-    Links and executable bits are kept. Gives the path of the archive.
+    Links and executable bits are kept. Returns the path of the archive.
     """
-    # Wanted rarely, and slower to load than a snapshot is to take; the same goes for what follows.
+    # Rarely used, and importing it takes longer than taking a snapshot. The same applies to verify below.
     from trainmaster.snapshots.archive import write_archive as write
 
     return write(workspace, snapshot_id, destination)
 
 
 def verify_snapshot(workspace: Path, snapshot_id: str) -> None:
-    """Check that the manifest and all contents of a snapshot are there; a SnapshotException names what is not."""
+    """Check that the manifest and all contents of a snapshot exist; raise a SnapshotException for what is missing."""
     from trainmaster.snapshots.verify import verify_snapshot as verify
 
     verify(workspace, snapshot_id)

@@ -1,4 +1,4 @@
-"""A snapshot as a zip file, for a person who wants to see what ran."""
+"""Writes a snapshot as a zip file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PIECE = 1 << 20
 
 
 def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
-    """Write the snapshot to `destination` if that ends with .zip, else to `<destination>/<snapshot id>.zip`."""
+    """Write the snapshot to `destination` if that ends with .zip, otherwise to `<destination>/<snapshot id>.zip`."""
     workspace, destination = Path(workspace), Path(destination)
     load_manifest(workspace, snapshot_id)
     target = destination if destination.suffix == ".zip" else destination / f"{snapshot_id}.zip"
@@ -29,9 +29,7 @@ def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
             _fill(archive, workspace, snapshot_id)
         temporary.replace(target)
     except OSError as error:
-        raise SnapshotException(
-            f"Cannot write {target}", cause=str(error), hint="Name a folder that can be written to."
-        ) from None
+        raise SnapshotException(f"Cannot write {target}", cause=str(error), hint="Choose a writable folder.") from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()
@@ -52,10 +50,10 @@ def _fill(archive: zipfile.ZipFile, workspace: Path, snapshot_id: str) -> None:
 
 
 def _entry(path: str, mode: int) -> zipfile.ZipInfo:
-    # Zip names are UTF-8; a byte that is none is shown as \xff.
+    # Zip names are UTF-8; other bytes are written as \xff.
     entry = zipfile.ZipInfo(os.fsencode(path).decode("utf-8", "backslashreplace"))
     entry.compress_type = zipfile.ZIP_DEFLATED
-    entry.create_system = 3  # Unix: only then the mode counts
+    entry.create_system = 3  # Unix, or the mode would be ignored
     entry.external_attr = mode << 16
     return entry
 

@@ -1,4 +1,4 @@
-"""Contents, once each, under their digest. A blob is complete or absent: it is written elsewhere and renamed."""
+"""Stores each content once, under its digest. A blob is complete or absent: it is written elsewhere and renamed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class SourceChangedError(Exception):
-    """A file went away, or became something else, between the walk and the copy: walk again."""
+    """A file disappeared or changed its type between the walk and the copy: walk again."""
 
 
 class Stored(NamedTuple):
@@ -37,21 +37,21 @@ class Stored(NamedTuple):
 
 
 class Hashing(NamedTuple):
-    """How contents are named, and when one that is there is taken for what its name says."""
+    """How contents are named, and when an existing blob counts as intact."""
 
     new: Callable[..., Any]
-    """Makes a hash of bytes, as those of `hashlib` are."""
+    """Creates a hash object with the interface of `hashlib`."""
     is_there: Callable[[str, str, int], bool]
-    """Of the folder of blobs, a digest and a size."""
+    """Takes the folder of blobs, a digest and a size."""
 
 
 def blob_path(blobs: str, digest: str) -> str:
-    """Where the content with this digest lies."""
+    """The path of the content with this digest."""
     return f"{blobs}/{digest[:2]}/{digest}"
 
 
 def has_blob(blobs: str, digest: str, size: int) -> bool:
-    """Whether the content is there, complete."""
+    """Whether the content exists and has the right size."""
     try:
         return os.stat(blob_path(blobs, digest)).st_size == size
     except OSError:
@@ -59,7 +59,7 @@ def has_blob(blobs: str, digest: str, size: int) -> bool:
 
 
 def store_file(blobs: str, path: bytes, hashing: Hashing | None = None) -> Stored:
-    """Hash the file and keep its content; what is hashed is what is kept, also while somebody writes to the file."""
+    """Hash the file and store its content. Both see the same bytes, even if another program writes to the file."""
     try:
         descriptor = os.open(path, _OPEN_FILE)
     except (FileNotFoundError, NotADirectoryError):
@@ -107,7 +107,7 @@ def _store_open(blobs: str, path: bytes, descriptor: int, hashing: Hashing) -> S
     raise SnapshotException(
         f"{os.fsdecode(path)} keeps changing while it is read",
         cause="Another program writes to it.",
-        hint="Submit again when it is finished, or add the file to .amlignore.",
+        hint="Submit again when that program has finished, or add the file to .amlignore.",
     )
 
 
@@ -124,7 +124,7 @@ def _store_whole(blobs: str, descriptor: int, size: int, hashing: Hashing) -> st
 
 
 def _store_in_pieces(blobs: str, descriptor: int, size: int, hashing: Hashing) -> str | None:
-    # A large file that was only touched is there already: reading it twice costs less than writing it once.
+    # A large file may already be stored: reading it twice costs less than writing it once.
     hasher = hashing.new()
     for piece in _pieces(descriptor, size):
         hasher.update(piece)
@@ -178,7 +178,7 @@ class _Temporary:
 
 @contextlib.contextmanager
 def _new_file(blobs: str) -> Iterator[_Temporary]:
-    # All in one folder: file systems then put them side by side on the disk, wherever they are renamed to.
+    # All in one folder: file systems then place them next to each other on the disk.
     path = f"{blobs}/.partial/{os.getpid()}-{os.urandom(8).hex()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
@@ -196,14 +196,14 @@ def _new_file(blobs: str) -> Iterator[_Temporary]:
 
 
 def write_atomically(blobs: str, path: str, content: bytes) -> None:
-    """Put `content` at `path`, in the workspace of `blobs`, such that a reader sees all of it or none."""
+    """Write `content` to `path`, in the workspace of `blobs`, so that a reader sees all of it or nothing."""
     with _new_file(blobs) as temporary:
         _write_all(temporary.descriptor, content)
         temporary.move_to(path)
 
 
 def sweep_forgotten(blobs: str) -> None:
-    """Remove what killed processes left half-written; the age is far beyond any copy that still goes on."""
+    """Remove files that killed processes left half-written; they are much older than any running copy."""
     limit = time.time() - _FORGOTTEN_SECONDS
     with contextlib.suppress(OSError), os.scandir(f"{blobs}/.partial") as entries:
         for entry in entries:

@@ -1,9 +1,9 @@
-"""What was hashed already, by source folder: `snapshots/.cache/<key>`.
+"""Remembers per source folder what was hashed: `snapshots/.cache/<key>`.
 
-An unchanged file is not read again, an unchanged folder is not listed again, and if nothing changed at all the last id
-holds. That the blobs are still there is not checked, since it would cost as much as the snapshot: only the garbage
-collector removes blobs, and it must call `drop_caches` first. After a reboot (a power cut may lose what was renamed but
-not yet on disk), or when the manifest is gone, the blobs are checked once.
+An unchanged file is not read again, an unchanged folder is not listed again, and if nothing changed at all, the last
+snapshot id is reused. Whether the blobs still exist is not checked, because that would take as long as the snapshot.
+Only the garbage collector removes blobs, and it must call `drop_caches` first. The blobs are checked once after a
+reboot (a power cut may lose renamed files that were not yet on disk), and if the manifest is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trainmaster import __version__
 from trainmaster.snapshots.blobs import write_atomically
 from trainmaster.snapshots.recheck import Record
 
-# With the package's own version: another one may leave out other names.
+# Includes the package's version: another version may ignore other names.
 _VERSION = f"1 {__version__}"
 _CHECKSUM_SIZE = 32
 
@@ -38,19 +38,19 @@ class Cached(NamedTuple):
 
 
 def cache_path(workspace: str, source: bytes) -> str:
-    """Where the cache for the source folder lies."""
+    """The path of the cache for the source folder."""
     return f"{workspace}/snapshots/.cache/{blake3(source).hexdigest(16)}"
 
 
 def read_cache(path: str, source: bytes) -> Cached | None:
-    """The cache at `path`; None if it is missing, damaged, of another version, or of another folder."""
+    """Read the cache at `path`; None if it is missing, damaged, of another version, or for another folder."""
     try:
         with open(path, "rb", buffering=0) as file:
             content = file.read()
     except OSError:
         return None
     payload = memoryview(content)[_CHECKSUM_SIZE:]
-    # Marshal trusts what it reads, so only bytes that were written here are given to it.
+    # Marshal is unsafe for foreign data, so the checksum is verified first.
     if blake3(payload).digest() != content[:_CHECKSUM_SIZE]:
         return None
     with _no_garbage_collection():
@@ -61,7 +61,7 @@ def read_cache(path: str, source: bytes) -> Cached | None:
 
 
 def write_cache(blobs: str, path: str, source: bytes, cached: Cached) -> None:
-    """Keep `cached` for next time. A cache that cannot be written only costs time, so that is no error."""
+    """Store `cached` for the next snapshot. A failure only costs time and is ignored."""
     counts = (cached.file_count, cached.byte_count)
     fields = (_VERSION, source, cached.boot_id, cached.snapshot_id, counts, cached.folders, cached.warnings)
     payload = marshal.dumps(fields)
@@ -70,7 +70,7 @@ def write_cache(blobs: str, path: str, source: bytes, cached: Cached) -> None:
 
 
 def drop_caches(workspace: Path) -> None:
-    """Forget what was hashed. To be called before blobs or manifests are removed."""
+    """Forget what was hashed. Must be called before blobs or manifests are removed."""
     folder = workspace / "snapshots" / ".cache"
     with contextlib.suppress(FileNotFoundError):
         for entry in folder.iterdir():
@@ -78,7 +78,7 @@ def drop_caches(workspace: Path) -> None:
 
 
 def boot_id() -> str:
-    """The name of this boot of the machine; empty where there is none."""
+    """The id of the current boot of the machine; empty if unknown."""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
             return file.read().strip()

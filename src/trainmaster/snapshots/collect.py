@@ -1,7 +1,7 @@
-"""Removing snapshots that nobody needs any more, and their contents.
+"""Removes unused snapshots and their contents.
 
-Whoever takes a snapshot holds the lock with others who do, and touches the manifest: it may need a while until a run
-names it. Whoever removes holds the lock alone, and leaves young manifests.
+A process that takes a snapshot holds a shared lock and touches the manifest, because some time passes until a run
+refers to it. The collector holds the lock exclusively and keeps young manifests.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ YOUNG_SECONDS = 3600.0
 
 @contextlib.contextmanager
 def taking(workspace: str) -> Iterator[None]:
-    """While a snapshot is taken: nothing it counts on is removed."""
+    """Keep the collector from removing anything while a snapshot is taken."""
     try:
         handle = _open(workspace)
     except OSError:
-        # Taking it will say what is wrong with the folder.
+        # Taking the snapshot will report what is wrong with the folder.
         yield
         return
     try:
@@ -37,9 +37,9 @@ def taking(workspace: str) -> Iterator[None]:
 
 
 def collect(workspace: Path, needed: Collection[str], now: float | None = None) -> int:
-    """Removes what is neither in `needed` (snapshot ids) nor young; the bytes that are free now.
+    """Remove snapshots that are neither in `needed` (snapshot ids) nor young; return the number of freed bytes.
 
-    Nothing is removed while somebody takes a snapshot: the next time will do.
+    Nothing is removed while a snapshot is being taken.
     """
     if not (workspace / "snapshots").is_dir():
         return 0
@@ -63,12 +63,12 @@ def _collect(workspace: Path, needed: Collection[str], now: float) -> int:
     try:
         contents = {digest for path in kept for digest in _contents(path)}
     except (OSError, ValueError, KeyError, TypeError):
-        # A damaged manifest: what its contents are nobody can say.
+        # A manifest is damaged, so its contents are unknown: remove nothing.
         return 0
     blobs = [path for path in (workspace / "blobs").glob("[0-9a-f][0-9a-f]/*") if path.name not in contents]
     if doomed or blobs:
         drop_caches(workspace)
-    # First what names contents: a kill in between leaves nothing that names what is gone.
+    # Remove manifests before blobs: if the process is killed, no manifest refers to a missing blob.
     return sum(map(_remove, doomed)) + sum(map(_remove, blobs))
 
 
@@ -83,5 +83,5 @@ def _remove(path: Path) -> int:
 
 
 def _open(workspace: str) -> int:
-    """What is locked: the folder itself, so that there is nothing to be made."""
+    """Open the workspace folder, which is what gets locked."""
     return os.open(workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,7 +1,7 @@
-"""Where the source comes from: repository, branch, commit, and whether it was changed since.
+"""The origin of the source: repository, branch, commit, and whether there are uncommitted changes.
 
-All but the last is read from git's own files, which takes a fraction of a millisecond. Only git itself knows whether
-the folder was changed; it is asked while the snapshot is taken, and has to answer within a given time.
+Everything but the changes is read from git's own files, in a fraction of a millisecond. For the changes `git status`
+runs while the snapshot is taken, with a time limit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _DEFAULT_TIMEOUT = 1.0
 UNKNOWN = "unknown"
 
-# What v1 called them, and what mlflow does.
+# The names in v1 and in MLflow.
 _PROPERTY_NAMES: Mapping[str, tuple[str, ...]] = {
     "REPOSITORY_URI": ("azureml.git.repository_uri", "mlflow.source.git.repoURL"),
     "BRANCH": ("azureml.git.branch", "mlflow.source.git.branch"),
@@ -32,15 +32,16 @@ _PROPERTY_NAMES: Mapping[str, tuple[str, ...]] = {
 
 
 def git_properties(source: Path, timeout: float = _DEFAULT_TIMEOUT) -> dict[str, str]:
-    """The run properties that say where `source` comes from; empty outside a git checkout.
+    """The run properties that describe the origin of `source`; empty outside a git checkout.
 
-    `AZUREML_GIT_REPOSITORY_URI`, `_BRANCH`, `_COMMIT`, `_DIRTY`, `_BUILD_ID` and `_BUILD_URI` have the last word.
+    The variables `AZUREML_GIT_REPOSITORY_URI`, `_BRANCH`, `_COMMIT`, `_DIRTY`, `_BUILD_ID` and `_BUILD_URI` override
+    them.
     """
     return start_git_properties(source, timeout).result()
 
 
 def start_git_properties(source: Path, timeout: float = _DEFAULT_TIMEOUT) -> GitProperties:
-    """Begin to find the properties; git goes on by itself until `result()` is called."""
+    """Start collecting the properties; git runs in the background until `result()` is called."""
     source = Path(os.path.realpath(source))
     values = _read_checkout(source)
     given = {key: os.environ[f"AZUREML_GIT_{key}"] for key in _PROPERTY_NAMES if f"AZUREML_GIT_{key}" in os.environ}
@@ -52,7 +53,7 @@ def start_git_properties(source: Path, timeout: float = _DEFAULT_TIMEOUT) -> Git
 
 
 class GitProperties:
-    """Properties on their way. Call `result()`, or `close()` if they are not wanted after all."""
+    """Properties that are being collected. Call `result()`, or `close()` if they are not needed."""
 
     def __init__(self, values: Mapping[str, str], question: _Question | None) -> None:
         self._values = dict(values)
@@ -127,7 +128,7 @@ def _find_checkout(source: Path) -> _Checkout | None:
         if mark.is_dir():
             return _Checkout(mark, mark)
         if mark.is_file():
-            # A worktree or submodule: the mark says where its folder is, and that where the repository is.
+            # A worktree or submodule: `.git` is a file with the path of its folder, which has that of the repository.
             own = folder / _read(mark).strip().removeprefix("gitdir: ")
             common = _read(own / "commondir").strip()
             return _Checkout(own, own / common if common else own)
@@ -147,7 +148,7 @@ def _find_commit(checkout: _Checkout, reference: str) -> str:
 
 
 def _find_remote(checkout: _Checkout, branch: str) -> str:
-    """The address of the branch's remote, else of `origin`, else of the only one there is."""
+    """The URL of the branch's remote, of `origin`, or of the only remote."""
     settings = list(_settings(_read(checkout.common / "config")))
     tracked = [value for section, key, value in settings if section == f'branch "{branch}"' and key == "remote"]
     urls = {
@@ -180,7 +181,7 @@ def _read(path: Path) -> str:
 
 
 class _Question:
-    """`git status`, running: it says something only if the folder was changed."""
+    """A running `git status`, which prints something only if there are changes."""
 
     def __init__(self, process: int, output: int, deadline: float) -> None:
         self.process = process
@@ -194,7 +195,7 @@ class _Question:
         waiting = max(0.0, self.deadline - time.monotonic())
         if not poller.poll(waiting * 1000):
             return UNKNOWN
-        # The first byte is enough; an end without one counts only if git was content.
+        # One byte means changes. No output means no changes only if git succeeded.
         if os.read(self.output, 1):
             return "True"
         try:
@@ -216,12 +217,12 @@ class _Question:
 
 
 def _ask_git(source: Path, deadline: float) -> _Question | None:
-    # Started without the subprocess module: loading that takes longer than git does. No locks, so that a commit the
-    # user makes at this moment does not fail; no file system monitor, which would outlive the question.
+    # Not started with the subprocess module, because importing it takes longer than git. No locks, so that a
+    # simultaneous commit of the user does not fail; no file system monitor, which would keep running.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", "-C", str(source)]
     command += ["status", "--porcelain", "--", "."]
     output, writing = os.pipe2(os.O_CLOEXEC)
-    # The pipe first: in a program without standard streams it may itself be number 0 or 2.
+    # Duplicate the pipe first: in a program without standard streams it may itself have number 0 or 2.
     actions = [
         (os.POSIX_SPAWN_DUP2, writing, 1),
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

@@ -1,8 +1,8 @@
-"""Which names are left out: git's ignore rules, exactly as git matches them, and the folders nobody wants.
+"""Which files are ignored: git's ignore rules, exactly as git matches them, and some folders by default.
 
-Git matches bytes, so this does too. The patterns of most projects are plain names or `*.suffix`; only the others
-become regular expressions, since compiling those would cost more than the snapshot of a small project. Data is in
-named tuples throughout the snapshots: a frozen dataclass takes four times as long to define, and submit waits for it.
+Git matches bytes, and so does this module. The patterns of most projects are plain names or `*.suffix`; only others
+become regular expressions, because compiling those takes longer than the snapshot of a small project. The snapshot
+modules use named tuples: defining a frozen dataclass takes four times as long, and submit waits for it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _DEFAULT_NAMES = frozenset(
     b".git .hg .svn .venv venv node_modules __pycache__ .ipynb_checkpoints .mypy_cache .ruff_cache .pytest_cache "
     b".tox .azureml azureml-logs azureml-setup .trainmaster".split()
 )
-# At the root they would be mistaken for the run's own.
+# At the root they would be confused with the run's own folders.
 _DEFAULT_ROOT_NAMES = frozenset((b"outputs", b"logs"))
 _DEFAULT_SUFFIX = b".pyc"
 _ENVIRONMENT_MARKS = frozenset((b"pyvenv.cfg", b"conda-meta"))
 
 Matcher = Callable[[bytes, bytes], bool]
-"""Answers for (path relative to the ignore file, last part of it)."""
+"""Takes the path relative to the ignore file, and its last part."""
 
 
 class Rule(NamedTuple):
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
     negated: bool
     folders_only: bool
     names_something: bool
-    """False for catch-alls such as `!*/`, which are not meant to bring `.git` back."""
+    """False for catch-alls such as `!*/`, which must not include `.git` again."""
 
 
 class RuleSet(NamedTuple):
@@ -57,11 +57,11 @@ class RuleSet(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What becomes of a name."""
+    """Whether a file is part of the snapshot."""
 
     ignored: bool
     wanted: bool = False
-    """Brought back by name with a `!` rule: taken even if it is an environment."""
+    """Explicitly included by a `!` rule, even if it is a Python environment."""
 
 
 _TAKEN = Verdict(ignored=False)
@@ -70,7 +70,7 @@ _IGNORED = Verdict(ignored=True)
 
 
 def judge(rules: RuleSet | None, path: bytes, is_folder: bool) -> Verdict:
-    """Whether `path` is left out, by the rules and the defaults."""
+    """Decide by the rules and the defaults whether `path` is ignored."""
     rule = rules.deciding_rule(path, is_folder) if rules else None
     if rule is not None and not rule.negated:
         return _IGNORED
@@ -90,7 +90,7 @@ def _is_default(path: bytes) -> bool:
 
 
 def parse_rules(text: bytes, base: bytes = b"", parent: RuleSet | None = None) -> RuleSet:
-    """The rules in the ignore file `text`, which lies in the folder `base`."""
+    """Parse the text of an ignore file in the folder `base`."""
     lines = text.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     parsed = [rule for line in reversed(lines) if (rule := _parse_line(line.removesuffix(b"\r"))) is not None]
     return RuleSet(tuple(parsed), base, parent)
@@ -114,7 +114,7 @@ def _without_trailing_spaces(line: bytes) -> bytes:
     kept = line.rstrip(b" ")
     if kept == line:
         return line
-    # An escaped space stays: an odd number of backslashes stands before it.
+    # Keep an escaped space, which follows an odd number of backslashes.
     backslashes = len(kept) - len(kept.rstrip(b"\\"))
     return kept + b" " if backslashes % 2 else kept
 
@@ -126,12 +126,12 @@ def _matcher(pattern: bytes) -> Matcher:
         if pattern[:1] == b"*" and not _has_wildcard(pattern[1:]):
             suffix = pattern[1:]
             return lambda path, name: name.endswith(suffix)
-        match_name = _compiled(pattern)
+        match_name = _compile_lazily(pattern)
         return lambda path, name: match_name(name)
     anchored = pattern[1:] if pattern[:1] == b"/" else pattern
     if not _has_wildcard(anchored):
         return lambda path, name: path == anchored
-    match_path = _compiled(anchored)
+    match_path = _compile_lazily(anchored)
     return lambda path, name: match_path(path)
 
 
@@ -139,7 +139,7 @@ def _has_wildcard(pattern: bytes) -> bool:
     return any(mark in pattern for mark in (b"*", b"?", b"[", b"\\"))
 
 
-def _compiled(pattern: bytes) -> Callable[[bytes], bool]:
+def _compile_lazily(pattern: bytes) -> Callable[[bytes], bool]:
     compiled: re.Pattern[bytes] | None = None
 
     def match(text: bytes) -> bool:
@@ -155,9 +155,9 @@ _NEVER = b"(?!)"
 
 
 def translate(pattern: bytes) -> bytes:
-    """The regular expression of a wildcard pattern, for a whole path or a whole name."""
+    """Translate a wildcard pattern into a regular expression for a whole path or name."""
     found = re.search(rb"[*?\[\\]", pattern)
-    # Git cuts the plain beginning off before it matches, so `a**/b` counts as beginning with `**/`.
+    # Git removes the literal prefix before matching, so `a**/b` is treated like `**/b` after the prefix.
     start = position = found.start() if found else len(pattern)
     parts = [re.escape(pattern[:start])]
     while position < len(pattern):
@@ -208,7 +208,7 @@ _POSIX_CLASSES: dict[bytes, Callable[[bytes], bool]] = {
 
 
 def _translate_class(pattern: bytes, position: int) -> tuple[bytes, int]:
-    """The class that begins behind `[`; one that is broken or not closed matches nothing, as in git."""
+    """Translate the class after `[`. A malformed or unclosed class matches nothing, as in git."""
     negated = pattern[position : position + 1] in (b"!", b"^")
     read = _read_class(pattern, position + negated)
     if read is None:
@@ -221,7 +221,7 @@ def _translate_class(pattern: bytes, position: int) -> tuple[bytes, int]:
 
 
 def _read_class(pattern: bytes, position: int) -> tuple[set[int], int] | None:
-    """The members of a class and where it ends; a `]` that comes first is a member."""
+    """Read the members of a class and its end; a `]` at the start is a member."""
     members: set[int] = set()
     previous: int | None = None
     begin = position

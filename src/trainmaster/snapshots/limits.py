@@ -1,4 +1,4 @@
-"""How large a snapshot may be, and what to say when it is larger: the paths that matter, and the way out."""
+"""The size limits of a snapshot, and the error for a larger one, which lists the largest paths."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from trainmaster.snapshots.tree import LINK, Folder
 MEGABYTE = 1024 * 1024
 _WARN_BYTES = 25 * MEGABYTE
 _SHOWN = 10
-# A folder that holds nearly all of its parent says more than the parent does.
+# If a folder has nearly everything of its parent, list the folder instead of the parent.
 _NEARLY_ALL = 0.9
 
 
 class Limits(NamedTuple):
-    """The most a snapshot may hold; None is no limit."""
+    """The limits of a snapshot; None means no limit."""
 
     max_bytes: int | None
     max_files: int | None
 
 
 class Amount(NamedTuple):
-    """What something holds."""
+    """A number of files and bytes."""
 
     files: int = 0
     bytes: int = 0
 
     def plus(self, other: Amount) -> Amount:
-        """This and the other together."""
+        """The sum of both."""
         return Amount(self.files + other.files, self.bytes + other.bytes)
 
 
 def effective_limits(max_bytes: int, max_files: int, environment: Mapping[str, str]) -> Limits:
-    """The limits after the environment's say."""
+    """The limits, with those set by environment variables."""
     megabytes = _number(environment, "TRAINMASTER_SNAPSHOT_MAX_MB")
     files = _number(environment, "TRAINMASTER_SNAPSHOT_MAX_FILES")
     unlimited = bool(environment.get("AML_SNAPSHOT_NO_FILE_LIMIT"))
@@ -56,7 +56,7 @@ def _number(environment: Mapping[str, str], name: str) -> float | None:
 
 
 def measure(folders: Iterable[Folder]) -> Amount:
-    """How much the folders hold; links count as files without bytes."""
+    """Count the files and bytes of the folders; links count as files without bytes."""
     files = total = 0
     for folder in folders:
         files += len(folder.names)
@@ -67,39 +67,39 @@ def measure(folders: Iterable[Folder]) -> Amount:
 
 
 def is_within(amount: Amount, limits: Limits) -> bool:
-    """Whether a snapshot of this amount may be taken."""
+    """Whether a snapshot of this size is allowed."""
     return (limits.max_bytes is None or amount.bytes <= limits.max_bytes) and (
         limits.max_files is None or amount.files <= limits.max_files
     )
 
 
 def size_warnings(amount: Amount) -> tuple[str, ...]:
-    """A word about a snapshot that is allowed, but larger than source code should be."""
+    """Warnings for a snapshot that is allowed but larger than source code should be."""
     if amount.bytes <= _WARN_BYTES:
         return ()
     return (
-        f"The source folder holds {_text(amount.bytes)}. Data is better kept in a datastore; "
-        "what the script does not need can be left out with .amlignore.",
+        f"The source folder has {_text(amount.bytes)}. Keep data in a datastore; "
+        "exclude what the script does not need with .amlignore.",
     )
 
 
 def too_large(source: str, folders: list[Folder], amount: Amount, limits: Limits) -> SnapshotException:
-    """The error for a folder beyond the limits: the largest paths in it, and what to do about them."""
+    """The error for a folder above the limits: its largest paths, and what to do."""
     by_count = limits.max_files is not None and amount.files > limits.max_files
     if by_count:
         headline = f"The source folder {source} has {amount.files:,} files; the limit is {limits.max_files:,}"
         variable, value = "TRAINMASTER_SNAPSHOT_MAX_FILES", amount.files
     else:
         limit = _text(limits.max_bytes or 0)
-        headline = f"The source folder {source} holds {_text(amount.bytes)}; the limit is {limit}"
+        headline = f"The source folder {source} has {_text(amount.bytes)}; the limit is {limit}"
         variable, value = "TRAINMASTER_SNAPSHOT_MAX_MB", -(-amount.bytes // MEGABYTE)
     largest = _largest(folders, amount, by_count)
     shown = [f"  {_text(held.bytes):>10}  {held.files:>7,} files  {path}" for path, held in largest]
     return SnapshotException(
         headline,
         cause="\n".join(["The largest in it:", *shown]),
-        hint=f"Leave out what the script does not need with a line in .amlignore, for example: {largest[0][0]}\n"
-        f"or allow it with the environment variable {variable}={value}.",
+        hint=f"Exclude what the script does not need by a line in .amlignore, for example: {largest[0][0]}\n"
+        f"or raise the limit with the environment variable {variable}={value}.",
     )
 
 
@@ -118,10 +118,10 @@ def _files(folders: list[Folder]) -> Iterable[tuple[str, Amount]]:
 
 
 def _heavy_folders(folders: list[Folder], by_count: bool) -> list[tuple[str, Amount]]:
-    """The heaviest things just below the source; where one part is nearly all of it, that part instead."""
+    """The largest paths directly in the source; if one part of a path has nearly everything, that part instead."""
     holds = {folder.path: measure([folder]) for folder in folders}
     children: dict[bytes, list[bytes]] = {}
-    # Parents come before their children in the walk, so backwards every folder is complete when it is added.
+    # Parents come before their children in the walk, so in reverse order every folder is complete when it is added.
     for folder in reversed(folders):
         children[folder.path] = [folder.path_of(name) for name in folder.subfolders]
         for child in children[folder.path]:

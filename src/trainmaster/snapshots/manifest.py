@@ -1,4 +1,4 @@
-"""The manifest: what a snapshot consists of, as text whose digest is the snapshot's id."""
+"""The manifest lists the contents of a snapshot. The digest of its text is the snapshot's id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MANIFEST_VERSION = 1
 
 
 def manifest_path(workspace: str, snapshot_id: str) -> str:
-    """Where the manifest of a snapshot lies."""
+    """The path of a snapshot's manifest."""
     return f"{workspace}/snapshots/{snapshot_id}.json"
 
 
@@ -24,11 +24,11 @@ def manifest_id(text: bytes) -> str:
 
 
 def dump_manifest(folders: Iterable[Folder]) -> bytes:
-    """The manifest's text: sorted, one entry a line, and ASCII, so that names that are no UTF-8 survive."""
+    """Write the manifest: sorted, one entry per line, in ASCII, so that names that are not UTF-8 are kept."""
     files: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
     empty: list[str] = []
-    # Entries are put together by hand: the general encoder takes three times as long for a large tree.
+    # Entries are formatted by hand: the JSON encoder takes three times as long for a large tree.
     for folder in folders:
         prefix = os.fsdecode(folder.path + b"/") if folder.path else ""
         for name, signature, content in zip(folder.names, folder.signatures, folder.contents, strict=True):
@@ -44,12 +44,12 @@ def dump_manifest(folders: Iterable[Folder]) -> bytes:
         if folder.kept and folder.path and not folder.names and not folder.subfolders:
             empty.append(prefix[:-1])
     quoted_folders = [f"  {encode_basestring_ascii(path)}" for path in sorted(empty)]
-    sections = (("files", _sorted(files)), ("links", _sorted(links)), ("folders", quoted_folders))
+    sections = (("files", _sort_texts(files)), ("links", _sort_texts(links)), ("folders", quoted_folders))
     body = ",\n".join(f' "{name}": [{_lines(lines)}]' for name, lines in sections)
     return f'{{"version": {MANIFEST_VERSION},\n{body}}}\n'.encode("ascii")
 
 
-def _sorted(entries: list[tuple[str, str]]) -> list[str]:
+def _sort_texts(entries: list[tuple[str, str]]) -> list[str]:
     entries.sort()
     return [text for _, text in entries]
 

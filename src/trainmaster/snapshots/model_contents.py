@@ -137,7 +137,7 @@ class Contents:
         try:
             text = path.read_bytes()
             if sha256(text).hexdigest() == digest:
-                return _checked(from_plain(Manifest, json.loads(text)))
+                return _check_paths(from_plain(Manifest, json.loads(text)))
             cause = f"{path} is not what was written."
         except OSError as error:
             cause = f"{path}: {error.strerror}"
@@ -224,7 +224,7 @@ class Contents:
         making = self._folder / ".making" / os.urandom(8).hex()
         _drop_forgotten(making.parent)
         try:
-            self.copy_to(making, manifest, _linked)
+            self.copy_to(making, manifest, _link_file)
             with _alone(self._folder / ".making.lock"):
                 if not is_good(place, manifest):
                     _move_away(place, making.with_name(f"{making.name}-away"))
@@ -262,7 +262,7 @@ class Contents:
         try:
             needed = self._digests(used)
         except WebserviceException:
-            # A list that cannot be read: what it needs is not known, so all stays.
+            # A list cannot be read, so its contents are unknown: remove nothing.
             return
         for path in (*self._folder.glob(".blobs/??/*"), *self._folder.glob(".lists/*.json")):
             known = path.name.removesuffix(".json")
@@ -273,8 +273,8 @@ class Contents:
         return {file.digest for each in lists for file in self.manifest(each).files}
 
 
-def _checked(manifest: Manifest) -> Manifest:
-    """The list, if all of its files lie in its entry. ValueError if not."""
+def _check_paths(manifest: Manifest) -> Manifest:
+    """Return the list if all its files are inside its entry; raise ValueError otherwise."""
     for path in (manifest.entry, *(file.path for file in manifest.files)):
         if inner_parts(path)[0] != manifest.entry:
             raise ValueError(f"{path[:300]!r} does not lie in {manifest.entry[:300]!r}")
@@ -282,7 +282,7 @@ def _checked(manifest: Manifest) -> Manifest:
 
 
 def is_intact(blobs: str, digest: str, size: int) -> bool:
-    """Whether a content is what its name says. It is read for that: a change often leaves the size as it was."""
+    """Whether a content matches its digest. It is read completely: a change often keeps the size."""
     try:
         return has_blob(blobs, digest, size) and bool(digest_of(blob_path(blobs, digest)) == digest)
     except OSError:
@@ -290,7 +290,7 @@ def is_intact(blobs: str, digest: str, size: int) -> bool:
 
 
 def _has_all(place: Path, manifest: Manifest) -> bool:
-    """Whether all files are there, in their right sizes. What they hold is not read."""
+    """Whether all files exist and have the right size. Their contents are not read."""
     try:
         return all(os.stat(f"{place}/{file.path}").st_size == file.size for file in manifest.files)
     except OSError:
@@ -299,7 +299,7 @@ def _has_all(place: Path, manifest: Manifest) -> bool:
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """While this lasts, no other process puts a folder in its place."""
+    """Hold a lock so that no other process creates the folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -307,14 +307,14 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _move_away(place: Path, target: Path) -> None:
-    """Removes a folder from which somebody took a file."""
+    """Remove an incomplete folder."""
     with contextlib.suppress(FileNotFoundError):
         place.rename(target)
     shutil.rmtree(target, ignore_errors=True)
 
 
-def copied(blob: str, path: Path, file: ModelFile) -> None:
-    """Puts a file of its own, which may be written to; whole or not at all."""
+def copy_file(blob: str, path: Path, file: ModelFile) -> None:
+    """Create a writable copy of the blob, complete or not at all."""
     making = path.with_name(f".partial-{os.urandom(8).hex()}")
     try:
         shutil.copyfile(blob, making)
@@ -326,8 +326,8 @@ def copied(blob: str, path: Path, file: ModelFile) -> None:
         making.unlink(missing_ok=True)
 
 
-def _linked(blob: str, path: Path, file: ModelFile) -> None:
-    # A link has the mode of the content, which others may have as a file that is none to execute.
+def _link_file(blob: str, path: Path, file: ModelFile) -> None:
+    # A hard link shares the mode of the blob, which other models may use as a non-executable file.
     if not file.executable:
         try:
             os.link(blob, path)
@@ -340,7 +340,7 @@ def _linked(blob: str, path: Path, file: ModelFile) -> None:
 
 
 def _drop_forgotten(folder: Path) -> None:
-    """Removes what processes left half-made that were killed."""
+    """Remove what killed processes left behind."""
     for path in folder.glob("*"):
         if _is_forgotten(path):
             shutil.rmtree(path, ignore_errors=True)
@@ -355,7 +355,7 @@ def _is_forgotten(path: Path) -> bool:
 
 def _cannot_keep(cause: str, more: str = "") -> WebserviceException:
     return WebserviceException(
-        "the model cannot be kept in the workspace",
+        "the model cannot be stored in the workspace",
         cause=f"{cause}: {more}" if more else cause,
-        hint="Nothing was registered. Put right what it says, and register the model again.",
+        hint="Nothing was registered. Fix the cause and register the model again.",
     )

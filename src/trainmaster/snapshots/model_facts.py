@@ -1,4 +1,4 @@
-"""What a model's files say of themselves: an ONNX file has its inputs, its outputs, and what its export found out."""
+"""Reads facts from a model's files: an ONNX file has its inputs, its outputs, and the results of its export."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from trainmaster.snapshots.model_contents import Contents
 
 
 def facts_of(contents: Contents, manifest: str) -> dict[str, Any]:
-    """The facts of the one ONNX file that the model is or has; empty for other models."""
+    """The facts of the model's single ONNX file; empty for other models."""
     files = [file for file in contents.manifest(manifest).files if file.path.lower().endswith(".onnx")]
     if len(files) != 1:
         return {}
     try:
         header = read(contents.path_of(files[0]))
     except OnnxException:
-        # Whoever deploys it is told.
+        # Deploying the model reports the error.
         return {}
     if header.facts:
         return header.facts

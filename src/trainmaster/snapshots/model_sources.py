@@ -39,7 +39,7 @@ def files_at(path: str | os.PathLike[str], child_paths: Sequence[str | os.PathLi
     root = Path(os.path.abspath(given))
     entry = _entry(root.name or "model")
     wanted = [_child(root, child) for child in child_paths] if child_paths is not None else [root]
-    names = {os.path.relpath(each, root) for place in wanted for each in _below(place)}
+    names = {os.path.relpath(each, root) for place in wanted for each in _list_files(place)}
     if not names:
         raise ModelPathNotFoundException(f"the folder {given} has no files", hint="A model needs at least one file.")
     return Sources(entry, {f"{entry}/{name}": root / name for name in names})
@@ -52,28 +52,28 @@ def _entry(name: str) -> str:
 
 
 def _child(root: Path, child: str | os.PathLike[str]) -> Path:
-    """v1's were relative to the folder, or began with it."""
+    """Find a child path, which in v1 was relative to the folder or started with it."""
     for place in (root / child, Path(os.path.abspath(child))):
         if place.exists() and Path(os.path.abspath(place)).is_relative_to(root):
             return Path(os.path.abspath(place))
     raise ModelPathNotFoundException(
-        f"child path '{child}' is not in {root}", cause=f"There is: {_shown(sorted(os.listdir(root)))}."
+        f"child path '{child}' is not in {root}", cause=f"The folder has: {_shorten(sorted(os.listdir(root)))}."
     )
 
 
-def _below(place: Path) -> list[str]:
+def _list_files(place: Path) -> list[str]:
     return [str(place)] if place.is_file() else list(walk_files(str(place)))
 
 
 def files_of_run(folder: RunFolder, path: str) -> Sources:
-    """A file of a run, a folder among its files, or all files whose names begin so."""
+    """Choose a file of a run, a folder among its files, or all files whose names start with `path`."""
     names = run_files.names(folder)
     entry, chosen = choose(names, path, folder.path.name)
     return Sources(entry, {inside: folder.files / name for inside, name in chosen.items()})
 
 
 def choose(names: Sequence[str], path: str, run_id: str) -> tuple[str, dict[str, str]]:
-    """The entry, and path in the model to name of the file.
+    """Choose files by path; return the model's entry, and a map from paths in the model to file names.
 
     >>> choose(["outputs/a.pkl", "outputs/m/b"], "./outputs/a.pkl", "r")
     ('a.pkl', {'a.pkl': 'outputs/a.pkl'})
@@ -94,8 +94,8 @@ def choose(names: Sequence[str], path: str, run_id: str) -> tuple[str, dict[str,
     if not inside:
         raise ModelPathNotFoundException(
             f"run {run_id} has no file or folder '{path[:300]}'",
-            cause=f"Its files are: {_shown(names) or 'none'}.",
-            hint="What a script writes to ./outputs is kept, and so is what run.upload_file() or upload_folder() got.",
+            cause=f"Its files are: {_shorten(names) or 'none'}.",
+            hint="A run keeps what its script writes to ./outputs and what run.upload_file() or upload_folder() add.",
         )
     entry = above.name or "model"
     skipped = len(above.parts)
@@ -106,10 +106,10 @@ def _no_path(path: Path) -> WebserviceException:
     near = path.parent if path.parent.is_dir() else Path.cwd()
     return ModelPathNotFoundException(
         f"there is no file or folder {str(path)[:300]!r}",
-        cause=f"In {near.absolute()} there is: {_shown(sorted(os.listdir(near))) or 'nothing'}.",
+        cause=f"{near.absolute()} contains: {_shorten(sorted(os.listdir(near))) or 'nothing'}.",
         hint="For files of a run use run.register_model(model_name, model_path).",
     )
 
 
-def _shown(names: Sequence[str]) -> str:
+def _shorten(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -1,4 +1,4 @@
-"""Finding the unchanged folders of a large tree with two processes.
+"""Finds the unchanged folders of a large tree with two processes.
 
 One checks from the front, the other from the end, until they meet. Threads would only wait for each other: nearly all
 of the time goes into one short system call per file.
@@ -14,13 +14,13 @@ from typing import NoReturn
 
 from trainmaster.snapshots.recheck import PackNames, Record, fast_pack_names, is_unchanged
 
-# Below, the second process and ctypes cost more than they save.
+# For fewer files, the second process and ctypes cost more than they save.
 _MANY_FILES = 10_000
 _BYTES_PER_FILE = 48
 
 
 def find_unchanged(root: bytes, folders: list[Record]) -> Set[bytes]:
-    """The paths of the folders that are as they were."""
+    """List the paths of the unchanged folders."""
     if sum(len(record[5]) for record in folders) < _MANY_FILES * _BYTES_PER_FILE:
         return {record[0] for record in folders if is_unchanged(root, record)}
     pack_some = fast_pack_names()
@@ -31,7 +31,7 @@ def find_unchanged(root: bytes, folders: list[Record]) -> Set[bytes]:
 
 
 def _may_fork() -> bool:
-    # A copy of a process with several threads has only one of them, and perhaps the locks of the others.
+    # A fork of a process with several threads has only one of them, and may inherit locks of the others.
     try:
         return len(os.sched_getaffinity(0)) > 1 and len(os.listdir("/proc/self/task")) == 1
     except OSError:
@@ -54,7 +54,7 @@ def _meet(root: bytes, folders: list[Record], pack_some: PackNames, answers: int
 
 
 def _read_available(descriptor: int) -> bytes:
-    # A second process that died answers nothing; then this one simply does all of it.
+    # If the second process died, this one does all the work.
     with contextlib.suppress(BlockingIOError):
         return os.read(descriptor, 65536)
     return b""
@@ -62,7 +62,7 @@ def _read_available(descriptor: int) -> bytes:
 
 @contextlib.contextmanager
 def _second_process(root: bytes, folders: list[Record], pack_some: PackNames) -> Iterator[int]:
-    """Start the process that comes from the end; gives the descriptor to read its answers from."""
+    """Start the process that works backwards from the end; return the descriptor of its answers."""
     answers, answering = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     process = None
     with contextlib.suppress(OSError):
@@ -75,7 +75,7 @@ def _second_process(root: bytes, folders: list[Record], pack_some: PackNames) ->
     finally:
         os.close(answers)
         if process:
-            # Where the user's program ignores SIGCHLD, or reaps every child itself, there is nothing left to wait for.
+            # If the user's program ignores SIGCHLD or reaps all children, there is nothing to wait for.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
@@ -83,7 +83,7 @@ def _second_process(root: bytes, folders: list[Record], pack_some: PackNames) ->
 
 
 def _answer(root: bytes, folders: list[Record], pack_some: PackNames, answering: int) -> NoReturn:
-    """One byte for each folder, the last one first. Whatever happens here, the user's program must not go on twice."""
+    """Write one byte per folder, the last folder first. Always exit: the user's program must not continue twice."""
     try:
         os.set_blocking(answering, True)
         for record in reversed(folders):

@@ -1,4 +1,4 @@
-"""Whether folders are still as they were when last taken: the hot loop of an unchanged snapshot.
+"""Checks whether folders are unchanged since the last snapshot: the hot loop of an unchanged snapshot.
 
 It works on the plain tuples that the cache holds, and compares all signatures of a folder at once, as bytes.
 """
@@ -17,7 +17,7 @@ Record = tuple[bytes, Signature, IgnoreFile | None, bytes, bytes, bytes, bytes, 
 PackNames = Callable[[int, list[bytes]], bytes]
 """The packed signatures of names in an open folder."""
 
-# The change time cannot be set by a program, so a content change behind a restored modification time shows too.
+# Programs cannot set the change time, so a change is visible even if the modification time is restored.
 sign = attrgetter("st_mtime_ns", "st_ctime_ns", "st_ino", "st_size")
 
 _OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -26,17 +26,17 @@ _WORD = (1 << 64) - 1
 
 
 def open_folder(root: bytes, path: bytes) -> int:
-    """A descriptor of the folder `path` below `root`: short names relative to it are far cheaper than long paths."""
+    """Open the folder `path` below `root`: names relative to a descriptor are much cheaper than long paths."""
     return os.open(root + b"/" + path if path else root, _OPEN_FOLDER)
 
 
 def split(joined: bytes) -> list[bytes]:
-    """The names that were joined with NUL, the one byte that is in no name."""
+    """Split names joined with NUL, which no name contains."""
     return joined.split(b"\0") if joined else []
 
 
 def pack(signatures: list[Signature]) -> bytes:
-    """Signatures as bytes, equal if they are: six columns of 64-bit words, as the kernel's statx has them."""
+    """Pack signatures into comparable bytes: six columns of 64-bit words, in the layout of the kernel's statx."""
     modified, changed, inodes, sizes = zip(*signatures, strict=True) if signatures else ((), (), (), ())
     words = [word & _WORD for word in inodes + sizes]
     for times in (changed, modified):
@@ -46,7 +46,7 @@ def pack(signatures: list[Signature]) -> bytes:
 
 
 def unpack(packed: bytes) -> list[Signature]:
-    """The signatures that `pack` packed."""
+    """Unpack what `pack` packed."""
     words = array("q", packed).tolist()
     count = len(words) // 6
     inodes, sizes, changed, changed_ns, modified, modified_ns = (
@@ -61,13 +61,13 @@ def unpack(packed: bytes) -> list[Signature]:
 
 
 def pack_names(descriptor: int, names: list[bytes]) -> bytes:
-    """The packed signatures of `names` in an open folder; links are not followed."""
+    """Pack the signatures of `names` in an open folder; links are not followed."""
     stat = os.stat
     return pack([sign(stat(name, dir_fd=descriptor, follow_symlinks=False)) for name in names])
 
 
 def fast_pack_names() -> PackNames:
-    """`pack_names` by way of the C library, for many files: `os.stat` makes some twenty objects for each of them.
+    """`pack_names` through the C library, for many files: `os.stat` creates about twenty objects per file.
 
     Loading ctypes takes a few milliseconds. Where the C library or the kernel has no statx, this is `pack_names`.
     """
@@ -80,7 +80,7 @@ def fast_pack_names() -> PackNames:
     at_once, size, words = 1024, 256, 256 // 8
     no_follow, basic = 0x100, 0x7FF
     buffer = ctypes.create_string_buffer(at_once * size)
-    # Objects made once, and no declared argument types: those would make an object for each argument of each call.
+    # Objects are created once, and no argument types are declared, which would create an object per argument.
     slots = [ctypes.c_void_p(ctypes.addressof(buffer) + number * size) for number in range(at_once)]
     view = memoryview(buffer).cast("B").cast("Q")
     columns = (4, 5, 12, 13, 14, 15)  # inode, size, changed, its nanoseconds, modified, its nanoseconds
@@ -90,7 +90,7 @@ def fast_pack_names() -> PackNames:
         for start in range(0, len(names), at_once):
             some = names[start : start + at_once]
             if any(map(statx, repeat(descriptor), some, repeat(no_follow), repeat(basic), slots)):
-                raise FileNotFoundError("a name went away")
+                raise FileNotFoundError("a file disappeared")
             for column, parts in zip(columns, packed, strict=True):
                 parts.append(view[column : len(some) * words : words].tobytes())
         return b"".join(chain.from_iterable(packed))
@@ -100,7 +100,7 @@ def fast_pack_names() -> PackNames:
 
 
 def is_unchanged(root: bytes, record: Record, pack_some: PackNames = pack_names) -> bool:
-    """Whether the folder has the same names, and each the same signature, as when `record` was made."""
+    """Whether the folder still has the names and signatures of `record`."""
     path, own, ignore_file, _, names, signatures = record[:6]
     try:
         descriptor = open_folder(root, path)

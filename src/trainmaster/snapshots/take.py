@@ -1,4 +1,4 @@
-"""Taking a snapshot: see what changed, check the limits, copy what is new, and only then write the manifest."""
+"""Takes a snapshot: finds changes, checks the limits, copies new contents, and finally writes the manifest."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Snapshot:
 def take_snapshot(
     source: Path, workspace: Path, *, max_bytes: int = 300 * 1024 * 1024, max_files: int = 100_000
 ) -> Snapshot:
-    """Copy the source folder into the workspace, as far as it is not there yet.
+    """Copy the source folder into the workspace, except for contents that are already there.
 
-    What `.amlignore` (or else `.gitignore`) names is left out. Beyond the limits nothing is copied and a
-    SnapshotException says what is so large; the environment variables `TRAINMASTER_SNAPSHOT_MAX_MB` and
-    `TRAINMASTER_SNAPSHOT_MAX_FILES` raise them.
+    Files listed in `.amlignore` (or, without it, in `.gitignore`) are ignored. If the folder exceeds the limits, nothing is
+    copied and a SnapshotException lists the largest paths. The environment variables `TRAINMASTER_SNAPSHOT_MAX_MB`
+    and `TRAINMASTER_SNAPSHOT_MAX_FILES` raise the limits.
     """
     limits = effective_limits(max_bytes, max_files, os.environ)
     place = _place(source, workspace)
@@ -56,9 +56,9 @@ def take_snapshot(
             with contextlib.suppress(SourceChangedError):
                 return _take(place, limits)
     raise SnapshotException(
-        f"The source folder {source} keeps changing while it is taken",
-        cause="Files went away between being seen and being read.",
-        hint="Submit again when it is quiet, or name the changing files in .amlignore.",
+        f"The source folder {source} keeps changing while it is copied",
+        cause="Files disappeared between being listed and being read.",
+        hint="Submit again when no program writes there, or add the changing files to .amlignore.",
     )
 
 
@@ -80,14 +80,14 @@ def _place(source: Path, workspace: Path) -> _Place:
     if not os.path.isdir(source):
         what = "is not a folder" if os.path.exists(source) else "does not exist"
         raise SnapshotException(
-            f"The source folder {source} {what}", hint="source_directory must name the folder that holds the script."
+            f"The source folder {source} {what}", hint="source_directory must be the folder that contains the script."
         )
     real_source, real_workspace = os.path.realpath(source), os.path.realpath(workspace)
     if real_source == real_workspace:
         raise SnapshotException(
             f"The source folder {source} is the workspace itself",
-            cause="It would take all runs, environments and logs with it.",
-            hint="Put the script into a folder of its own and give that as source_directory.",
+            cause="The snapshot would contain all runs, environments and logs.",
+            hint="Put the script into its own folder and pass that as source_directory.",
         )
     inside = real_workspace.startswith(real_source.rstrip("/") + "/")
     excluded = os.fsencode(os.path.relpath(real_workspace, real_source)) if inside else None
@@ -114,17 +114,17 @@ def _take(place: _Place, limits: Limits) -> Snapshot:
 
 
 def _blobs_are_sure(place: _Place, cached: Cached) -> bool:
-    return cached.boot_id == boot_id() and _touched(manifest_path(place.workspace, cached.snapshot_id))
+    return cached.boot_id == boot_id() and _touch(manifest_path(place.workspace, cached.snapshot_id))
 
 
-def _touched(manifest: str) -> bool:
-    """Whether it is there; then it is young again, so that it stays until a run names it."""
+def _touch(manifest: str) -> bool:
+    """Make the manifest young, so that it stays until a run refers to it; return whether it exists."""
     try:
         os.utime(manifest)
     except FileNotFoundError:
         return False
     except OSError:
-        # Somebody else's, in a workspace that is shared.
+        # It belongs to another user of a shared workspace.
         return os.path.exists(manifest)
     return True
 
@@ -139,7 +139,7 @@ def _forget_missing(blobs: str, folders: list[Folder]) -> None:
 
 
 def _store_new(place: _Place, folders: list[Folder]) -> set[str]:
-    """Copies what is not known from last time; the paths of the blobs, also of those that were there."""
+    """Copy files not known from the last snapshot; return the paths of their blobs, including existing ones."""
     paths: set[str] = set()
     for folder in folders:
         for position, content in enumerate(folder.contents):
@@ -160,7 +160,7 @@ def _finish(place: _Place, folders: list[Folder], stored: set[str], scan_start_n
     path = manifest_path(place.workspace, snapshot_id)
     try:
         # A power cut may leave an empty file under the right name.
-        if not _touched(path) or os.path.getsize(path) != len(text):
+        if not _touch(path) or os.path.getsize(path) != len(text):
             write_atomically(place.blobs, path, text)
         _flush(place, stored, path)
     except OSError as error:
@@ -176,9 +176,9 @@ def _finish(place: _Place, folders: list[Folder], stored: set[str], scan_start_n
 
 
 def _flush(place: _Place, stored: set[str], manifest: str) -> None:
-    """A submit that is acknowledged survives a power cut: all that the cache does not vouch for is flushed, at once.
+    """Flush everything that the cache does not guarantee, so that an acknowledged submit survives a power cut.
 
-    Blobs that were there before are too: whoever wrote them may have been killed before this.
+    This includes existing blobs: the process that wrote them may have been killed before it flushed them.
     """
     files = {*stored, manifest}
     folders = {os.path.dirname(path) for path in files}
@@ -187,7 +187,7 @@ def _flush(place: _Place, stored: set[str], manifest: str) -> None:
 
 def _skip_warnings(folders: list[Folder]) -> tuple[str, ...]:
     return tuple(
-        f"{os.fsdecode(folder.path_of(name))} is a socket, pipe or device and was left out."
+        f"{os.fsdecode(folder.path_of(name))} is a socket, pipe or device and was ignored."
         for folder in folders
         for name in folder.skipped
     )

@@ -1,4 +1,4 @@
-"""The walk: every folder of the source, what is taken from it, and what of that is known from last time."""
+"""Walks the source: every folder, which of its files are copied, and which of those the cache already knows."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from trainmaster.snapshots.recheck import (
     unpack,
 )
 
-# Timestamps come from a clock that ticks every few milliseconds: a second change within the tick leaves no trace. What
-# is younger than this when it is looked at is looked at again next time.
+# Timestamps come from a clock that ticks every few milliseconds: a second change within one tick is invisible. Files
+# younger than this are read again next time.
 _TICK_NS = 100_000_000
-# File systems that keep whole (or even) seconds.
+# For file systems that store whole (or even) seconds.
 _COARSE_TICK_NS = 2_100_000_000
 _NEVER_EQUAL: Signature = (-1, -1, -1, -1)
 
@@ -41,7 +41,7 @@ LINK = b"@"
 
 
 class Folder:
-    """One folder of the source while it is taken. Entries are files and links, by position in three lists."""
+    """One folder of the source. Its entries (files and links) are in three parallel lists."""
 
     def __init__(self, path: bytes, signature: Signature) -> None:
         self.path = path
@@ -51,45 +51,45 @@ class Folder:
         self.names: list[bytes] = []
         self.signatures: list[Signature] = []
         self.contents: list[bytes] = []
-        """A kind and the digest or the link's target; empty for a file that is yet to be hashed."""
+        """A kind, followed by the digest or the link's target; empty for a file that is not hashed yet."""
         self.skipped: list[bytes] = []
         """Names of sockets, pipes and devices."""
         self.kept = True
-        """False for an environment, of which nothing is taken, not even the folder."""
+        """False for a Python environment, which is ignored completely."""
         self.record: Record | None = None
-        """What the cache has of it, if that still holds."""
+        """The cache's record, if it is still valid."""
 
     def path_of(self, name: bytes) -> bytes:
-        """`name` in this folder, relative to the source."""
+        """The path of `name` relative to the source."""
         return self.path + b"/" + name if self.path else name
 
 
 def to_record(folder: Folder, scan_start_ns: int) -> Record:
-    """`folder` as the cache keeps it, with nothing in it that could change unseen."""
+    """Convert `folder` for the cache. Entries too young to be trusted get a signature that never matches."""
     if folder.record is not None:
         return folder.record
     ignore_file = folder.ignore_file
     return (
         folder.path,
-        _settled(folder.signature, scan_start_ns),
-        (ignore_file[0], _settled(ignore_file[1], scan_start_ns)) if ignore_file else None,
+        _settle(folder.signature, scan_start_ns),
+        (ignore_file[0], _settle(ignore_file[1], scan_start_ns)) if ignore_file else None,
         b"\0".join(folder.subfolders),
         b"\0".join(folder.names),
-        pack([_settled(signature, scan_start_ns) for signature in folder.signatures]),
+        pack([_settle(signature, scan_start_ns) for signature in folder.signatures]),
         b"\0".join(folder.contents),
         b"\0".join(folder.skipped),
         folder.kept,
     )
 
 
-def _settled(signature: Signature, scan_start_ns: int) -> Signature:
+def _settle(signature: Signature, scan_start_ns: int) -> Signature:
     newest = max(signature[0], signature[1])
     tick = _TICK_NS if signature[1] % 1_000_000_000 else _COARSE_TICK_NS
     return signature if newest < scan_start_ns - tick else _NEVER_EQUAL
 
 
 def from_record(record: Record) -> Folder:
-    """The folder that `to_record` described."""
+    """Convert a record of the cache back into a folder."""
     path, own, ignore_file, subfolders, names, signatures, contents, skipped, kept = record
     folder = Folder(path, own)
     folder.ignore_file = ignore_file
@@ -103,7 +103,7 @@ def from_record(record: Record) -> Folder:
 
 
 class Scope:
-    """The ignore rules that hold in a folder; read only when a folder has to be listed."""
+    """The ignore rules of a folder; read only when a folder has to be listed."""
 
     def __init__(self, root: bytes, path: bytes, ignore_name: bytes | None, parent: Scope | None) -> None:
         self._root = root
@@ -115,15 +115,15 @@ class Scope:
 
     @property
     def has_own_file(self) -> bool:
-        """Whether `.amlignore` rules the whole source, so that no `.gitignore` counts."""
+        """Whether there is an `.amlignore`, which replaces all `.gitignore` files."""
         return self._ignore_name == IGNORE_FILE or (self._parent is not None and self._parent.has_own_file)
 
-    def below(self, path: bytes, ignore_name: bytes | None) -> Scope:
+    def enter(self, path: bytes, ignore_name: bytes | None) -> Scope:
         """The scope inside the folder `path`."""
         return Scope(self._root, path, ignore_name, self) if ignore_name else self
 
     def judge(self, path: bytes, is_folder: bool) -> Verdict:
-        """What becomes of `path`."""
+        """Decide whether `path` is ignored."""
         return judge(self._read(), path, is_folder)
 
     def _read(self) -> RuleSet | None:
@@ -148,18 +148,18 @@ class _Visit(NamedTuple):
     path: bytes
     scope: Scope
     rules_known: bool
-    """Whether the rules above are those that the cache was made with."""
+    """Whether the rules of the folders above are those that the cache was made with."""
 
 
 class Walk(NamedTuple):
-    """One walk through the source; `known` is what the cache has."""
+    """One walk through the source; `known` are the records of the cache."""
 
     root: bytes
     excluded: bytes | None
-    """The workspace, when it lies inside the source."""
+    """The workspace, if it is inside the source."""
     known: Mapping[bytes, Record]
     unchanged: Set[bytes]
-    """Folders that were just checked and are as the cache has them."""
+    """Folders that were just checked and match the cache."""
 
     def folders(self) -> list[Folder]:
         """All folders, parents first."""
@@ -176,7 +176,7 @@ class Walk(NamedTuple):
         if visit.rules_known and record is not None and visit.path in self.unchanged:
             folder = from_record(record)
             folder.record = record
-            return folder, _below(folder, _scope_of(folder, visit), rules_known=True)
+            return folder, _visit_subfolders(folder, _scope_of(folder, visit), rules_known=True)
         try:
             descriptor = open_folder(self.root, visit.path)
         except (FileNotFoundError, NotADirectoryError):
@@ -196,7 +196,7 @@ class Walk(NamedTuple):
         return self.root + b"/" + visit.path if visit.path else self.root
 
     def _list(self, visit: _Visit, descriptor: int, record: Record | None) -> tuple[Folder, list[_Visit]]:
-        # The folder's signature comes first: a name that appears while it is listed makes it look changed next time.
+        # Read the folder's signature first: a name added during the listing then shows as a change next time.
         folder = Folder(visit.path, sign(os.fstat(descriptor)))
         kinds = _list_kinds(descriptor)
         if self._is_unwanted_environment(visit, kinds):
@@ -212,7 +212,7 @@ class Walk(NamedTuple):
             chosen.append(name)
         _fill(folder, descriptor, record)
         rules_known = visit.rules_known and record is not None and record[2] == folder.ignore_file
-        return folder, _below(folder, scope, rules_known)
+        return folder, _visit_subfolders(folder, scope, rules_known)
 
     def _is_unwanted_environment(self, visit: _Visit, kinds: Mapping[bytes, str]) -> bool:
         if not visit.path or not is_environment(kinds.keys()):
@@ -221,10 +221,10 @@ class Walk(NamedTuple):
 
 
 def _scope_of(folder: Folder, visit: _Visit) -> Scope:
-    return visit.scope.below(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
+    return visit.scope.enter(folder.path, folder.ignore_file[0] if folder.ignore_file else None)
 
 
-def _below(folder: Folder, scope: Scope, rules_known: bool) -> list[_Visit]:
+def _visit_subfolders(folder: Folder, scope: Scope, rules_known: bool) -> list[_Visit]:
     return [_Visit(folder.path_of(name), scope, rules_known) for name in folder.subfolders]
 
 
@@ -255,15 +255,15 @@ def _find_ignore_file(visit: _Visit, kinds: Mapping[bytes, str], descriptor: int
         if kinds.get(name) != _ENTRY:
             continue
         found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-        # Git does not follow a linked ignore file either; here a change of its target would go unseen.
+        # Like git, do not follow a linked ignore file: a change of its target would not be noticed.
         if stat.S_ISREG(found.st_mode):
             return name, sign(found)
     return None
 
 
 def _fill(folder: Folder, descriptor: int, record: Record | None) -> None:
-    """Signatures and contents of the folder's entries, as far as they can be had without reading a file."""
-    known = _known_contents(record)
+    """Fill in signatures and contents of the folder's entries, as far as known without reading files."""
+    known = _recall_contents(record)
     for name in folder.names:
         found = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
         signature = sign(found)
@@ -276,7 +276,7 @@ def _fill(folder: Folder, descriptor: int, record: Record | None) -> None:
         folder.contents.append(content)
 
 
-def _known_contents(record: Record | None) -> dict[tuple[bytes, Signature], bytes]:
+def _recall_contents(record: Record | None) -> dict[tuple[bytes, Signature], bytes]:
     if record is None:
         return {}
     before = from_record(record)

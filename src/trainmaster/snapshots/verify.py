@@ -1,4 +1,4 @@
-"""Reading a snapshot back: its manifest as data, and whether all of it is still there."""
+"""Reads the manifest of a snapshot, and checks that all its contents exist."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ManifestLink:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a snapshot consists of. Paths use `/` and are relative; bytes that are no UTF-8 are surrogates."""
+    """The contents of a snapshot. Paths are relative and use `/`; bytes that are not UTF-8 are surrogates."""
 
     version: int
     files: tuple[ManifestFile, ...] = ()
@@ -43,7 +43,7 @@ class Manifest:
 
 
 def load_manifest(workspace: Path, snapshot_id: str) -> Manifest:
-    """The manifest of a snapshot; one clear error if it is missing or damaged."""
+    """Read the manifest of a snapshot; raise a SnapshotException if it is missing or damaged."""
     path = Path(manifest_path(str(workspace), snapshot_id))
     try:
         text = path.read_bytes()
@@ -55,7 +55,7 @@ def load_manifest(workspace: Path, snapshot_id: str) -> Manifest:
         ) from None
     damaged = SnapshotException(
         f"The manifest of snapshot {snapshot_id} is damaged",
-        cause=f"{path} is not what was written.",
+        cause=f"{path} has been changed.",
         hint="Remove the file and submit the run again.",
     )
     if manifest_id(text) != snapshot_id:
@@ -67,7 +67,7 @@ def load_manifest(workspace: Path, snapshot_id: str) -> Manifest:
 
 
 def verify_snapshot(workspace: Path, snapshot_id: str) -> None:
-    """Check that the manifest and all blobs of a snapshot are there, in their right size."""
+    """Check that the manifest and all blobs of a snapshot exist and have the right size."""
     blobs = str(Path(workspace) / "blobs")
     for file in load_manifest(Path(workspace), snapshot_id).files:
         path = blob_path(blobs, file.digest)

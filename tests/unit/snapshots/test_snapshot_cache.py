@@ -104,12 +104,12 @@ def test_changes_in_quick_succession_are_all_seen(source, workspace):
 
 @pytest.mark.parametrize("whole_seconds", [False, True])
 def test_file_systems_with_whole_seconds_are_given_more_time(whole_seconds):
-    from trainmaster.snapshots.tree import _settled
+    from trainmaster.snapshots.tree import _settle
 
     now = 1_700_000_000_000_000_000
     stamp = now - 1_000_000_000 + (0 if whole_seconds else 1)
     signature = (stamp, stamp, 1, 1)
-    assert (_settled(signature, now) == signature) is not whole_seconds
+    assert (_settle(signature, now) == signature) is not whole_seconds
 
 
 def test_a_file_from_the_future_is_not_trusted(source, workspace, settled, hashed):

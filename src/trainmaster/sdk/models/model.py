@@ -16,7 +16,7 @@ from trainmaster.sdk.models.registering import register_sources
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ModelRecord
 from trainmaster.shared.serialization import from_plain
-from trainmaster.snapshots.model_contents import Contents, Manifest, copied
+from trainmaster.snapshots.model_contents import Contents, Manifest, copy_file
 from trainmaster.snapshots.model_sources import files_at, files_of_run
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Model(RegisteredModel):
         return register_sources(run.experiment.workspace, sources, description, references)
 
     def _copy_into(self, folder: str) -> None:
-        self._contents.copy_to(Path(folder), self.manifest(), copied)
+        self._contents.copy_to(Path(folder), self.manifest(), copy_file)
 
     # Where it comes from
 

@@ -14,7 +14,7 @@ import pytest
 
 from trainmaster.job.errors import ModelPathNotFoundException, WebserviceException
 from trainmaster.job.script.model_files import fingerprint
-from trainmaster.snapshots.model_contents import Contents, check_contents, copied
+from trainmaster.snapshots.model_contents import Contents, check_contents, copy_file
 from trainmaster.snapshots.model_sources import files_at
 
 
@@ -97,7 +97,7 @@ def test_programs_to_execute_stay_so_and_share_no_mode(contents, tmp_path):
 
 def test_copies_can_be_written_to(contents, net, tmp_path):
     kept = keep(contents, net)
-    contents.copy_to(tmp_path / "out", kept.manifest, copied)
+    contents.copy_to(tmp_path / "out", kept.manifest, copy_file)
     file = tmp_path / "out" / "net" / "deep" / "graph.json"
     file.write_text("other")
     assert contents.damages(kept.digest) == []
@@ -207,7 +207,7 @@ def test_a_damaged_content_is_not_copied(contents, net, tmp_path):
     kept = keep(contents, net)
     spoil(blobs(tmp_path)[0], b"x" * blobs(tmp_path)[0].stat().st_size)
     with pytest.raises(OSError, match="not what was registered"):
-        contents.copy_to(tmp_path / "out", kept.manifest, copied)
+        contents.copy_to(tmp_path / "out", kept.manifest, copy_file)
     assert not [name for _, _, names in os.walk(tmp_path / "out") for name in names if name.startswith(".partial-")]
 
 
@@ -301,6 +301,6 @@ def test_a_full_disk_is_told_and_leaves_nothing(net, tmp_path):
     )
     command = [sys.executable, "-c", script, str(net), str(tmp_path / "models")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert "the model cannot be kept in the workspace" in done.stderr and "File too large" in done.stderr, done.stderr
+    assert "the model cannot be stored in the workspace" in done.stderr and "File too large" in done.stderr, done.stderr
     assert not (tmp_path / "models" / ".lists").exists()
     assert not list((tmp_path / "models" / ".blobs" / ".partial").iterdir())
