@@ -45,9 +45,9 @@ def take_snapshot(
 ) -> Snapshot:
     """Copy the source folder into the workspace, except for contents that are already there.
 
-    Files listed in `.amlignore` (or, without it, in `.gitignore`) are ignored. If the folder exceeds the limits, nothing is
-    copied and a SnapshotException lists the largest paths. The environment variables `TRAINMASTER_SNAPSHOT_MAX_MB`
-    and `TRAINMASTER_SNAPSHOT_MAX_FILES` raise the limits.
+    Files listed in `.amlignore` (or, without it, in `.gitignore`) are ignored. If the folder exceeds the limits,
+    nothing is copied and a SnapshotException lists the largest paths. The environment variables
+    `TRAINMASTER_SNAPSHOT_MAX_MB` and `TRAINMASTER_SNAPSHOT_MAX_FILES` raise the limits.
     """
     limits = effective_limits(max_bytes, max_files, os.environ)
     place = _place(source, workspace)
