@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.left_out import pytest_runtest_makereport as pytest_runtest_makereport
+from tests.left_out import pytest_terminal_summary as pytest_terminal_summary
 from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.sdk.run.run import Run
@@ -83,6 +85,12 @@ def end_workspace(path: Path) -> None:
             ws.connection.call("services.delete", name=service["name"])
         ws.connection.close()
     stop_dispatcher(folder)
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    """Changes a file that is kept read-only, as somebody who damages it would."""
+    path.chmod(0o600)
+    path.write_bytes(content)
 
 
 def stop_dispatcher(folder: WorkspaceFolder) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.packages import ensure
+from tests.left_out import require_root
 
 IMAGE = "localhost/trainmaster-test:1"
 """Its Python is the one that runs the tests, as `python`, with nothing installed."""
@@ -89,7 +90,7 @@ class Podman:
 @pytest.fixture(scope="session")
 def podman(tmp_path_factory: pytest.TempPathFactory) -> Podman:
     """Installed if need be; its store, with the image, is made once for all processes of a test session."""
-    assert os.geteuid() == 0, "the tests with containers need root: podman without it needs more of a machine"
+    require_root("for containers: podman without root needs more of a machine")
     fault = ensure(lambda: [package for name, package in _PROGRAMS.items() if not _program(name)])
     assert not fault, fault
     place = tmp_path_factory.getbasetemp()

@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.conftest import until
+from tests.left_out import require_root
 
 
 class Disk:
-    """Mounting needs root and loop devices, as CI has."""
+    """Mounting needs root and loop devices."""
 
     def __init__(self, folder: Path, megabytes: int = 256) -> None:
+        require_root("to mount a disk through a loop device")
         self._image = folder / "disk.img"
         self.path = folder / "disk"
         self.path.mkdir()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import end_workspace, ended, until
+from tests.left_out import require_root
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.job.errors import TrainmasterError
 
@@ -17,7 +18,8 @@ MEGABYTE = 1024 * 1024
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MB (mounting needs root, as CI has)."""
+    """A file system of 16 MB."""
+    require_root("to mount a small file system")
     place = tmp_path / "small"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)], check=True)

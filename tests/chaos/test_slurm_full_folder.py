@@ -10,6 +10,7 @@ import pytest
 
 from tests.cluster.slurm import MiniSlurm, variables
 from tests.conftest import end_workspace, ended, until
+from tests.left_out import require_root
 from trainmaster import ComputeTarget, Estimator, Experiment, Workspace
 from trainmaster.sdk.compute.slurm import SlurmCompute
 
@@ -18,7 +19,8 @@ FILLS = "with open('outputs/big', 'wb') as file:\n    while True:\n        file.
 
 @pytest.fixture
 def shared(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MB (mounting needs root, as CI has)."""
+    """A file system of 16 MB."""
+    require_root("to mount a small file system")
     place = tmp_path / "shared"
     place.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(place)], check=True)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.cluster.packages import ensure
+from tests.left_out import require_root
 
 SSHD = "/usr/sbin/sshd"
 PACKAGE = "openssh-server"
@@ -279,9 +280,8 @@ class Host:
 
 
 def require_tools() -> None:
-    """sshd and the tools for namespaces, installed if need be; a clear word where that cannot be."""
-    if os.geteuid() != 0:
-        raise CannotHaveHosts("the tests with several hosts need root, for network namespaces")
+    """sshd and the tools for namespaces, installed if need be. Without root, the tests that use hosts are left out."""
+    require_root("for hosts in network namespaces")
     if fault := ensure(_missing):
         raise CannotHaveHosts(fault)
 

@@ -10,9 +10,14 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from tests.left_out import leave_out
+
 
 def ensure(missing: Callable[[], Sequence[str]]) -> str:
-    """Sees to it that `missing`, which names packages, names none. Why that cannot be, or nothing."""
+    """Installs the packages that `missing` names. The reason why that failed, or an empty text.
+
+    Tests that need packages are left out where only another user can install them.
+    """
     with open(Path(tempfile.gettempdir()) / f"trainmaster-tests-{os.getuid()}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         wanted = missing()
@@ -21,7 +26,7 @@ def ensure(missing: Callable[[], Sequence[str]]) -> str:
 
 def _install(packages: Sequence[str]) -> str:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return f"these tests need {' '.join(packages)} (Debian's names): install them"
+        leave_out(f"needs these Debian packages: {' '.join(packages)}")
     # In runlevel 1 no service is started after its installation.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     words = ["apt-get", "install", "--yes", "--no-install-recommends", *packages]

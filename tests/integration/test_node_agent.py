@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from node_run import SECONDS, NodeRun, interpreters, is_there, make_kit, terminate, wait_gone
+from tests.left_out import require_root
 
 from trainmaster.job.agent import tree
 
@@ -649,9 +650,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system with room for half a megabyte."""
     place = tmp_path / "disk"
     place.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], check=False)
-    if mounted.returncode != 0:
-        pytest.fail("this test needs to mount a small file system, which takes root")
+    require_root("to mount a small file system")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", place], check=True)
     yield place
     subprocess.run(["umount", "-l", place], check=True)
 

@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import contents, ended, files_below, stop_dispatcher, until
 
 from trainmaster import Environment, Experiment, ScriptRunConfig
+from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.sdk.workspace.keyvault import Keyvault
 from trainmaster.shared.folders import WorkspaceFolder
@@ -31,10 +32,9 @@ def vault(shared):
 
 
 def oldest_and_newest() -> list[Path]:
-    """CPythons of pyenv, where it is; else the one that runs the tests."""
-    found = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/3.*/bin/python")
-    known = sorted(found, key=lambda path: [int(part) for part in path.parts[-3].split(".") if part.isdigit()])
-    return [known[0], known[-1]] if known else [Path(sys.executable)]
+    """Of the CPythons on this machine; one, if there is only one."""
+    known = list(all_pythons().values())
+    return [Path(path) for path in dict.fromkeys([known[0], known[-1]])]
 
 
 def traces(place: Path, word: bytes = b"hunter22") -> list[str]:
@@ -161,7 +161,7 @@ def test_unknown_in_a_job(vault, launch):
     assert ended(run)["status"] == "Completed"
 
 
-@pytest.mark.parametrize("python", oldest_and_newest(), ids=lambda path: path.parts[-3])
+@pytest.mark.parametrize("python", oldest_and_newest(), ids=lambda path: path.name)
 def test_in_other_pythons(vault, shared, project, python):
     environment = Environment("other")
     environment.python.user_managed_dependencies = True

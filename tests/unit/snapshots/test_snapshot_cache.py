@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from snapshot_folders import contents, fill, laid_out, let_it_settle, taken
+from tests.conftest import overwrite
 
 from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import drop_caches, parallel, take, take_snapshot, verify_snapshot
@@ -182,7 +183,7 @@ def cache_file(workspace):
 )
 def test_a_damaged_cache_is_made_anew(source, workspace, settled, hashed, damage):
     path = cache_file(workspace)
-    path.write_bytes(damage(path.read_bytes()))
+    overwrite(path, damage(path.read_bytes()))
     assert take_snapshot(source, workspace) == settled
     assert len(hashed) == 4
     hashed.clear()

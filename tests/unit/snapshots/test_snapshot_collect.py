@@ -5,6 +5,7 @@ import os
 import threading
 
 from snapshot_folders import fill, laid_out, let_it_settle
+from tests.conftest import overwrite
 
 from trainmaster.snapshots import take_snapshot, verify_snapshot
 from trainmaster.snapshots.collect import YOUNG_SECONDS, collect, taking
@@ -82,7 +83,7 @@ def test_nothing_goes_while_somebody_takes_one(source, workspace):
 
 def test_a_damaged_manifest_keeps_all_contents(source, workspace):
     first, second = two(source, workspace)
-    (workspace / "snapshots" / f"{second}.json").write_text(json.dumps({"version": 1}))
+    overwrite(workspace / "snapshots" / f"{second}.json", json.dumps({"version": 1}).encode())
     old(workspace)
     assert collect(workspace, {second}) == 0
     assert contents(workspace) == ["both", "first", "second"] and first in kept(workspace)

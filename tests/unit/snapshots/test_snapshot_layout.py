@@ -7,6 +7,7 @@ import sys
 
 import pytest
 from snapshot_folders import contents, fill
+from tests.conftest import overwrite
 
 from trainmaster.job.agent import layout
 from trainmaster.job.agent.layout import lay_out
@@ -71,7 +72,7 @@ def test_a_broken_blob_is_named(manifest, workspace, tmp_path, damage):
 def edited(manifest, **changes):
     data = json.loads(manifest.read_text())
     data.update(changes)
-    manifest.write_text(json.dumps(data))
+    overwrite(manifest, json.dumps(data).encode())
     return data
 
 
@@ -101,7 +102,7 @@ def test_no_file_is_written_through_a_link(manifest, workspace, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"files": 3, "links": [], "folders": []}', "\xe9"])
 def test_a_damaged_manifest_is_named(manifest, workspace, tmp_path, text):
-    manifest.write_bytes(text.encode("latin-1"))
+    overwrite(manifest, text.encode("latin-1"))
     with pytest.raises(SnapshotException, match=r"manifest .* is damaged"):
         lay_out(manifest, workspace / "blobs", tmp_path / "code")
     assert_nothing_is_left(tmp_path / "code")

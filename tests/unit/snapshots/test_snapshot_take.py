@@ -7,6 +7,7 @@ import stat
 
 import pytest
 from snapshot_folders import contents, fill, laid_out, taken
+from tests.conftest import overwrite
 
 from trainmaster.job.errors import SnapshotException
 from trainmaster.snapshots import take_snapshot, tree, verify_snapshot
@@ -254,6 +255,6 @@ def test_verify_names_what_is_missing(source, workspace):
     with pytest.raises(SnapshotException, match="is not in this workspace"):
         verify_snapshot(workspace, "0" * 64)
     manifest = workspace / "snapshots" / f"{snapshot.id}.json"
-    manifest.write_text(manifest.read_text().replace("train.py", "other.py"))
+    overwrite(manifest, manifest.read_bytes().replace(b"train.py", b"other.py"))
     with pytest.raises(SnapshotException, match=r"manifest .* is damaged"):
         verify_snapshot(workspace, snapshot.id)
