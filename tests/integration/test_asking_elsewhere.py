@@ -201,7 +201,7 @@ for store in (ws.get_default_datastore(), ws.datastores["far"]):
     count = store.download("got", prefix=sys.argv[1] + "/a", overwrite=True, show_progress=False)
     seen[store.name] = [reference.path_on_datastore, count, open("got/" + sys.argv[1] + "/a").read()]
     seen[store.name].append(store.download("none", "no/such", show_progress=False))
-seen["seen"] = ws.get_default_datastore().seen_folder() is not None
+seen["seen"] = ws.get_default_datastore().visible_folder() is not None
 place = os.environ["TRAINMASTER_RUN_FOLDER"]
 seen["left"] = [os.listdir(os.path.join(place, "errands")), os.listdir(os.environ["TRAINMASTER_LETTERS"])]
 print("SEEN " + json.dumps(seen))

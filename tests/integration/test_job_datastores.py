@@ -87,7 +87,7 @@ def test_a_script_uses_the_datastores_of_its_workspace(shared, launch, tmp_path,
         "type": ["AzureBlob", "local", "mount"],
         "dataset": ["/a.txt", "/sub/b.txt"],
         "refused": [
-            "the workspace has no datastore 'nothing'",
+            "Workspace 'shared' has no datastore 'nothing'",
             "The folder to upload, no-such, does not exist",
             "The path '../x' leaves the datastore",
             "datastore 'far' cannot be used inside this job",
@@ -124,9 +124,10 @@ except Exception as error:
 def test_a_killed_script_leaves_nothing_on_its_way(shared, launch):
     script = """
 import os, signal
-from trainmaster.job.script.datastores import _Errand
+from trainmaster.job.script.datastores import _StorageRequest
+from trainmaster.job.script.store_sources import Source
 open("a.txt", "w").close()
-_Errand().__enter__().take([("a.txt", "a.txt")])
+_StorageRequest().__enter__().add((Source("a.txt", "a.txt"),))
 assert os.listdir(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "errands"))
 os.kill(os.getpid(), signal.SIGKILL)
 """

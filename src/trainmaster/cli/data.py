@@ -8,7 +8,7 @@ from typing import Any
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.job.script.dataset_views import shown_sources
+from trainmaster.job.script.dataset_views import describe_sources
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
@@ -115,7 +115,7 @@ def _kind(record: DatasetRecord) -> str:
 
 
 def _source(record: DatasetRecord) -> str:
-    shown: str = shown_sources([to_plain(source) for source in record.definition.sources])
+    shown: str = describe_sources([to_plain(source) for source in record.definition.sources])
     return shown
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import DatastoreException
+from trainmaster.job.script.store_folder import open_part
+from trainmaster.job.script.store_paths import printable
 from trainmaster.shared.job_spec import DataSource
+from trainmaster.shared.private import open_private
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
-from trainmaster.storage.folder import part_of
-from trainmaster.storage.paths import shown
 
 PLAN_VERSION = 1
 
@@ -87,9 +88,8 @@ class DataPlan:
 
 def write_plan(plan: DataPlan, path: Path) -> None:
     """Keep `plan` in a file that only its owner can read."""
-    with part_of(path) as part:
-        part.touch(0o600)
-        part.write_text(json.dumps(to_plain(plan), indent=1), encoding="utf-8")
+    with open_part(path) as part, open(part, "x", encoding="utf-8", opener=open_private) as file:
+        json.dump(to_plain(plan), file, indent=1)
 
 
 def read_plan(path: Path) -> DataPlan:
@@ -97,4 +97,4 @@ def read_plan(path: Path) -> DataPlan:
     try:
         return from_plain(DataPlan, json.loads(path.read_text(encoding="utf-8")), "the data plan")
     except (OSError, ValueError, PlainDataError) as error:
-        raise DatastoreException(f"{shown(path)} is not a data plan", cause=str(error)) from None
+        raise DatastoreException(f"{printable(path)} is not a data plan", cause=str(error)) from None

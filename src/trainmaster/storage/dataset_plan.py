@@ -18,12 +18,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from trainmaster.job.errors import DatastoreException
-from trainmaster.job.script.dataset_files import is_pattern, is_web, path_in_place, whole_place, without_all
+from trainmaster.job.script.dataset_files import find_single_path, is_pattern, is_web, path_in_place, without_all
+from trainmaster.job.script.store_paths import printable
 from trainmaster.shared.job_spec import DataBinding, DatasetInput, DatasetOutput, DataSource
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.dataplan import DataPlan, Gather
-from trainmaster.storage.paths import shown
 from trainmaster.storage.places import PREFIX, Places, merged, own_place, seen_at, store_of
 from trainmaster.storage.reference_plan import plan_reference, plan_written_folder
 from trainmaster.storage.storage import local_folder
@@ -95,7 +95,7 @@ def _plan_files(given: DatasetInput, records: Mapping[str, DatastoreRecord | Non
     first = sources[0]
     binding = DataBinding(given.name, first.store, "", "download", given.path_on_compute)
     stores = {name: record for name, record in records.items() if record is not None}
-    whole = whole_place([to_plain(source) for source in sources], steps, _roots(records))
+    whole = find_single_path([to_plain(source) for source in sources], steps, _roots(records))
     if whole is not None:
         return _plan_whole(given, binding, Path(whole), places)
     path = path_in_place(to_plain(first))
@@ -116,7 +116,7 @@ def _plan_files(given: DatasetInput, records: Mapping[str, DatastoreRecord | Non
 def _plan_whole(given: DatasetInput, binding: DataBinding, path: Path, places: Places) -> DataPlan:
     if not path.exists():
         raise DatastoreException(
-            f"There is nothing at {shown(path)}",
+            f"There is nothing at {printable(path)}",
             cause=f"Input {given.name!r} is a dataset of the files there.",
             hint="Upload them first, or correct the path of the dataset.",
         )

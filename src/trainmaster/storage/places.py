@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmaster.job.errors import DatastoreException
+from trainmaster.job.script.store_paths import check_name, compute_path, printable
 from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.dataplan import DataPlan, Link
-from trainmaster.storage.paths import checked_name, compute_path, shown
 
 PREFIX = "AZUREML_DATAREFERENCE_"
 
@@ -38,7 +38,7 @@ def seen_at(binding: DataBinding, target: Path, places: Places, plan: DataPlan) 
 
 def with_variable(binding: DataBinding, seen: Path, plan: DataPlan) -> DataPlan:
     """`plan`, with the variable by which the script finds `seen`."""
-    name = checked_name(binding.name, "data reference")
+    name = check_name(binding.name, "data reference")
     return merged([plan, DataPlan(variables={PREFIX + name: str(seen)})])
 
 
@@ -51,7 +51,7 @@ def place_on_compute(binding: DataBinding, places: Places) -> Path | None:
 
 def own_place(binding: DataBinding, places: Places) -> Path:
     """The folder of the run for what is copied for this binding."""
-    return places.run / "data" / checked_name(binding.name, "data reference")
+    return places.run / "data" / check_name(binding.name, "data reference")
 
 
 def store_of(binding: DataBinding, stores: Mapping[str, DatastoreRecord]) -> DatastoreRecord:
@@ -74,7 +74,7 @@ def is_there(path: Path, store: DatastoreRecord) -> bool:
         return path.exists()
     except OSError as error:
         raise DatastoreException(
-            f"{shown(path)} of datastore {store.name!r} cannot be read", cause=error.strerror or str(error)
+            f"{printable(path)} of datastore {store.name!r} cannot be read", cause=error.strerror or str(error)
         ) from error
 
 

@@ -21,11 +21,11 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from trainmaster.job.errors import DatastoreException
+from trainmaster.job.script.data_reference import check_mode
+from trainmaster.job.script.store_paths import printable, store_path
 from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.dataplan import DataPlan, Transfer
-from trainmaster.storage.modes import checked_mode
-from trainmaster.storage.paths import shown, store_path
 from trainmaster.storage.places import Places, is_there, own_place, place_on_compute, seen_at, with_variable
 from trainmaster.storage.storage import local_folder
 
@@ -35,7 +35,7 @@ _COLLECTED = ("outputs", "logs")
 
 def plan_reference(binding: DataBinding, store: DatastoreRecord, places: Places) -> DataPlan:
     """The plan for `binding`, a path of `store`."""
-    mode = checked_mode(binding.mode)
+    mode = check_mode(binding.mode)
     if mode == "upload":
         return _plan_upload(binding, store, places)
     root = local_folder(store.url)
@@ -56,7 +56,7 @@ def plan_written_folder(binding: DataBinding, root: Path, store: DatastoreRecord
 
 def _nothing_there(binding: DataBinding, store: DatastoreRecord, root: Path, target: Path) -> DatastoreException:
     return DatastoreException(
-        f"Datastore {store.name!r} has nothing at {shown(binding.path or '/')}",
+        f"Datastore {store.name!r} has nothing at {printable(binding.path or '/')}",
         cause=f"Data reference {binding.name!r} wants to {binding.mode} it. {_what_is_there(root, target)}",
         hint="Upload it first, or correct the path. A script that writes there takes as_upload().",
     )
@@ -66,13 +66,13 @@ def _what_is_there(root: Path, target: Path) -> str:
     """What a person may have meant: the names beside the one that is missing."""
     above = next((folder for folder in target.parents if folder.is_dir() and folder.is_relative_to(root)), None)
     if above is None:
-        return f"Its folder {shown(root)} does not exist."
+        return f"Its folder {printable(root)} does not exist."
     with os.scandir(above) as entries:
         names = sorted(entry.name for entry in islice(entries, 1000))
     missing = target.relative_to(above).parts[0]
     close = get_close_matches(missing, names, n=3) or names[:10]
-    place = shown(above.relative_to(root)) if above != root else "It"
-    return f"{place} has: {', '.join(map(shown, close))}." if close else f"{place} is empty."
+    place = printable(above.relative_to(root)) if above != root else "It"
+    return f"{place} has: {', '.join(map(printable, close))}." if close else f"{place} is empty."
 
 
 def _plan_download(binding: DataBinding, store: DatastoreRecord, places: Places) -> DataPlan:

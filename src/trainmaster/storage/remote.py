@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import fsspec
 from fsspec.core import url_to_fs
 
 from trainmaster.job.errors import DatastoreException, TrainmasterError
-from trainmaster.storage.folder import part_of
-from trainmaster.storage.paths import join, shown
-from trainmaster.storage.storage import StoredFile, protocol_of, shown_url
+from trainmaster.job.script.storage import Storage, StoredFile
+from trainmaster.job.script.store_folder import open_part
+from trainmaster.job.script.store_paths import join, printable
+from trainmaster.storage.storage import protocol_of, shown_url
 
 _PACKAGES = {
     "s3": "s3fs",
@@ -40,7 +41,7 @@ _INSTALL = {"adlfs": "pip install 'trainmaster[azure]'"}
 _REFUSED = re.compile(r"credential|forbidden|denied|(?:un|not )authori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
 
 
-class RemoteStorage:
+class RemoteStorage(Storage):
     """The files below the path of one fsspec URL."""
 
     def __init__(self, filesystem: Any, root: str, url: str, options: dict[str, Any]) -> None:
@@ -77,25 +78,21 @@ class RemoteStorage:
         with self._explained("looked up", path):
             return bool(self._filesystem.isfile(self._at(path)))
 
-    def get(self, path: str, local: Path) -> None:
+    def get(self, path: str, local: str | os.PathLike[str]) -> None:
         """Copy the file at `path` to `local`."""
-        with self._explained("read", path), part_of(local) as part:
-            self._filesystem.get_file(self._at(path), str(part))
+        with self._explained("read", path), open_part(local) as part:
+            self._filesystem.get_file(self._at(path), part)
 
-    def put(self, local: Path, path: str) -> None:
+    def put(self, local: str | os.PathLike[str], path: str) -> None:
         """Copy the file `local` to `path`."""
         with self._explained("written", path):
             target = self._at(path)
             try:
-                self._filesystem.put_file(str(local), target)
+                self._filesystem.put_file(os.fspath(local), target)
             except FileNotFoundError:
                 # Only some kinds of store have folders; asking the others to make one may need more rights.
                 self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
-                self._filesystem.put_file(str(local), target)
-
-    def local_path(self) -> Path | None:
-        """None: it lies elsewhere."""
-        return None
+                self._filesystem.put_file(os.fspath(local), target)
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
@@ -107,12 +104,14 @@ class RemoteStorage:
         path = path.strip("/")
         # An archive or a bucket may have any text for a name; one that climbs would be written outside.
         if ".." in path.split("/"):
-            raise DatastoreException(f"{shown_url(self._url)} has a file whose name leaves the store: {shown(name)}")
+            raise DatastoreException(
+                f"{shown_url(self._url)} has a file whose name leaves the store: {printable(name)}"
+            )
         return path
 
     @contextmanager
     def _explained(self, done: str, path: str) -> Iterator[None]:
-        where = join(shown_url(self._url).rstrip("/"), shown(path))
+        where = join(shown_url(self._url).rstrip("/"), printable(path))
         with _explained(f"{where} cannot be {done}", self._url, self._options):
             yield
 
@@ -149,7 +148,7 @@ def _explained(headline: str, url: str, options: dict[str, Any]) -> Iterator[Non
     except Exception as error:  # Each driver raises types of its own, which cannot be imported here.
         # Drivers add the whole answer of the server below the first line.
         text = str(error).strip().partition("\n")[0]
-        cause = _without_secrets(shown(f"{type(error).__name__}: {text}"), url, options)
+        cause = _without_secrets(printable(f"{type(error).__name__}: {text}"), url, options)
         raise DatastoreException(headline, inner_exception=error, cause=cause, hint=_hint(error)) from error
 
 

@@ -16,19 +16,23 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.job.errors import DatastoreException, TrainmasterError
-from trainmaster.job.script.dataset_files import LocalTree, WebFiles, find_files, matcher, selected
-from trainmaster.job.script.dataset_views import copy_files, show_files, shown_sources
+from trainmaster.job.script.dataset_files import WebFiles, find_files, local_files, matcher, select
+from trainmaster.job.script.dataset_views import copy_files, describe_sources, show_files
+from trainmaster.job.script.storage import Storage, StoredFile
+from trainmaster.job.script.store_paths import printable
+from trainmaster.job.script.store_progress import say_aloud
+from trainmaster.job.script.store_sources import Source, Sources, sources_in
+from trainmaster.job.script.store_transfer import download, upload
 from trainmaster.shared.orphans import die_with
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.dataplan import DataPlan, Gather, Link, Transfer, read_plan
-from trainmaster.storage.paths import shown
-from trainmaster.storage.progress import Say, say_aloud
-from trainmaster.storage.sources import Source, Sources, sources_in
-from trainmaster.storage.storage import Storage, StoredFile, open_storage
-from trainmaster.storage.transfer import download, upload
+from trainmaster.storage.storage import open_storage
+
+if TYPE_CHECKING:
+    from trainmaster.job.script.store_progress import Say
 
 
 def main(arguments: list[str]) -> int:
@@ -81,7 +85,7 @@ def _bring(transfer: Transfer, storage: Storage, say: Say) -> None:
     local = Path(transfer.local)
     if not files and not _is_empty_folder(transfer, storage):
         raise DatastoreException(
-            f"Datastore {transfer.store!r} has nothing at {shown(transfer.path or '/')}",
+            f"Datastore {transfer.store!r} has nothing at {printable(transfer.path or '/')}",
             hint="Upload it first, or correct the path.",
         )
     if [file.path for file in files] != [transfer.path]:
@@ -96,13 +100,14 @@ def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
         kind, name = key
         if kind == "store":
             return open_storage(plan.stores[name].url, plan.stores[name].options)
-        return WebFiles(name) if kind == "web" else LocalTree()
+        return WebFiles(name) if kind == "web" else local_files()
 
     sources = [to_plain(source) for source in gather.sources]
-    files = selected(find_files(sources, open_place), gather.steps)
+    files = select(find_files(sources, open_place), gather.steps)
     if not files:
         raise DatastoreException(
-            f"There is nothing at {shown_sources(sources)}", hint="Upload it first, or correct the path of the dataset."
+            f"There is nothing at {describe_sources(sources)}",
+            hint="Upload it first, or correct the path of the dataset.",
         )
     _make(Path(gather.local))
     pairs = [(file, f"{gather.local}/{file.name}") for file in files]
@@ -111,12 +116,12 @@ def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
         copy_files([pair for pair in pairs if not os.path.exists(pair[1])])
     else:
         show_files(pairs)
-    say(f"Brought in {len(files)} files of {shown_sources(sources)}")
+    say(f"Brought in {len(files)} files of {describe_sources(sources)}")
 
 
 def _is_empty_folder(transfer: Transfer, storage: Storage) -> bool:
     root = storage.local_path()
-    return not transfer.path if root is None else (root / transfer.path).is_dir()
+    return not transfer.path if root is None else os.path.isdir(os.path.join(root, transfer.path))
 
 
 def _local_of(file: StoredFile, transfer: Transfer) -> Path:
@@ -131,7 +136,7 @@ def _take_back(transfer: Transfer, storage: Storage, say: Say) -> None:
     elif local.is_file():
         sources = Sources((Source(local, local.name),))
     else:
-        say(f"Nothing to upload to datastore {transfer.store!r}: the script did not write {shown(local)}")
+        say(f"Nothing to upload to datastore {transfer.store!r}: the script did not write {printable(local)}")
         return
     if transfer.globs:
         chosen = [matcher(glob) for glob in transfer.globs]
@@ -145,7 +150,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatastoreException(
-            f"The folder {shown(folder)} cannot be made",
+            f"The folder {printable(folder)} cannot be made",
             inner_exception=error,
             cause=error.strerror or str(error),
         ) from error
@@ -156,20 +161,20 @@ def _link(link: Link, say: Say) -> None:
     _make(path.parent)
     try:
         path.symlink_to(link.target)
-        say(f"Linked {shown(path)} to {shown(link.target)}")
+        say(f"Linked {printable(path)} to {printable(link.target)}")
     except FileExistsError:
         # A link stays after its run, since another run may look through it; the next one finds it.
         if not path.is_symlink() or os.readlink(path) != link.target:
             raise DatastoreException(
-                f"There is something else at path_on_compute, {shown(path)}",
-                cause=f"It is a link to {shown(os.readlink(path))}, maybe of an earlier run."
+                f"There is something else at path_on_compute, {printable(path)}",
+                cause=f"It is a link to {printable(os.readlink(path))}, maybe of an earlier run."
                 if path.is_symlink()
                 else "",
                 hint="Remove it, or choose another path_on_compute.",
             ) from None
     except OSError as error:
         raise DatastoreException(
-            f"The link {shown(path)} cannot be made",
+            f"The link {printable(path)} cannot be made",
             inner_exception=error,
             cause=error.strerror or str(error),
         ) from error

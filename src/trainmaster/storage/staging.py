@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
+from trainmaster.job.script.store_paths import printable
 from trainmaster.shared.job_spec import DataBinding, DatasetInput, DatasetOutput
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.dataplan import DataPlan, Link, Transfer, read_plan, write_plan
 from trainmaster.storage.dataset_plan import plan_input, plan_output, with_lists
-from trainmaster.storage.paths import shown
 from trainmaster.storage.places import PREFIX, Places, merged, store_of
 from trainmaster.storage.reference_plan import plan_reference
 
@@ -51,6 +51,6 @@ def _check_apart(links: Sequence[Link]) -> None:
     for upper, lower in pairwise(paths):
         if lower.is_relative_to(upper):
             raise UserErrorException(
-                f"Two data references of the run want one place: {shown(upper)} and {shown(lower)}",
+                f"Two data references of the run want one place: {printable(upper)} and {printable(lower)}",
                 hint="Give each a path_on_compute of its own, none below another.",
             )

@@ -1,4 +1,4 @@
-"""Storage: what is asked of a store, and how one is opened."""
+"""Opening storages by their address."""
 
 from __future__ import annotations
 
@@ -6,47 +6,21 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from trainmaster.job.errors import DatastoreException, UserErrorException
+from trainmaster.job.script.storage import Storage
+from trainmaster.job.script.store_folder import FolderStorage
 
 SEALED = "sealed"
 """The one option of a store whose options are encrypted: only the dispatcher can open them."""
-
-
-class StoredFile(NamedTuple):
-    """A file of a store: its path from the root, and its size in bytes."""
-
-    path: str
-    size: int
-
-
-class Storage(Protocol):
-    """A place that keeps files by path. Its methods raise DatastoreException for what goes wrong there."""
-
-    def list(self, prefix: str) -> list[StoredFile]:
-        """The files at and below `prefix`, sorted; the path of a file gives that file, a missing one none."""
-
-    def exists(self, path: str) -> bool:
-        """Whether a file (not a folder) lies at `path`."""
-
-    def get(self, path: str, local: Path) -> None:
-        """Copy the file at `path` to `local`, which is either complete or absent."""
-
-    def put(self, local: Path, path: str) -> None:
-        """Copy the file `local` to `path`, over one that is there."""
-
-    def local_path(self) -> Path | None:
-        """The folder of a store that lies on this machine's disk."""
 
 
 def open_storage(url: str, options: Mapping[str, Any] | None = None) -> Storage:
     """The store at `url`: a folder, or anything fsspec can open with `options`."""
     folder = local_folder(url)
     if folder is not None:
-        from trainmaster.storage.folder import FolderStorage
-
         return FolderStorage(folder)
     if options and SEALED in options:
         raise DatastoreException(

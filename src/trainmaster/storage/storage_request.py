@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from trainmaster.job.errors import DatastoreException, TrainmasterError
+from trainmaster.job.script.store_paths import store_path
+from trainmaster.job.script.store_progress import say_aloud, say_nothing
+from trainmaster.job.script.store_sources import sources_in
+from trainmaster.job.script.store_transfer import download, files_by_prefix, upload
 from trainmaster.shared.orphans import die_with
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain
-from trainmaster.storage.paths import store_path
-from trainmaster.storage.progress import say_aloud, say_nothing
-from trainmaster.storage.sources import sources_in
 from trainmaster.storage.storage import open_storage
-from trainmaster.storage.transfer import download, files_by_prefix, upload
 
 
 def main(parent: int, given: bytes) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from trainmaster.engines.ssh.patience import patiently
 from trainmaster.engines.ssh.session import HostFacts, Session
 from trainmaster.engines.ssh.upload import Tree, bring_tree, content
-from trainmaster.job.script.dataset_files import LocalTree, fixed_part, is_pattern, matcher, without_all
+from trainmaster.job.script.dataset_files import is_pattern, local_files, matcher, wildcard_base, without_all
 
 
 class OnDemand:
@@ -54,6 +54,6 @@ def tree_of(paths: Sequence[str]) -> Tree:
 
 def _fitting(pattern: str) -> list[str]:
     wanted = without_all(pattern)
-    base = fixed_part(wanted) if is_pattern(wanted) else wanted
-    listed = [path for path, _ in LocalTree().list(base)]
+    base = wildcard_base(wanted) if is_pattern(wanted) else wanted
+    listed = [path for path, _ in local_files().list(base)]
     return [path for path in listed if matcher(pattern)(path)] if is_pattern(wanted) else listed

@@ -7,9 +7,9 @@ import sys
 from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.job.script.asking import ask, is_elsewhere
 from trainmaster.job.script.dataset_factories import FileFactory, TabularFactory
-from trainmaster.job.script.dataset_files import LocalTree, WebFiles, fixed_part, is_web, without_all
+from trainmaster.job.script.dataset_files import WebFiles, is_web, local_files, wildcard_base, without_all
 from trainmaster.job.script.dataset_sources import sources_of
-from trainmaster.job.script.dataset_views import FileView, TableView, check_there
+from trainmaster.job.script.dataset_views import FileView, TableView, check_sources
 from trainmaster.job.script.full import full_package
 
 
@@ -53,7 +53,7 @@ class JobDataset:
         return self._facts["definition"]
 
     def _open_place(self, key):
-        return WebFiles(key[1]) if key[0] == "web" else LocalTree()
+        return WebFiles(key[1]) if key[0] == "web" else local_files()
 
     def __repr__(self):
         named = "name={!r}, version={!r}".format(self.name, self.version) if self.name else "id={!r}".format(self.id)
@@ -160,7 +160,7 @@ def _of_paths(kind, path, validate, reader):
     definition = {"kind": kind, "sources": sources_of(path, _store_source), "reader": reader, "steps": []}
     made = _made({"id": None, "definition": definition})
     if validate:
-        check_there(definition["sources"], made._open_place)
+        check_sources(definition["sources"], made._open_place)
     return made
 
 
@@ -168,7 +168,7 @@ def _of_job(item):
     """The datastore and path that `item` names, if they are those of a job; else None."""
     from trainmaster.job.script.datastores import DataReference, Datastore
 
-    if isinstance(item, DataReference):
+    if isinstance(item, DataReference) and isinstance(item.datastore, Datastore):
         return item.datastore, item.path_on_datastore
     if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], Datastore):
         return item
@@ -176,12 +176,12 @@ def _of_job(item):
 
 
 def _store_source(item):
-    from trainmaster.job.script.store_folder import store_path
+    from trainmaster.job.script.store_paths import store_path
 
     store, path = _of_job(item)
-    folder = store.seen_folder()
+    folder = store.visible_folder()
     if folder is None:
-        raise store.unseen()
+        raise store.refusal()
     return {"path": os.path.join(folder, store_path(path))}
 
 
@@ -209,7 +209,7 @@ def _ask(**wanted):
 def _check_seen(facts, hint):
     """Refuses a dataset in a folder that only the dispatcher's machine has."""
     for source in facts["definition"]["sources"]:
-        base = os.path.join("/", fixed_part(without_all(source["path"])))
+        base = os.path.join("/", wildcard_base(without_all(source["path"])))
         if not is_web(source) and not os.path.exists(base):
             raise DatastoreException(
                 "dataset {!r} lies in {}, which is not seen from here".format(facts.get("name") or facts["id"], base),

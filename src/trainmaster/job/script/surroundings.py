@@ -26,20 +26,24 @@ class JobWorkspace:
 
     def get_default_datastore(self):
         """The datastore that is used when none is named."""
-        from trainmaster.job.script.datastores import default_of
+        from trainmaster.job.script.datastores import default_datastore
 
-        return default_of(self)
+        return default_datastore(self)
 
     @property
     def datastores(self):
         """Name to datastore."""
-        from trainmaster.job.script.datastores import all_of
+        from trainmaster.job.script.datastores import all_datastores
 
-        return all_of(self)
+        return all_datastores(self)
 
     def get_mlflow_tracking_uri(self):
         """Where MLflow logs to this run."""
         return "trainmaster:run"
+
+    def open_full(self):
+        """This workspace as the full Trainmaster opens it."""
+        return full_workspace()
 
     def __getattr__(self, name):
         return _of_full("workspace", name, full_workspace)

@@ -3,7 +3,7 @@
 import re
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.job.script.dataset_files import drawn
+from trainmaster.job.script.dataset_files import draw_sample
 
 _ENCODINGS = {"iso88591": "iso-8859-1", "utf8bom": "utf-8-sig", "windows1252": "cp1252", "latin1": "iso-8859-1"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
@@ -275,7 +275,7 @@ def _after(pandas, frame, step):
     if what == "take":
         return frame.iloc[: step["count"]]
     if what == "sample":
-        return frame[drawn(len(frame), step)]
+        return frame[draw_sample(len(frame), step)]
     if what == "filter":
         return _filtered(pandas, frame, step["condition"])
     if what == "timestamps":

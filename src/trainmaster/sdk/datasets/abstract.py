@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.job.script.dataset_files import LocalTree, WebFiles
+from trainmaster.job.script.dataset_files import WebFiles, local_files
 from trainmaster.sdk.datasets.names import checked_tags, new_name
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.sdk.datastores import Datastore
@@ -162,7 +162,7 @@ class AbstractDataset:
         if kind == "web":
             return WebFiles(name)
         if kind == "local":
-            return LocalTree()
+            return local_files()
         if name not in self._stores:
             self._stores[name] = Datastore.get(self._owner(), name)
         return self._stores[name].storage()

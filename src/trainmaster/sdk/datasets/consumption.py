@@ -7,11 +7,11 @@ import uuid
 from typing import Any, NoReturn, cast
 
 from trainmaster.job.errors import UserErrorException
+from trainmaster.job.script.store_paths import compute_path
 from trainmaster.sdk.datasets.abstract import AbstractDataset
 from trainmaster.sdk.datasets.names import variable_name
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.shared.job_spec import DatasetInput, InputMode
-from trainmaster.storage.paths import compute_path
 
 PathText = str | os.PathLike[str]
 

@@ -13,7 +13,8 @@ from trainmaster.job.script import dataset_readers
 from trainmaster.job.script.dataset_factories import FileFactory, TabularFactory
 from trainmaster.job.script.dataset_files import matcher
 from trainmaster.job.script.dataset_sources import sources_of
-from trainmaster.job.script.dataset_views import check_there
+from trainmaster.job.script.dataset_views import check_sources
+from trainmaster.job.script.store_paths import join, store_path
 from trainmaster.sdk.datasets.abstract import of_definition
 from trainmaster.sdk.datasets.file_dataset import FileDataset
 from trainmaster.sdk.datasets.not_here import not_here
@@ -22,7 +23,6 @@ from trainmaster.sdk.datasets.targets import place_of, source_of, store_and_path
 from trainmaster.sdk.datastores import Datastore
 from trainmaster.shared.job_spec import DatasetDefinition, DatasetKind, DataSource
 from trainmaster.shared.serialization import to_plain
-from trainmaster.storage.paths import join, store_path
 
 
 class FileDatasetFactory(FileFactory):
@@ -139,7 +139,7 @@ def _made(kind: DatasetKind, path: Any, validate: bool, reader: dict[str, Any]) 
     workspace = next((store.workspace for store in stores.values()), None)
     dataset = of_definition(definition, workspace, stores)
     if validate:
-        check_there(sources, dataset._open_place)
+        check_sources(sources, dataset._open_place)
     return dataset
 
 

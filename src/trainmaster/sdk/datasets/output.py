@@ -10,11 +10,11 @@ from typing import Any, NoReturn, Self
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script import dataset_readers
+from trainmaster.job.script.store_paths import compute_path, store_path
 from trainmaster.sdk.datasets.names import checked_tags, new_name, variable_name
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.sdk.datasets.targets import store_and_path
 from trainmaster.shared.job_spec import DatasetOutput, OutputMode
-from trainmaster.storage.paths import compute_path, store_path
 
 _DEFAULT_PATH = "dataset/{run-id}/{output-name}"
 

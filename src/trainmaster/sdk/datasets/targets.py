@@ -32,6 +32,6 @@ def place_of(given: Any) -> tuple[Datastore, str] | None:
 
 def source_of(store: Datastore, path: str) -> DataSource:
     """The files at `path`, wildcards included, as a source of a dataset."""
-    from trainmaster.storage.paths import store_path
+    from trainmaster.job.script.store_paths import store_path
 
     return DataSource(store_path(path), store.name)

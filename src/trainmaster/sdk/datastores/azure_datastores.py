@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from trainmaster.job.script.store_paths import check_name
 from trainmaster.sdk.datastores.azure import blob_container, part_of_connection
 from trainmaster.sdk.datastores.datastore import Datastore, WorkspaceSide
 from trainmaster.shared.records import DatastoreRecord
-from trainmaster.storage.kinds import storage_type
-from trainmaster.storage.paths import checked_name
 
 
 class AbstractAzureStorageDatastore(Datastore):
@@ -41,7 +40,7 @@ class AbstractAzureStorageDatastore(Datastore):
         return part_of_connection(self._record.options, "BlobEndpoint")
 
 
-class AzureBlobDatastore(AbstractAzureStorageDatastore):
+class AzureBlobDatastore(AbstractAzureStorageDatastore, storage_type="AzureBlob"):
     """A container of Azure Blob Storage."""
 
     def __init__(
@@ -62,16 +61,10 @@ class AzureBlobDatastore(AbstractAzureStorageDatastore):
     ) -> None:
         container = blob_container(container_name, account_name, sas_token, account_key, protocol, endpoint)
         record = DatastoreRecord(
-            checked_name(name, "datastore"), container.url, container.options(), created_at=time.time()
+            check_name(name, "datastore"), container.url, container.options(), created_at=time.time()
         )
-        self._take(workspace, record)
+        self._set(workspace, record)
 
 
-class AzureFileDatastore(AbstractAzureStorageDatastore):
+class AzureFileDatastore(AbstractAzureStorageDatastore, storage_type="AzureFile"):
     """A file share of Azure; here the folder by which the workspace has one."""
-
-
-def class_of(record: DatastoreRecord) -> type[Datastore]:
-    """The class that v1 gave out for a storage of this kind."""
-    kinds: dict[str, type[Datastore]] = {"AzureBlob": AzureBlobDatastore, "AzureFile": AzureFileDatastore}
-    return kinds.get(storage_type(record.name, record.url), Datastore)

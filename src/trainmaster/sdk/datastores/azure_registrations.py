@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.storage.paths import checked_name
+from trainmaster.job.script.store_paths import check_name
 
 if TYPE_CHECKING:
     from trainmaster.sdk.datastores.datastore import Datastore, WorkspaceSide
@@ -17,7 +18,19 @@ class AzureRegistrations:
     """The part of `Datastore` that only Azure's storages need."""
 
     @staticmethod
+    def register(
+        workspace: WorkspaceSide,
+        name: str,
+        url: str | os.PathLike[str],
+        options: Mapping[str, Any] | None = None,
+        overwrite: bool = False,
+    ) -> Datastore:
+        """Gives a storage a name."""
+        raise NotImplementedError
+
+    @classmethod
     def register_azure_blob_container(
+        cls,
         workspace: WorkspaceSide,
         datastore_name: str,
         container_name: str,
@@ -42,11 +55,11 @@ class AzureRegistrations:
         from trainmaster.sdk.datastores.azure import blob_container
         from trainmaster.sdk.datastores.azure_containers import check_container
 
-        name = checked_name(datastore_name, "datastore")
+        name = check_name(datastore_name, "datastore")
         container = blob_container(container_name, account_name, sas_token, account_key, protocol, endpoint)
         if create_if_not_exists or not skip_validation:
             check_container(container, create_if_not_exists)
-        return _register(workspace, name, container.url, container.options(), overwrite)
+        return cls.register(workspace, name, container.url, container.options(), overwrite)
 
     @staticmethod
     def register_azure_file_share(
@@ -83,8 +96,9 @@ class AzureRegistrations:
         """Not here: that service has ended."""
         _not_here("azure_data_lake", "That service has ended; register where its data went")
 
-    @staticmethod
+    @classmethod
     def register_azure_data_lake_gen2(
+        cls,
         workspace: WorkspaceSide,
         datastore_name: str,
         filesystem: str,
@@ -104,11 +118,11 @@ class AzureRegistrations:
         """Give a filesystem of Data Lake Storage Gen2 a name; it is reached as the blob container that it is."""
         from trainmaster.sdk.datastores.azure import blob_container
 
-        name = checked_name(datastore_name, "datastore")
+        name = check_name(datastore_name, "datastore")
         container = blob_container(filesystem, account_name, None, None, protocol, endpoint)
         principal = {"tenant_id": tenant_id, "client_id": client_id, "client_secret": client_secret}
         options = {**container.options(), **{key: value for key, value in principal.items() if value}}
-        return _register(workspace, name, container.url, options, overwrite)
+        return cls.register(workspace, name, container.url, options, overwrite)
 
     @staticmethod
     def register_azure_sql_database(
@@ -187,13 +201,6 @@ class AzureRegistrations:
     ) -> NoReturn:
         """Not here."""
         _not_here("hdfs", "Register the address, such as hdfs://namenode/folder")
-
-
-def _register(workspace: WorkspaceSide, name: str, url: str, options: Mapping[str, Any], overwrite: bool) -> Datastore:
-    # Not at the top: a Datastore is made of this.
-    from trainmaster.sdk.datastores.datastore import Datastore
-
-    return Datastore.register(workspace, name, url, options, overwrite)
 
 
 def _not_here(kind: str, instead: str) -> NoReturn:

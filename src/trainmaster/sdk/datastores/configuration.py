@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmaster.job.script.data_reference import check_mode
+from trainmaster.job.script.store_paths import compute_path, store_path
 from trainmaster.shared.job_spec import DataBinding, DataMode
-from trainmaster.storage.modes import checked_mode
-from trainmaster.storage.paths import compute_path, store_path
 
 
 @dataclass
@@ -25,7 +25,7 @@ class DataReferenceConfiguration:
             name=name,
             datastore=self.datastore_name or "",
             path=store_path(self.path_on_datastore),
-            mode=checked_mode(self.mode),
+            mode=check_mode(self.mode),
             path_on_compute=compute_path(self.path_on_compute),
             overwrite=self.overwrite,
         )

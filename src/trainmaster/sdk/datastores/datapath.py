@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from trainmaster.job.script.data_reference import check_mode
+from trainmaster.job.script.store_paths import compute_path, store_path
 from trainmaster.sdk.datastores.reference import DataReference
-from trainmaster.storage.modes import checked_mode
-from trainmaster.storage.paths import compute_path, store_path
 
 if TYPE_CHECKING:
     from trainmaster.sdk.datastores.datastore import Datastore
@@ -59,7 +59,7 @@ class DataPathComputeBinding:
         path_on_compute: str | os.PathLike[str] | None = None,
         overwrite: bool = False,
     ) -> None:
-        self.mode = checked_mode(mode)
+        self.mode = check_mode(mode)
         self.path_on_compute = compute_path(path_on_compute) or None
         self.overwrite = bool(overwrite)
 

@@ -7,26 +7,28 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trainmaster.job.errors import UserErrorException
+from trainmaster.job.script.registered_datastore import RegisteredDatastore, missing_datastore
+from trainmaster.job.script.storage import Storage
+from trainmaster.job.script.store_paths import check_name, printable
+from trainmaster.job.script.store_transfer import download, files_by_prefix, upload
 from trainmaster.sdk.datastores.azure_registrations import AzureRegistrations
 from trainmaster.sdk.datastores.reference import DataReference
 from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type
-from trainmaster.storage.paths import checked_name, shown, store_path
-from trainmaster.storage.progress import Say, say_aloud, say_nothing
-from trainmaster.storage.sources import Sources, sources_in, sources_of
-from trainmaster.storage.storage import Storage, local_folder, open_storage, shown_url
-from trainmaster.storage.transfer import download, files_by_prefix, upload
+from trainmaster.storage.storage import local_folder, open_storage, shown_url
+
+if TYPE_CHECKING:
+    from trainmaster.job.script.store_progress import Say
+    from trainmaster.job.script.store_sources import Sources
 
 PathText = str | os.PathLike[str]
-
-# v1 notebooks look at these: the stores every workspace has keep the types they had.
 
 
 class Calls(Protocol):
@@ -52,8 +54,8 @@ class _ByStorage(type):
     """Lets `Datastore(workspace, name)` give the class that belongs to the storage, as in v1."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        made = super().__call__(*args, **kwargs)
-        return Datastore.of_record(made.workspace, made._record) if cls is Datastore else made
+        store = super().__call__(*args, **kwargs)
+        return Datastore.from_record(store.workspace, store._record) if cls is Datastore else store
 
     @property
     def __signature__(cls) -> inspect.Signature:
@@ -62,7 +64,11 @@ class _ByStorage(type):
         return inspect.Signature(parameters[1:])
 
 
-class Datastore(AzureRegistrations, metaclass=_ByStorage):
+_CLASSES: dict[str, type[Datastore]] = {}
+"""v1's classes by the type of storage."""
+
+
+class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
     """A named storage: a folder, or any address that fsspec knows.
 
     store = Datastore.get_default(workspace)
@@ -71,31 +77,29 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
     """
 
     def __init__(self, workspace: WorkspaceSide, name: str | None = None) -> None:
-        wanted = None if name is None else checked_name(name, "datastore")
+        wanted = None if name is None else check_name(name, "datastore")
         found = workspace.connection.call("datastores.get", name=wanted)
         if found is None:
-            known = ", ".join(sorted(record["name"] for record in workspace.connection.call("datastores.list")))
-            raise UserErrorException(
-                f"Workspace {workspace.name!r} has no datastore {wanted!r}"
-                if wanted
-                else f"Workspace {workspace.name!r} has no default datastore",
-                hint=f"It has: {known}." if known else "Register one with Datastore.register.",
-            )
-        self._take(workspace, from_plain(DatastoreRecord, found))
+            known = [record["name"] for record in workspace.connection.call("datastores.list")]
+            raise missing_datastore(workspace.name, wanted, known)
+        self._set(workspace, from_plain(DatastoreRecord, found))
 
     @classmethod
-    def of_record(cls, workspace: WorkspaceSide, record: DatastoreRecord) -> Datastore:
+    def from_record(cls, workspace: WorkspaceSide, record: DatastoreRecord) -> Datastore:
         """The datastore that `record` describes, without asking the workspace for it."""
-        from trainmaster.sdk.datastores.azure_datastores import class_of
-
-        store = object.__new__(class_of(record))
-        store._take(workspace, record)
+        store = object.__new__(_CLASSES.get(storage_type(record.name, record.url), Datastore))
+        store._set(workspace, record)
         return store
+
+    def __init_subclass__(cls, storage_type: str = "", **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if storage_type:
+            _CLASSES[storage_type] = cls
 
     @staticmethod
     def get(workspace: WorkspaceSide, datastore_name: str) -> Datastore:
         """The datastore with this name."""
-        return Datastore(workspace, checked_name(datastore_name, "datastore"))
+        return Datastore(workspace, check_name(datastore_name, "datastore"))
 
     @staticmethod
     def get_default(workspace: WorkspaceSide) -> Datastore:
@@ -106,7 +110,7 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
     def get_all(workspace: WorkspaceSide) -> dict[str, Datastore]:
         """All datastores of the workspace, by name."""
         records = [from_plain(DatastoreRecord, item) for item in workspace.connection.call("datastores.list")]
-        return {record.name: Datastore.of_record(workspace, record) for record in records}
+        return {record.name: Datastore.from_record(workspace, record) for record in records}
 
     @staticmethod
     def register(
@@ -122,13 +126,13 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
         driver that finds its credentials by itself (variables, profile) needs none.
         """
         record = DatastoreRecord(
-            name=checked_name(name, "datastore"),
-            url=_checked_url(url),
-            options=_checked_options(options),
+            name=check_name(name, "datastore"),
+            url=_check_url(url),
+            options=_check_options(options),
             created_at=time.time(),
         )
         workspace.connection.call("datastores.put", record=to_plain(record), overwrite=overwrite)
-        return Datastore.of_record(workspace, record)
+        return Datastore.from_record(workspace, record)
 
     def set_as_default(self) -> None:
         """Make this the workspace's default datastore."""
@@ -138,64 +142,10 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
         """Forget the datastore; what is stored in it stays."""
         self.workspace.connection.call("datastores.delete", name=self.name)
 
-    def upload(
-        self,
-        src_dir: PathText,
-        target_path: PathText | None = None,
-        overwrite: bool = False,
-        show_progress: bool = True,
-    ) -> DataReference:
-        """Copy the files of a folder to `target_path`; files that are there stay, unless `overwrite`."""
-        storage = self.storage()
-        # Uploading '.' must not take the store itself along, which may lie in there.
-        sources = sources_in(Path(src_dir), except_for=storage.local_path())
-        return self._upload(storage, sources, target_path, overwrite, show_progress)
-
-    def upload_files(
-        self,
-        files: Sequence[PathText],
-        relative_root: PathText | None = None,
-        target_path: PathText | None = None,
-        overwrite: bool = False,
-        show_progress: bool = True,
-    ) -> DataReference:
-        """Copy the listed files to `target_path`, by their paths from `relative_root` or common folder."""
-        return self._upload(self.storage(), sources_of(files, relative_root), target_path, overwrite, show_progress)
-
-    def download(
-        self,
-        target_path: PathText,
-        prefix: PathText | None = None,
-        overwrite: bool = False,
-        show_progress: bool = True,
-    ) -> int:
-        """Copy the files below `prefix` into the folder `target_path`, by their full paths; how many."""
-        target = Path(target_path)
-        if target.exists() and not target.is_dir():
-            raise UserErrorException(f"The target of a download, {shown(target)}, is not a folder")
-        storage = self.storage()
-        files = [(file, target / file.path) for file in files_by_prefix(storage, store_path(prefix))]
-        return download(storage, files, overwrite, _say(show_progress), f"datastore {self.name!r}")
-
-    def path(self, path: PathText | None = None, data_reference_name: str | None = None) -> DataReference:
-        """A reference to a file or folder of the datastore; none means all of it."""
-        return DataReference(self, data_reference_name, path)
-
-    def as_mount(self) -> DataReference:
-        """A reference to the whole datastore, seen where it lies."""
-        return self.path().as_mount()
-
-    def as_download(self, path_on_compute: PathText | None = None) -> DataReference:
-        """A reference to the whole datastore, copied to the node before the script starts."""
-        return self.path().as_download(path_on_compute)
-
-    def as_upload(self, path_on_compute: PathText | None = None) -> DataReference:
-        """A reference to the root of the datastore, filled with what the script wrote."""
-        return self.path().as_upload(path_on_compute)
-
     def to_binding(self) -> DataBinding:
         """A bare datastore in a job means: mount all of it."""
-        return self.as_mount().to_binding()
+        reference: DataReference = self.as_mount()
+        return reference.to_binding()
 
     @property
     def datastore_type(self) -> str:
@@ -212,39 +162,36 @@ class Datastore(AzureRegistrations, metaclass=_ByStorage):
         """The bucket or container; of a folder, its name."""
         return container_name(self.url)
 
-    def _take(self, workspace: WorkspaceSide, record: DatastoreRecord) -> None:
+    def _set(self, workspace: WorkspaceSide, record: DatastoreRecord) -> None:
         self.workspace = workspace
         self.name = record.name
         self.url = record.url
         self._record = record
 
     def storage(self) -> Storage:
-        """The files of it, to be listed and copied."""
+        """Its files, to be listed and copied."""
         return open_storage(self.url, self._record.options)
 
-    def _upload(
-        self,
-        storage: Storage,
-        sources: Sources,
-        target_path: PathText | None,
-        overwrite: bool,
-        show_progress: bool,
-    ) -> DataReference:
-        reference = self.path(target_path)
-        target = reference.path_on_datastore
-        upload(storage, sources, target, overwrite, _say(show_progress), f"datastore {self.name!r}")
-        return reference
+    def _make_reference(self, name: str | None, path: PathText | None) -> DataReference:
+        return DataReference(self, name, path)
+
+    def _own_folder(self) -> Path | None:
+        return local_folder(self.url)
+
+    def _send(self, sources: Sources, target: str, overwrite: bool, say: Say) -> None:
+        upload(self.storage(), sources, target, overwrite, say, f"datastore {self.name!r}")
+
+    def _fetch(self, prefix: str, target: str, overwrite: bool, say: Say) -> int:
+        storage = self.storage()
+        files = [(file, os.path.join(target, file.path)) for file in files_by_prefix(storage, prefix)]
+        return download(storage, files, overwrite, say, f"datastore {self.name!r}")
 
     def __repr__(self) -> str:
         # Never the options: they may hold keys.
         return f"Datastore(name={self.name!r}, url={shown_url(self.url)!r})"
 
 
-def _say(show_progress: bool) -> Say:
-    return say_aloud if show_progress else say_nothing
-
-
-def _checked_url(url: PathText) -> str:
+def _check_url(url: PathText) -> str:
     text = os.fspath(url)
     if not isinstance(text, str) or not text.strip() or not text.isprintable():
         raise UserErrorException(
@@ -260,11 +207,11 @@ def _checked_url(url: PathText) -> str:
         check_driver(text)
         return text
     if folder.exists() and not folder.is_dir():
-        raise UserErrorException(f"{shown(folder)} is a file, not a folder")
+        raise UserErrorException(f"{printable(folder)} is a file, not a folder")
     return str(folder)
 
 
-def _checked_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
+def _check_options(options: Mapping[str, Any] | None) -> dict[str, Any]:
     plain = dict(options or {})
     try:
         json.dumps(plain)

@@ -3,22 +3,20 @@
 import pytest
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.job.script.dataset_files import LocalTree, find_files, matcher, selected, whole_place
+from trainmaster.job.script.dataset_files import find_files, find_single_path, local_files, matcher, select
 from trainmaster.job.script.dataset_sources import sources_of
-from trainmaster.job.script.dataset_views import check_there, shown_sources
+from trainmaster.job.script.dataset_views import check_sources, describe_sources
+from trainmaster.job.script.storage import Storage, StoredFile
 
 
-class Tree:
+class Tree(Storage):
     """A storage that is a list of paths."""
 
     def __init__(self, *paths):
         self.paths = paths
 
     def list(self, prefix):
-        return [(p, 1) for p in sorted(self.paths) if not prefix or p == prefix or p.startswith(prefix + "/")]
-
-    def local_path(self):
-        return None
+        return [StoredFile(p, 1) for p in sorted(self.paths) if not prefix or p == prefix or p.startswith(prefix + "/")]
 
 
 ANIMALS = Tree("animals/dog/1.jpg", "animals/dog/old/2.jpg", "animals/cat/1.jpg", "animals/notes.txt", "dogs.txt")
@@ -56,7 +54,7 @@ def test_several_sources_keep_their_order_and_each_file_once():
 def test_sources_in_several_storages_keep_the_storage():
     sources = [{"store": "one", "path": "animals/cat"}, {"path": "https://example.com/web/x.csv?sig=secret"}]
     trees = {("store", "one"): ANIMALS, ("web", "https://example.com"): Tree("web/x.csv?sig=secret")}
-    trees["web", "https://example.com"].patterns = False
+    trees["web", "https://example.com"].has_listings = False
     names = [file.name for file in find_files(sources, trees.__getitem__)]
     assert names == ["one/animals/cat/1.jpg", "example.com/web/x.csv"]
 
@@ -74,7 +72,7 @@ def test_local_files_follow_links_but_never_back_up(tmp_path):
     (tmp_path / "set/aside").symlink_to(tmp_path / "other")
     (tmp_path / "other").mkdir()
     (tmp_path / "other/b.txt").write_text("b")
-    found = find_files([{"path": str(tmp_path / "set")}], lambda key: LocalTree())
+    found = find_files([{"path": str(tmp_path / "set")}], lambda key: local_files())
     assert [file.name for file in found] == ["aside/b.txt", "deep/a.txt"]
 
 
@@ -91,21 +89,21 @@ def test_local_files_follow_links_but_never_back_up(tmp_path):
     ],
 )
 def test_what_is_whole_is_seen_where_it_lies(sources, steps, whole):
-    assert whole_place(sources, steps, {("store", "s"): "/base", ("local", ""): "/"}) == whole
+    assert find_single_path(sources, steps, {("store", "s"): "/base", ("local", ""): "/"}) == whole
 
 
 def test_steps_choose_in_order():
     numbers = list(range(10))
-    assert selected(numbers, [{"do": "skip", "count": 2}, {"do": "take", "count": 3}]) == [2, 3, 4]
-    assert selected(numbers, [{"do": "take", "count": 3}, {"do": "skip", "count": 2}]) == [2]
+    assert select(numbers, [{"do": "skip", "count": 2}, {"do": "take", "count": 3}]) == [2, 3, 4]
+    assert select(numbers, [{"do": "take", "count": 3}, {"do": "skip", "count": 2}]) == [2]
 
 
 def test_a_split_loses_and_doubles_nothing():
     one = {"do": "sample", "probability": 0.3, "seed": 5}
-    first, second = selected(list(range(100)), [one]), selected(list(range(100)), [{**one, "rest": True}])
+    first, second = select(list(range(100)), [one]), select(list(range(100)), [{**one, "rest": True}])
     assert sorted(first + second) == list(range(100))
     assert 10 < len(first) < 50
-    assert first == selected(list(range(100)), [one])
+    assert first == select(list(range(100)), [one])
 
 
 @pytest.mark.parametrize(
@@ -129,8 +127,8 @@ def test_what_no_dataset_can_be_made_of(path, message):
 def test_a_missing_path_is_named(tmp_path):
     sources = sources_of(str(tmp_path / "missing"))
     with pytest.raises(UserErrorException, match=f"there is nothing at {tmp_path}/missing"):
-        check_there(sources, lambda key: LocalTree())
+        check_sources(sources, lambda key: local_files())
 
 
 def test_keys_in_addresses_are_not_shown():
-    assert shown_sources([{"path": "https://example.com/a.csv?sig=secret"}]) == "https://example.com/a.csv"
+    assert describe_sources([{"path": "https://example.com/a.csv?sig=secret"}]) == "https://example.com/a.csv"

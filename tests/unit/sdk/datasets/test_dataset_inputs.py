@@ -85,7 +85,7 @@ def test_download(dataset, tmp_path):
     paths = dataset.download(tmp_path / "copy")
     assert paths == [str(tmp_path / "copy/a.txt"), str(tmp_path / "copy/deep/b.txt")]
     assert not os.path.islink(paths[0])
-    with pytest.raises(UserErrorException, match=r"a\.txt is there already"):
+    with pytest.raises(UserErrorException, match=r"a\.txt already exists"):
         dataset.download(tmp_path / "copy")
     assert dataset.take(1).download(tmp_path / "copy", overwrite=True) == paths[:1]
     assert os.path.isfile(dataset.take(1).download()[0])
@@ -105,5 +105,5 @@ def test_mount(dataset, tmp_path):
     context.stop()
     assert os.listdir(tmp_path / "point") == []
     assert (tmp_path / "set/a.txt").read_text() == "a"
-    with pytest.raises(UserErrorException, match="something already"):
+    with pytest.raises(UserErrorException, match="not an empty folder"):
         dataset.mount(tmp_path / "set").start()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from trainmaster.job.errors import DatastoreException, UserErrorException
+from trainmaster.job.script import store_paths
 from trainmaster.sdk.datastores import Datastore
-from trainmaster.storage import paths, storage
+from trainmaster.storage import storage
 
 
 def test_the_default_store_looks_as_in_v1(workspace):
@@ -91,7 +92,7 @@ def test_secrets_are_not_shown(workspace):
     assert store.datastore_type == "memory"
 
 
-@pytest.mark.parametrize("module", [paths, storage])
+@pytest.mark.parametrize("module", [store_paths, storage])
 def test_examples(module):
     assert doctest.testmod(module).failed == 0
 

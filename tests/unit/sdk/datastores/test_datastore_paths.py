@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.storage.paths import checked_name, compute_path, join, shown, store_path
+from trainmaster.job.script.store_paths import check_name, compute_path, join, printable, store_path
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_compute_path_refuses(path):
 
 @pytest.mark.parametrize("name", ["a", "workspaceblobstore", "A_1", "0", "x" * 255])
 def test_names(name):
-    assert checked_name(name, "datastore") == name
+    assert check_name(name, "datastore") == name
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_names(name):
 )
 def test_names_refused(name):
     with pytest.raises(UserErrorException, match="cannot be the name of a datastore"):
-        checked_name(name, "datastore")
+        check_name(name, "datastore")
 
 
 def test_join_leaves_empty_parts_out():
@@ -96,5 +96,5 @@ def test_join_leaves_empty_parts_out():
 
 
 def test_shown_is_one_printable_line():
-    assert shown("a\nb\udcff\x1b[31m") == "a\\nb\\udcff\\x1b[31m"
-    assert shown("größe.txt") == "größe.txt"
+    assert printable("a\nb\udcff\x1b[31m") == "a\\nb\\udcff\\x1b[31m"
+    assert printable("größe.txt") == "größe.txt"

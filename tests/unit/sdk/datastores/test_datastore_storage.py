@@ -3,8 +3,9 @@ import zipfile
 import pytest
 
 from trainmaster.job.errors import DatastoreException
+from trainmaster.job.script.storage import StoredFile
 from trainmaster.sdk.datastores import Datastore
-from trainmaster.storage.storage import StoredFile, local_folder, open_storage, shown_url
+from trainmaster.storage.storage import local_folder, open_storage, shown_url
 
 
 @pytest.fixture

@@ -1,14 +1,14 @@
+import builtins
 import os
 import threading
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from trainmaster.job.errors import DatastoreException, UserErrorException
+from trainmaster.job.script.store_folder import FolderStorage
 from trainmaster.sdk.datastores import Datastore
-from trainmaster.storage.folder import FolderStorage
 
 FILES = {"a.txt": b"a", "sub/b.bin": b"\0" * 3000, "sub/deep/c": b""}
 
@@ -34,7 +34,7 @@ def test_what_is_there_stays_unless_overwrite(any_store, tree, tmp_path, content
     newer = tree({"a": b"new", "c": b"new"}, "newer")
     any_store.upload(newer)
     said = capsys.readouterr().out
-    assert "Skipped a: it is there already" in said
+    assert "Skipped a: it already exists" in said
     assert "Uploaded 1 file (3 bytes)" in said
     assert any_store.download(tmp_path / "back", show_progress=False) == 3
     assert contents(tmp_path / "back") == {"a": b"old", "b": b"old", "c": b"new"}
@@ -97,7 +97,7 @@ def test_upload_files_refuses_before_it_copies(store, folder, tree, contents):
         store.upload_files([root / "sub"])
     with pytest.raises(UserErrorException, match="takes a list"):
         store.upload_files(str(root / "a.txt"))
-    with pytest.raises(UserErrorException, match="does not lie below"):
+    with pytest.raises(UserErrorException, match="is not below"):
         store.upload_files([root / "a.txt"], relative_root=root / "sub")
     assert contents(folder) == {}
     assert store.upload_files([]).path_on_datastore == ""
@@ -131,20 +131,20 @@ def test_links_and_pipes_in_the_source(store, folder, tree, tmp_path, contents, 
     assert not (folder / "inside").is_symlink()
     said = capsys.readouterr().out
     assert sum(line.startswith("Left out ") for line in said.splitlines()) == 6
-    assert "to_secret: a link that leads out of the folder" in said
+    assert "to_secret: a link out of the folder" in said
     assert "pipe: not a regular file" in said
 
 
 def test_an_unreadable_file_is_named(store, tree, monkeypatch):
     root = tree({"a": b"", "b": b""})
-    opened = Path.open
+    real_open = builtins.open
 
     def refuse(path, *args, **kwargs):  # Root may read everything, so a mode of 0 would not do.
-        if path == root / "b":
-            raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *args, **kwargs)
+        if path == str(root / "b"):
+            raise PermissionError(13, "Permission denied", path)
+        return real_open(path, *args, **kwargs)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(builtins, "open", refuse)
     with pytest.raises(DatastoreException, match=r"only 1 of 2 files.*b cannot be read") as caught:
         store.upload(root)
     assert caught.value.cause == "Permission denied"
@@ -157,7 +157,7 @@ def test_an_error_midway_says_what_was_done(store, folder, tree, contents):
         store.upload(root)
     assert "Uploaded only 1 of 3 files to datastore 'workspaceblobstore'" in caught.value.headline
     assert f"{folder / 'b'} cannot be written" in caught.value.headline
-    assert "the same call goes on" in caught.value.hint
+    assert "the same call continues" in caught.value.hint
     assert contents(folder) == {"a": b"1"}  # Nothing half-made is left either.
 
 
