@@ -1,5 +1,6 @@
-"""Suites for those who add to Trainmaster: what every engine has to do, as tests to inherit. They need pytest."""
+"""Conformance suites for extensions of Trainmaster: tests to inherit. They need pytest."""
 
+from trainmaster.testing.builders import BuilderConformance, BuilderPlace
 from trainmaster.testing.engines import EngineConformance, EnginePlace
 
-__all__ = ["EngineConformance", "EnginePlace"]
+__all__ = ["BuilderConformance", "BuilderPlace", "EngineConformance", "EnginePlace"]
