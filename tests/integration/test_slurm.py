@@ -426,9 +426,9 @@ def test_why_a_job_waits_is_said_in_words(send, slurm, shared_workspace):
     # The nodes of other tests and of the run that takes a minute are left alone.
     slurm.run("scontrol", "update", "partitionname=urgent", "state=down")
     cases = {
-        "held": ({"extra_sbatch": ["--hold"]}, "JobHeldUser (it is held back; 'scontrol release'"),
+        "held": ({"extra_sbatch": ["--hold"]}, "JobHeldUser (it is held; release it with 'scontrol release'"),
         "later": ({"extra_sbatch": ["--begin=now+1hour"]}, "BeginTime (the time it is to begin at has not come)"),
-        "after": ({"extra_sbatch": [f"--dependency=afterany:{first}"]}, "Dependency (another job has to end first)"),
+        "after": ({"extra_sbatch": [f"--dependency=afterany:{first}"]}, "Dependency (another job must end first)"),
         "down": ({"partition": "urgent"}, "PartitionDown (the partition is down)"),
     }
     runs = {}

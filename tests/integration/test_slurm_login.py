@@ -22,11 +22,11 @@ from tests.conftest import PATIENCE, dispatcher_handle, end_workspace, ended, un
 
 from trainmaster import Environment, Estimator, Experiment, Workspace
 from trainmaster.cli.entry import run as command
-from trainmaster.engines.slurm.upload import Upload
-from trainmaster.engines.ssh import upload
-from trainmaster.engines.ssh.cleanup import Cleanup
-from trainmaster.engines.ssh.host import SshHost
-from trainmaster.engines.ssh.session import Session
+from trainmaster.engines.remote import contents
+from trainmaster.engines.remote.cleanup import Cleanup
+from trainmaster.engines.remote.connection import Connection
+from trainmaster.engines.remote.host import SshHost
+from trainmaster.engines.remote.upload_pool import UploadPool
 from trainmaster.environments.conda_channels import SETTING as CHANNELS
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import ComputeTargetException
@@ -217,7 +217,7 @@ def test_cancelled_on_the_way(send, ws, place, tmp_path):
     (ws.path / "datastore" / "big").symlink_to(tmp_path)
     before = len(place.called("sbatch"))
     run = send("print(1)", script_params={"--big": ws.get_default_datastore().path("big").as_mount()})
-    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
+    until(lambda: "uploading the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     assert len(place.called("sbatch")) == before
@@ -291,7 +291,7 @@ def test_what_cannot_be_kept_here_comes_later(send, place, ws):
     in_the_way.mkdir(parents=True)
     go.touch()
     log = WorkspaceFolder(ws.path).log
-    until(lambda: "what came from host login could not be kept" in log.read_text(), what="that it is told")
+    until(lambda: "what came from host login could not be stored" in log.read_text(), what="that it is told")
     in_the_way.rmdir()
     assert ended(run)["status"] == "Completed"
     assert (folder_of(run).files / "outputs" / "model").read_text() == "weights"
@@ -386,7 +386,7 @@ def test_many_runs_are_one_connection_and_one_question_a_second(send, place):
 
 
 def test_a_large_environment_holds_up_no_small_run(send, place, ws):
-    """Its delivery is stopped in the middle; others pass it, but for those that need the same."""
+    """Its pool is stopped in the middle; others pass it, but for those that need the same."""
     own = place.login_python
     version = next(version for version in sorted(all_pythons(), reverse=True) if version != own and version >= "3.8")
     name = f"python{version}"
@@ -403,7 +403,10 @@ def test_a_large_environment_holds_up_no_small_run(send, place, ws):
         large = send("import sys\nprint(sys.version)", **settings)
         until(held.exists, what="its environment on the way")
         same = send("print('same')", **settings)
-        until(lambda: "until others have brought" in same.get_details().get("waitingFor", ""), what="that it waits")
+        until(
+            lambda: "waiting for the uploads of other runs" in same.get_details().get("waitingFor", ""),
+            what="that it waits",
+        )
         assert ended(send("print('small')"))["status"] == "Completed"
         assert held.read_text() == "tried\n", "the other one waits until it is there"
     finally:
@@ -450,60 +453,60 @@ def test_conda_packages(send, ws, place, conda):
         assert told[4] == f"binary {binary}"
     details = ended(send(CONDA, compute_target="too-far", **settings))
     assert details["status"] == "Failed"
-    assert f"room for a path of {len(PLACEHOLDER)} letters" in details["error"]["message"]
+    assert f"room for a path of {len(PLACEHOLDER)} characters" in details["error"]["message"]
 
 
 def test_what_two_runs_need_is_sent_once(place, tmp_path, monkeypatch):
     """By two connections at the same time; the one waits for what the other sends, or sends the rest."""
     sent: list[str] = []
-    send_file = Session.send_file
+    send_file = Connection.send_file
 
-    async def noted(self: Session, header: dict[str, Any], *rest: Any) -> None:
+    async def noted(self: Connection, header: dict[str, Any], *rest: Any) -> None:
         sent.append(header["name"])
         await send_file(self, header, *rest)
 
-    monkeypatch.setattr(Session, "send_file", noted)
+    monkeypatch.setattr(Connection, "send_file", noted)
     for number in range(6):
         (tmp_path / str(number)).write_bytes(bytes([number]) * (number + 1) * 4_000_000)
-    contents = [upload.content(tmp_path / str(number)) for number in range(6)]
+    found = [contents.content(tmp_path / str(number)) for number in range(6)]
     host = SshHost("login", config_file=place.login.ssh_config)
 
-    async def bring(delivery: Upload, wanted: list[upload.Content]) -> None:
-        async with delivery.turn(lambda sentence: None) as carrier:
-            await upload.bring_contents(carrier.session, wanted, lambda done, total: None)
-            assert await upload.is_missing(carrier.session, "blobs/none")
+    async def bring(pool: UploadPool, wanted: list[contents.Content]) -> None:
+        async with pool.turn() as connection:
+            await contents.upload_contents(connection, wanted, contents.ignore_progress)
+            assert await contents.is_missing(connection, "blobs/none")
             for each in wanted:
-                assert not await upload.is_missing(carrier.session, f"blobs/{each.name[:2]}/{each.name}")
+                assert not await contents.is_missing(connection, f"blobs/{each.name[:2]}/{each.name}")
 
     async def both() -> None:
-        delivery = Upload(host, f"{place.there}/shared/twice", 60, Cleanup(tmp_path / "left"))
-        await asyncio.gather(bring(delivery, contents), bring(delivery, contents[::-1]), bring(delivery, contents[2:4]))
-        await delivery.close()
+        pool = UploadPool(host, f"{place.there}/shared/twice", 60, Cleanup(tmp_path / "left"))
+        await asyncio.gather(bring(pool, found), bring(pool, found[::-1]), bring(pool, found[2:4]))
+        await pool.close()
 
     asyncio.run(both())
-    assert sorted(sent) == sorted(each.name for each in contents)
+    assert sorted(sent) == sorted(each.name for each in found)
 
 
 def test_where_no_more_connections_are_to_be_had_one_is_used_in_turns(place, tmp_path):
     host = SshHost("login", config_file=place.login.ssh_config)
     (tmp_path / "file").write_text("content")
 
-    async def bring(delivery: Upload) -> None:
-        async with delivery.turn(lambda sentence: None) as carrier:
-            await upload.bring_contents(carrier.session, [upload.content(tmp_path / "file")], lambda done, total: None)
+    async def bring(pool: UploadPool) -> None:
+        async with pool.turn() as connection:
+            await contents.upload_contents(connection, [contents.content(tmp_path / "file")], contents.ignore_progress)
 
     async def both() -> None:
-        delivery = Upload(host, f"{place.there}/shared/turns", 60, Cleanup(tmp_path / "left"))
-        async with delivery.turn(lambda sentence: None):
+        pool = UploadPool(host, f"{place.there}/shared/turns", 60, Cleanup(tmp_path / "left"))
+        async with pool.turn():
             before = place.login.refused
             place.login.refuse_more()
-            second = asyncio.create_task(bring(delivery))
+            second = asyncio.create_task(bring(pool))
             while place.login.refused == before:
                 await asyncio.sleep(0.01)
             await asyncio.wait([second], timeout=1)
             assert not second.done()
         await second
-        await delivery.close()
+        await pool.close()
 
     try:
         asyncio.run(asyncio.wait_for(both(), PATIENCE))
@@ -542,7 +545,7 @@ class TestErrors:
             error = self.refused(ws, place)
         finally:
             place.login.known_hosts.write_text(known)
-        assert error.headline == "the key of host login is not known"
+        assert error.headline == "the key of host login is unknown"
         assert "Log in once by hand" in error.hint
 
     def test_a_folder_that_cannot_be_written(self, ws, place):

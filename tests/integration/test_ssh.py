@@ -126,7 +126,7 @@ def test_lost_for_good(send, hosts):
     try:
         details = ended(run)
         assert (details["status"], details["error"]["code"]) == ("Failed", "NodeAgentLost")
-        assert details["error"]["message"].startswith(f"node 1 (host host2) was not heard of for {SOON_LOST} seconds")
+        assert details["error"]["message"].startswith(f"node 1 (host host2) did not answer for {SOON_LOST} seconds")
         assert (details["error"]["node"], details["error"]["host"]) == (1, "host2")
         assert hosts[0].processes(run.id) == []
         assert hosts[1].processes(run.id), "it goes on there: nobody could tell it to stop"
@@ -274,7 +274,7 @@ def test_cancelled_on_the_way(send, ws, hosts, tmp_path):
         file.truncate(512 * 1024**2)
     (ws.path / "datastore" / "big").symlink_to(big)
     run = send("print(1)", script_params={"--big": store.path("big").as_mount()})
-    until(lambda: "bringing the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
+    until(lambda: "uploading the data" in run.get_details().get("waitingFor", ""), what="that it is on its way")
     run.cancel()
     assert ended(run)["status"] == "Canceled"
     for host in hosts:
@@ -318,7 +318,7 @@ def test_remote_compute(ws, send, hosts):
     """v1's way to name one machine: an address, a user and a key."""
     with pytest.raises(ComputeTargetException, match="there is no private key file"):
         RemoteCompute.attach_configuration(username="root", address=hosts[0].address, private_key_file="/no/such")
-    with pytest.warns(UserWarning, match="the key of host root@.* is not known"):
+    with pytest.warns(UserWarning, match="the key of host root@.* is unknown"):
         configuration = RemoteCompute.attach_configuration(
             username="root", address=hosts[0].address, private_key_file=hosts.user_key
         )
@@ -333,11 +333,11 @@ def test_remote_compute(ws, send, hosts):
     ("change", "message", "hint"),
     [
         ({"hosts": ["nobody-there"], "lost_after_seconds": 4}, "cannot be reached", "switched on"),
-        ({"hosts": ["nonesuch.invalid"]}, "the name of host nonesuch.invalid is not known", "HostName"),
-        ({"username": "nobody"}, "refuses the login", "without a question"),
+        ({"hosts": ["nonesuch.invalid"]}, "the name of host nonesuch.invalid is unknown", "HostName"),
+        ({"username": "nobody"}, "refuses the login", "without a prompt"),
         ({"python": "python9"}, "has no 'python9'", "Install Python 3.6"),
         ({"folder": "/proc/none"}, "folder /proc/none cannot be written to", "folder="),
-        ({"config_file": "empty"}, "the key of host .* is not known", "compare the fingerprint"),
+        ({"config_file": "empty"}, "the key of host .* is unknown", "compare the fingerprint"),
     ],
     ids=["unreachable", "unknown-name", "refused", "no-python", "read-only", "unknown-key"],
 )
@@ -408,7 +408,7 @@ def test_changed_key(ws, hosts, tmp_path):
     config = tmp_path / "config"
     text = Path(hosts.ssh_config).read_text().replace(str(hosts.known_hosts), str(tmp_path / "known"))
     config.write_text(text)
-    with pytest.raises(ComputeTargetException, match="is not the one that was known"):
+    with pytest.raises(ComputeTargetException, match="has changed"):
         SshCompute.configuration([hosts[0].name], config_file=str(config)).look(WorkspaceFolder(ws.path))
 
 
@@ -469,5 +469,5 @@ def test_command_line(ws, hosts):
     assert last.startswith("Target 'two' has 2 nodes with ")
     done = run("bad", "nonesuch.invalid")
     assert done.returncode != 0
-    assert "the name of host nonesuch.invalid is not known" in done.stderr
+    assert "the name of host nonesuch.invalid is unknown" in done.stderr
     assert "bad" not in ws.compute_targets

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 from node_run import make_kit
 
-from trainmaster.engines.ssh.host import SshHost, command
-from trainmaster.engines.ssh.program import program
+from trainmaster.engines.remote.host import SshHost, command
+from trainmaster.engines.remote.program import program
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.helper.connection import GREETING
 

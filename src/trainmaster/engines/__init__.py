@@ -1,4 +1,4 @@
-"""Engines: how nodes are had. Each offers the same small interface."""
+"""Engines provide the nodes that runs execute on. All of them have the same small interface."""
 
 from trainmaster.engines.engine import Ending, Engine, EngineContext, JobRequest, Nodes, Place
 from trainmaster.engines.known import make_engine

@@ -1,4 +1,4 @@
-"""The letters of a run whose folder this machine sees (`job/script/requests.py`)."""
+"""The job requests of a run whose folder this machine sees (`job/script/job_requests.py`)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainmaster.engines.engine import JobRequest, Nodes
 from trainmaster.job.helper import job_requests as requests
 
 
-def make_room(nodes: Nodes) -> None:
-    """For those that come."""
+def make_folder(nodes: Nodes) -> None:
+    """Creates the folder for requests."""
     requests.make_folder(str(nodes.folder.path))
 
 
 def waiting(nodes: Nodes) -> Iterator[JobRequest]:
-    """Those that are not answered yet: costs no more than listing a folder that is empty as a rule."""
+    """The requests without an answer. This lists one folder, which is usually empty."""
     run = str(nodes.folder.path)
     for name in requests.pending(run):
         text = requests.read(run, name)
@@ -25,7 +25,7 @@ def waiting(nodes: Nodes) -> Iterator[JobRequest]:
 
 
 async def _bring(paths: Sequence[str]) -> list[str]:
-    """Where one folder is seen by all, so are the models in it; other data may be seen, too."""
+    """Nothing has to be uploaded: the nodes see the workspace's folder, and may see other data too."""
     return list(paths)
 
 

@@ -1,4 +1,4 @@
-"""Which engines there are: ours, and those of other packages by their entry points."""
+"""The engines: our own, and those of other packages by their entry points."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ GROUP = "trainmaster.engines"
 Maker = Callable[[EngineContext], Engine]
 
 
-def make_engine(name: str, surroundings: EngineContext) -> Engine:
-    """The engine of this name, for one workspace."""
+def make_engine(name: str, context: EngineContext) -> Engine:
+    """Creates the engine of this name for one workspace."""
     if name == "local":
-        from trainmaster.engines.local import LocalEngine
+        from trainmaster.engines.local.engine import LocalEngine
 
         return LocalEngine()
     if name == "slurm":
         from trainmaster.engines.slurm.engine import SlurmEngine
 
-        return SlurmEngine(surroundings)
+        return SlurmEngine(context)
     if name == "slurm-ssh":
-        from trainmaster.engines.slurm.distant import DistantSlurmEngine
+        from trainmaster.engines.slurm.engine import SlurmEngine
+        from trainmaster.engines.slurm.login import LoginNodes
 
-        return DistantSlurmEngine(surroundings)
+        return SlurmEngine(context, LoginNodes(context))
     if name == "ssh":
         from trainmaster.engines.ssh.engine import SshEngine
 
-        return SshEngine(surroundings)
-    return _maker_elsewhere(name)(surroundings)
+        return SshEngine(context)
+    return _load_maker(name)(context)
 
 
-def _maker_elsewhere(name: str) -> Maker:
+def _load_maker(name: str) -> Maker:
     from importlib.metadata import entry_points
 
     found = list(entry_points(group=GROUP, name=name))
@@ -42,7 +43,7 @@ def _maker_elsewhere(name: str) -> Maker:
         known = sorted({"local", "slurm", "slurm-ssh", "ssh", *(point.name for point in entry_points(group=GROUP))})
         raise ComputeTargetException(
             f"there is no engine '{name}'",
-            hint=f"Known: {', '.join(known)}. Others come with a package that has an entry point in '{GROUP}'.",
+            hint=f"Known engines: {', '.join(known)}. A package adds one with an entry point in '{GROUP}'.",
         )
     try:
         return cast(Maker, found[0].load())

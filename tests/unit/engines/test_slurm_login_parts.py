@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.engines.slurm import travel
+from trainmaster.engines.remote.connection import Connection, HostFacts
+from trainmaster.engines.remote.environments import RemoteEnvironment
+from trainmaster.engines.remote.host import SshHost, login_of, root_of
+from trainmaster.engines.remote.mirror import SharedMirror
+from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.slurm.command_channel import CommandChannel
-from trainmaster.engines.slurm.fetched import Fetched
-from trainmaster.engines.ssh.host import SshHost, login_of, root_of
-from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.engines.ssh.ssh_errors import Unreachable
-from trainmaster.engines.ssh.upload import Settled
+from trainmaster.engines.slurm.job_files import job_files
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.job.agent.tokens import host_token
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
@@ -69,7 +69,7 @@ def test_plans_have_the_paths_and_variables_of_the_cluster(tmp_path):
     )
     plans = [plan(number, nodes.folder.path) for number in range(2)]
     plans[0]["ranks"] = []
-    files = travel.files(nodes, spec, WorkspaceFolder(tmp_path), plans, THERE, Settled())
+    files = job_files(nodes, spec, WorkspaceFolder(tmp_path), plans, THERE, RemoteEnvironment())
     assert list(files) == ["runs/r/nodes/0/ranks.json", "runs/r/nodes/0/plan.json", "runs/r/nodes/1/plan.json"]
     run = "/shared/hosts/w/runs/r"
     assert files["runs/r/nodes/0/ranks.json"]["hosts"] == f"{run}/nodes/gang.json"
@@ -85,20 +85,20 @@ def test_plans_have_the_paths_and_variables_of_the_cluster(tmp_path):
 def test_the_next_attempt_has_folders_of_its_own(tmp_path):
     nodes = nodes_in(tmp_path, attempt=2)
     spec = JobSpec("/project", "cluster", script="train.py", environment=EnvironmentSpec(user_managed=True))
-    files = travel.files(nodes, spec, WorkspaceFolder(tmp_path), [plan(0, nodes.folder.path)], THERE, Settled())
+    files = job_files(nodes, spec, WorkspaceFolder(tmp_path), [plan(0, nodes.folder.path)], THERE, RemoteEnvironment())
     assert list(files) == ["runs/r/attempts/2/nodes/0/plan.json"]
 
 
 def test_what_is_here_is_not_asked_for_again(tmp_path):
     nodes = nodes_in(tmp_path)
-    fetched = Fetched(nodes.folder)
-    fetched.take({"grown": "files/azureml-logs/70_driver_log.txt", "offset": 0}, b"line\n")
-    fetched.take({"grown": "nodes/slurm-7.log", "offset": 0}, b"ab")
-    fetched.take({"grown": "nodes/1/agent.log", "offset": 0}, b"abc")
-    fetched.take({"work": "code/outputs/m", "offset": 0, "start": 0, "last": True, "mode": 0o644}, b"weights")
-    fetched.take({"state": "code/outputs/m", "is": [1, 2, 7]}, b"")
-    fetched.finish()
-    again = Fetched(nodes.folder)
+    mirror = SharedMirror(nodes.folder)
+    mirror.take({"grown": "files/azureml-logs/70_driver_log.txt", "offset": 0}, b"line\n")
+    mirror.take({"grown": "nodes/slurm-7.log", "offset": 0}, b"ab")
+    mirror.take({"grown": "nodes/1/agent.log", "offset": 0}, b"abc")
+    mirror.take({"work": "code/outputs/m", "offset": 0, "start": 0, "last": True, "mode": 0o644}, b"weights")
+    mirror.take({"state": "code/outputs/m", "is": [1, 2, 7]}, b"")
+    mirror.finish()
+    again = SharedMirror(nodes.folder)
     sizes = {"files/azureml-logs/70_driver_log.txt": 5, "nodes/slurm-7.log": 2, "nodes/1/agent.log": 3}
     assert again.sizes() == sizes
     assert again.states() == {"code/outputs/m": [1, 2, 7]}
@@ -108,9 +108,9 @@ def test_what_is_here_is_not_asked_for_again(tmp_path):
 def test_results_of_all_nodes_are_seen_at_once(tmp_path):
     """They are the last thing that is told."""
     nodes = nodes_in(tmp_path)
-    fetched = Fetched(nodes.folder)
+    mirror = SharedMirror(nodes.folder)
     for number in range(2):
-        assert fetched.take({"small": f"nodes/{number}/result.json"}, b"{}") == f"nodes/{number}/result.json"
+        assert mirror.take({"small": f"nodes/{number}/result.json"}, b"{}") == f"nodes/{number}/result.json"
         assert (nodes.folder.node(number) / "result.json").exists()
 
 
@@ -118,26 +118,32 @@ class _CutWhereOneWrites:
     """A connection of which only whoever writes has noticed yet that it is gone."""
 
     host = SshHost("login")
+    facts = THERE
+
+    def start_pings(self, seconds: float) -> asyncio.Task[None]:
+        return asyncio.create_task(asyncio.sleep(0))
 
     async def send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
         if header["op"] != "desk":
             raise Unreachable("host login closed the connection")
 
-    async def receive(self) -> Any:
+    async def receive_within(self, seconds: float) -> Any:
         await asyncio.Event().wait()
 
     async def close(self) -> None:
         pass
 
 
-def test_a_connection_is_broken_for_all_as_soon_as_one_has_noticed() -> None:
+def test_a_connection_is_lost_for_all_as_soon_as_one_has_noticed() -> None:
     async def main() -> tuple[Any, list[Any]]:
-        desk = await CommandChannel.at(cast("Session", _CutWhereOneWrites()), THERE, 60.0, lambda *told: None)
-        heard = await asyncio.gather(*(desk.carry_out(["scancel"], "", 1.0) for _ in range(2)), return_exceptions=True)
-        broken = desk.broken.result() if desk.broken.done() else None
-        await desk.close()
-        return broken, heard
+        channel = await CommandChannel.start(cast("Connection", _CutWhereOneWrites()), 60.0, lambda *told: None)
+        heard = await asyncio.gather(
+            *(channel.run_command(["scancel"], "", 1.0) for _ in range(2)), return_exceptions=True
+        )
+        lost = channel.lost.result() if channel.lost.done() else None
+        await channel.close()
+        return lost, heard
 
-    broken, heard = asyncio.run(main())
-    assert isinstance(broken, Unreachable)
-    assert heard == [broken, broken]
+    lost, heard = asyncio.run(main())
+    assert isinstance(lost, Unreachable)
+    assert heard == [lost, lost]

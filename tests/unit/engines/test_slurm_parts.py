@@ -11,12 +11,13 @@ import pytest
 from trainmaster.dispatcher.runs.capacity import Request, decide
 from trainmaster.dispatcher.runs.outcome import outcome
 from trainmaster.engines.engine import Ending, EngineContext, Nodes
+from trainmaster.engines.slurm import cluster as slurm_cluster
 from trainmaster.engines.slurm import engine as slurm_engine
 from trainmaster.engines.slurm import states
-from trainmaster.engines.slurm.commands import Said
+from trainmaster.engines.slurm.commands import CommandResult
 from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.options import batch_script, command_variables, sbatch_options
-from trainmaster.engines.slurm.site import Here
+from trainmaster.engines.slurm.site import Here, OnlyHere
 from trainmaster.job.agent import claim, slurm, tokens
 from trainmaster.job.agent.other_nodes import OtherNodes
 from trainmaster.launch.mpi import plan_mpi
@@ -92,8 +93,8 @@ class TestStates:
                 "waiting for Slurm: QOSMaxNodePerUserLimit (you have as many nodes as the QOS allows you) (job 9)",
             ),
             ("9|PENDING|5|other||None|n", "waiting for Slurm: a place in the queue (job 9)"),
-            ("9|CONFIGURING|5|main|node[1-2]|None|n", "Slurm makes node[1-2] ready (job 9)"),
-            ("9|RUNNING|5|main|node1|None|n", "Slurm has given it node1; its agent starts (job 9)"),
+            ("9|CONFIGURING|5|main|node[1-2]|None|n", "Slurm is preparing node[1-2] (job 9)"),
+            ("9|RUNNING|5|main|node1|None|n", "Slurm has allocated node1; the agent is starting (job 9)"),
         ],
     )
     def test_what_is_waited_for(self, line, sentence):
@@ -252,9 +253,9 @@ class Answering(Here):
         super().__init__()
         self.down = down
 
-    async def carry_out(self, command, given, seconds):
+    async def run_command(self, command, stdin, seconds):
         answers = {"squeue": "7|CANCELLED|1|main|one,two|None|trainmaster.r.1\n", "sinfo": self.down, "scancel": ""}
-        return Said(0, answers[command[0]], "")
+        return CommandResult(0, answers[command[0]], "")
 
 
 class TestSweeping:
@@ -273,12 +274,11 @@ class TestSweeping:
     def patience(self, monkeypatch):
         """One that waits for agents waits for ever."""
         monkeypatch.setattr(slurm_engine, "_GIVE_UP_SECONDS", float("inf"))
-        monkeypatch.setattr(slurm_engine, "_SETTLE_SECONDS", 0.0)
+        monkeypatch.setattr(slurm_cluster, "_SETTLE_SECONDS", 0.0)
 
     async def _swept(self, place, down):
-        engine = SlurmEngine(
-            EngineContext(WorkspaceFolder(place.folder.path), lambda run_id, event: None), Answering(down)
-        )
+        context = EngineContext(WorkspaceFolder(place.folder.path), lambda run_id, event: None)
+        engine = SlurmEngine(context, OnlyHere(Answering(down)))
         await engine.ended(place, 0)
         await engine.sweep(place)
         await engine.close()

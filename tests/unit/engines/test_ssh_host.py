@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.engines.ssh.host import SshHost, command, hosts_of, parted
-from trainmaster.engines.ssh.ssh_errors import Unreachable, explained
+from trainmaster.engines.remote.host import SshHost, command, hosts_of, split_address
+from trainmaster.engines.remote.ssh_errors import Unreachable, explain
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.shared.records import TargetRecord
@@ -23,21 +23,21 @@ from trainmaster.shared.records import TargetRecord
         ("domain\\me@gpu1", ("domain\\me", "gpu1", None)),
     ],
 )
-def test_parted(text, parts):
-    assert parted(text) == parts
+def test_split_address(text, parts):
+    assert split_address(text) == parts
 
 
 def test_hosts_of_a_target():
     options = {"hosts": ["a", "you@b:7"], "username": "me", "port": 2222, "private_key_file": "/k"}
     first, second = hosts_of(TargetRecord("t", "ssh", 2, 1, 0, options))
-    assert (first.shown, second.shown) == ("me@a:2222", "you@b:7")
+    assert (first.label, second.label) == ("me@a:2222", "you@b:7")
     assert first.folder == "~/.trainmaster"
 
 
 def test_v1_machine():
     options = {"address": "10.0.0.7", "username": "me", "ssh_port": 22, "secret": "ssh-box"}
     (host,) = hosts_of(TargetRecord("box", "ssh", 1, 1, 0, options))
-    assert (host.shown, host.port, host.secret) == ("me@10.0.0.7", None, "ssh-box")
+    assert (host.label, host.port, host.secret) == ("me@10.0.0.7", None, "ssh-box")
 
 
 def test_host_keys_are_always_checked():
@@ -72,22 +72,22 @@ def test_silence_is_noticed_in_time():
         (255, "ssh: connect to host a port 22: No route to host", "cannot be reached", True),
         (255, "kex_exchange_identification: Connection closed by remote host", "cannot be reached", True),
         (255, "Timeout, server a not responding.", "cannot be reached", True),
-        (255, "ssh: Could not resolve hostname a: Name or service not known", "name of host a is not known", True),
+        (255, "ssh: Could not resolve hostname a: Name or service not known", "name of host a is unknown", True),
         (255, "No ED25519 host key is known for a and you have requested strict checking.\r\nHost key verification "
-              "failed.", "the key of host a is not known", False),
+              "failed.", "the key of host a is unknown", False),
         (255, "@@@@@@\r\n@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\r\n@@@@@\r\nHost key verification "
-              "failed.", "not the one that was known", False),
+              "failed.", "the key of host a has changed", False),
         (255, "me@a: Permission denied (publickey,password).", "refuses the login", False),
         (255, "Received disconnect from a: Too many authentication failures", "refuses the login", False),
         (127, "bash: line 1: exec: python3: not found", "has no 'python3'", False),
         (127, "", "has no 'python3'", False),
         (1, "SyntaxError: invalid syntax", "the Python of host a cannot be used", False),
-        (255, "", "broke off", True),
-        (None, "something new", "broke off", True),
+        (255, "", "was lost", True),
+        (None, "something new", "was lost", True),
     ],
 )  # fmt: skip
 def test_complaints(code, said, headline, comes_back):
-    error = explained(SshHost("a"), code, said)
+    error = explain(SshHost("a"), code, said)
     assert headline in error.message.splitlines()[0]
     assert isinstance(error, Unreachable) is comes_back
     assert "@@" not in error.message
@@ -95,7 +95,7 @@ def test_complaints(code, said, headline, comes_back):
 
 def test_hint_for_a_changed_key_names_the_port():
     said = "REMOTE HOST IDENTIFICATION HAS CHANGED!"
-    assert "ssh-keygen -R [a]:2222" in explained(SshHost("a", port=2222), 255, said).message
+    assert "ssh-keygen -R [a]:2222" in explain(SshHost("a", port=2222), 255, said).message
 
 
 @pytest.mark.parametrize(

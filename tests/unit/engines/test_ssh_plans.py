@@ -6,11 +6,13 @@ import json
 
 import pytest
 
+from trainmaster.engines.remote.contents import scan
+from trainmaster.engines.remote.data import RunData
+from trainmaster.engines.remote.environments import relocate
+from trainmaster.engines.remote.mirror import Mirror
+from trainmaster.engines.remote.plans import replace_paths, translate
 from trainmaster.engines.ssh import mpi
-from trainmaster.engines.ssh.data import RunData
-from trainmaster.engines.ssh.mirror import Mirror
-from trainmaster.engines.ssh.plans import for_every_node, moved_paths, translated
-from trainmaster.engines.ssh.upload import relocated, scan
+from trainmaster.engines.ssh.starting import with_layout
 from trainmaster.shared.folders import RunFolder
 
 PROCESS = {
@@ -40,8 +42,8 @@ PLAN = {
 INHERITED = {"PATH": "/here/bin:/bin", "HOME": "/home/here", "LANG": "de_DE.UTF-8", "http_proxy": "http://here:3128"}
 
 
-def translate(**more):
-    return translated(
+def translate_plan(**more):
+    return translate(
         PLAN,
         paths={"/ws": "/there", "/ws/environments/d.1": "/there/environments/d.1", "/ws/datastore/in": "/there/in"},
         tokens={"{trainmaster:host:0}": "10.0.0.1"},
@@ -51,8 +53,8 @@ def translate(**more):
     )
 
 
-def test_translated():
-    plan = translate()
+def test_translate():
+    plan = translate_plan()
     (process,) = plan["processes"]
     assert plan["notify"] is None
     assert plan["layout"] == {"manifest": "/there/snapshots/s.json", "blobs": "/there/blobs"}
@@ -70,14 +72,14 @@ def test_translated():
 
 
 def test_more_variables():
-    (process,) = translate(LD_LIBRARY_PATH="/there/lib", PATH="/first")["processes"]
+    (process,) = translate_plan(LD_LIBRARY_PATH="/there/lib", PATH="/first")["processes"]
     assert process["env"]["LD_LIBRARY_PATH"] == "/there/lib"
     assert process["env"]["PATH"].startswith("/first:/there/")
 
 
 def test_values_of_the_user_stay():
     given = {**PLAN, "processes": [{**PROCESS, "env": {"HOME": "/my/own", "PATH": "/my/path"}}]}
-    plan = translated(given, paths={"/ws": "/there"}, tokens={}, inherited=INHERITED, variables={"HOME": "/h"}, more={})
+    plan = translate(given, paths={"/ws": "/there"}, tokens={}, inherited=INHERITED, variables={"HOME": "/h"}, more={})
     assert plan["processes"][0]["env"] == {"HOME": "/my/own", "PATH": "/my/path"}
 
 
@@ -86,28 +88,28 @@ def test_values_of_the_user_stay():
     [("/ws", "/t"), ("/ws/a", "/t/a"), ("/ws2", "/ws2"), ("/ws-old/a", "/ws-old/a"), ('{"a": "/ws"}', '{"a": "/t"}')],
 )
 def test_only_whole_paths_are_moved(text, moved):
-    assert moved_paths(text, {"/ws": "/t"}) == moved
+    assert replace_paths(text, {"/ws": "/t"}) == moved
 
 
 def test_every_host_lays_out_its_own_folder():
     second = {**PLAN, "node": 1, "layout": None, "links": []}
-    assert for_every_node(second, PLAN, shared=False)["layout"] == PLAN["layout"]
-    assert for_every_node(second, PLAN, shared=False)["links"] == PLAN["links"]
-    assert for_every_node(second, PLAN, shared=True) == second
+    assert with_layout(second, PLAN, shared=False)["layout"] == PLAN["layout"]
+    assert with_layout(second, PLAN, shared=False)["links"] == PLAN["links"]
+    assert with_layout(second, PLAN, shared=True) == second
 
 
 def test_mpi_requests():
-    launcher = mpi.launcher(PLAN, "/ws/runs/r/nodes/0", "/ws/kits/k", "python3")
+    launcher = mpi.launcher_plan(PLAN, "/ws/runs/r/nodes/0", "/ws/kits/k", "python3")
     reach = launcher["processes"][0]["env"]["PRTE_MCA_plm_ssh_agent"]
     assert reach == "python3 -I -S /ws/kits/k/trainmaster/job/agent/remote_launch.py ask /ws/runs/r/nodes/0/launch"
-    helper = mpi.helper(PLAN, 1, "/ws/runs/r/nodes/1", "/ws/kits/k", "python3")
+    helper = mpi.helper_plan(PLAN, 1, "/ws/runs/r/nodes/1", "/ws/kits/k", "python3")
     assert (helper["node"], helper["processes"][0]["service"]) == (1, True)
-    assert mpi.asked("nodes/0/launch/b.json", {"host": "b"}, ["a", "b"]) == 1
-    assert mpi.asked("nodes/0/launch/b.json", {"host": "c"}, ["a", "b"]) is None
-    assert mpi.asked("nodes/0/running.json", {"host": "b"}, ["a", "b"]) is None
+    assert mpi.find_node("nodes/0/launch/b.json", {"host": "b"}, ["a", "b"]) == 1
+    assert mpi.find_node("nodes/0/launch/b.json", {"host": "c"}, ["a", "b"]) is None
+    assert mpi.find_node("nodes/0/running.json", {"host": "b"}, ["a", "b"]) is None
 
 
-def test_relocated(tmp_path):
+def test_relocate(tmp_path):
     here = tmp_path / "env"
     (here / "bin").mkdir(parents=True)
     (here / "lib" / "python3.11" / "__pycache__").mkdir(parents=True)
@@ -118,7 +120,7 @@ def test_relocated(tmp_path):
     (here / "bin" / "binary").write_bytes(b"\x7fELF\0" + str(here).encode())
     (here / "pyvenv.cfg").write_text("home = /usr/bin\nversion_info = 3.11.2\n")
     (here / "lib" / "python3.11" / "module.py").write_text(f"# {here}")
-    tree = relocated(scan(here), str(here), "/there/env", "/opt/python/bin/python3.11")
+    tree = relocate(scan(here), str(here), "/there/env", "/opt/python/bin/python3.11")
     links, texts = dict(tree.links), {name: (text, mode) for name, text, mode in tree.texts}
     assert links == {
         "bin/python": "/opt/python/bin/python3.11",
@@ -212,8 +214,8 @@ class TestMirror:
         assert (run.code / "outputs" / "a").stat().st_mode & 0o7777 == 0o755
 
     def test_data_goes_back_to_where_it_came_from(self, run, tmp_path):
-        freight = RunData({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))
+        data = RunData({"outside/0/in": tmp_path / "store" / "in"}, ("outside/0/in",))
         frame = {"work": "outside/0/in/deep/new", "mode": 0o644, "offset": 0, "start": 0, "last": True}
-        Mirror(run, 0, {}, freight).take(frame, b"new")
+        Mirror(run, 0, {}, data).take(frame, b"new")
         assert (tmp_path / "store" / "in" / "deep" / "new").read_bytes() == b"new"
-        assert freight.paths("/there") == {str(tmp_path / "store" / "in"): "/there/outside/0/in"}
+        assert data.outside_paths("/there") == {str(tmp_path / "store" / "in"): "/there/outside/0/in"}

@@ -60,15 +60,15 @@ class Targets:
 
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
         """What the hosts of a target over SSH are and have now, in the order of its nodes."""
-        from trainmaster.engines.ssh.asking import ask
-        from trainmaster.engines.ssh.host import hosts_of
+        from trainmaster.engines.remote.host import hosts_of
+        from trainmaster.engines.ssh.query import query_hosts
 
         record = from_plain(TargetRecord, target)
         with self._activity.working():
-            found = await ask(record, secret)
+            found = await query_hosts(record, secret)
         return [
             SshHostReport(
-                host=host.shown,
+                host=host.label,
                 name=facts.host,
                 address=facts.address,
                 python=facts.python,
@@ -83,10 +83,10 @@ class Targets:
 
     async def ask_slurm(self, target: Mapping[str, Any], options: builtins.list[str]) -> str:
         """What sinfo says, with these options, where jobs of the target are submitted."""
-        from trainmaster.engines.slurm.asking import ask
+        from trainmaster.engines.slurm.query import query_cluster
 
         with self._activity.working():
-            return await ask(from_plain(TargetRecord, target), ("sinfo", *options))
+            return await query_cluster(from_plain(TargetRecord, target), ("sinfo", *options))
 
 
 def target_named(targets: Mapping[str, TargetRecord], name: str) -> TargetRecord:

@@ -1,4 +1,4 @@
-"""What Slurm's accounting knows, where a site has it: more than the job could say itself."""
+"""What sacct knows about jobs, if the site has accounting."""
 
 from __future__ import annotations
 
@@ -8,51 +8,53 @@ from trainmaster.engines.slurm.commands import Commands, NoAnswer, Refused
 from trainmaster.job.errors import ComputeTargetException
 
 _FORMAT = "JobID,State,Elapsed,TotalCPU,AllocCPUS,MaxRSS"
-_LOOKS = 4
+_ATTEMPTS = 4
 _PAUSE_SECONDS = 0.5
 _UNITS = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 
 
 class Accounting:
-    """Asks sacct. A site without slurmdbd says so once, and is not asked again."""
+    """Runs sacct. On a site without slurmdbd it fails once and is not run again."""
 
     def __init__(self, commands: Commands) -> None:
         self._commands = commands
-        self._there = True
+        self._is_available = True
 
     async def state(self, job_id: str) -> str:
-        """The state of a job, in one word; empty if it is not known."""
-        for line in await self._ask(job_id, "JobID,State"):
+        """The state of a job in one word; empty if unknown."""
+        for line in await self._run(job_id, "JobID,State"):
             if line[0] == job_id:
                 return line[1].split()[0] if line[1] else ""
         return ""
 
-    async def facts(self, job_id: str) -> dict[str, str]:
-        """The peak of its memory and how busy its CPUs were; noted by Slurm a moment after the job has ended."""
-        for _ in range(_LOOKS):
-            lines = await self._ask(job_id, _FORMAT)
-            if not self._there or any(line[0] == job_id and line[1].split()[:1] != ["RUNNING"] for line in lines):
+    async def properties(self, job_id: str) -> dict[str, str]:
+        """The peak memory and the CPU efficiency of a job. Slurm stores them a moment after the job has ended."""
+        for _ in range(_ATTEMPTS):
+            lines = await self._run(job_id, _FORMAT)
+            if not self._is_available or any(
+                line[0] == job_id and line[1].split()[:1] != ["RUNNING"] for line in lines
+            ):
                 break
             await asyncio.sleep(_PAUSE_SECONDS)
-        return told(lines, job_id)
+        return to_properties(lines, job_id)
 
-    async def _ask(self, job_id: str, columns: str) -> list[list[str]]:
-        if not self._there:
+    async def _run(self, job_id: str, columns: str) -> list[list[str]]:
+        if not self._is_available:
             return []
         try:
-            said = await self._commands.ask("sacct", "--noheader", "--parsable2", f"--jobs={job_id}", f"-o{columns}")
+            printed = await self._commands.run("sacct", "--noheader", "--parsable2", f"--jobs={job_id}", f"-o{columns}")
         except NoAnswer:
             return []
         except (Refused, ComputeTargetException):
-            self._there = False
+            self._is_available = False
             return []
-        return [line.split("|") for line in said.splitlines() if line.count("|") == columns.count(",")]
+        return [line.split("|") for line in printed.splitlines() if line.count("|") == columns.count(",")]
 
 
-def told(lines: list[list[str]], job_id: str) -> dict[str, str]:
-    """From the lines of sacct to what a run keeps.
+def to_properties(lines: list[list[str]], job_id: str) -> dict[str, str]:
+    """The properties of a run from the lines of sacct.
 
-    >>> told([["7", "COMPLETED", "00:01:40", "02:30", "2", ""], ["7.batch", "", "", "", "2", "2048K"]], "7")
+    >>> to_properties([["7", "COMPLETED", "00:01:40", "02:30", "2", ""], ["7.batch", "", "", "", "2", "2048K"]], "7")
     {'slurm.cpu_efficiency': '75%', 'slurm.memory_peak_bytes': '2097152'}
     """
     found = {}
@@ -64,7 +66,7 @@ def told(lines: list[list[str]], job_id: str) -> dict[str, str]:
 
 
 def seconds(text: str) -> float:
-    """A time as sacct writes it.
+    """The seconds of a time as sacct prints it.
 
     >>> seconds("1-02:03:04"), seconds("02:30.500"), seconds("")
     (93784.0, 150.5, 0.0)
@@ -78,7 +80,7 @@ def seconds(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """A size as sacct writes it, in bytes.
+    """The bytes of a size as sacct prints it.
 
     >>> size("1.5M"), size("")
     (1572864, 0)

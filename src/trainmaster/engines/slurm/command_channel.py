@@ -1,4 +1,4 @@
-"""A connection to a login node that calls commands and watches many runs (`job/helper/command_channel.py`)."""
+"""A connection to a login node that runs commands and watches many runs (`job/helper/command_channel.py`)."""
 
 from __future__ import annotations
 
@@ -7,129 +7,119 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trainmaster.engines.slurm.commands import Said, late
-from trainmaster.engines.slurm.options import PASSED_ON, PASSED_ON_BEGINNINGS
-from trainmaster.engines.ssh.host import SshHost
-from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.engines.ssh.ssh_errors import Unreachable
+from trainmaster.engines.remote.connection import Connection
+from trainmaster.engines.remote.host import SshHost
+from trainmaster.engines.remote.ssh_errors import Unreachable
+from trainmaster.engines.slurm.commands import CommandResult, timeout_error
+from trainmaster.engines.slurm.options import COMMAND_PREFIXES, COMMAND_VARIABLES
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.shared.tasks import start_task
 
-Take = Callable[[str, dict[str, Any], bytes], None]
-"""Takes what becomes of a run: under which name it is watched, a header, and bytes."""
+OnReport = Callable[[str, dict[str, Any], bytes], None]
+"""Called for each report about a run: with the name under which it is watched, a header and bytes."""
 
 
 class CommandChannel:
-    """An open connection. When it breaks, all who wait for something hear why."""
+    """An open connection. If it is lost, everyone who waits for an answer gets the error."""
 
-    def __init__(self, session: Session, facts: HostFacts, patience: float, take: Take) -> None:
-        self.facts = facts
-        self.broken: asyncio.Future[ComputeTargetException] = asyncio.get_running_loop().create_future()
-        """Why it is not there any more, once it is so."""
-        self._session = session
-        self._patience = patience
-        self._take = take
-        self._numbers = itertools.count(1)
+    def __init__(self, connection: Connection, silence: float, on_report: OnReport) -> None:
+        self.lost: asyncio.Future[ComputeTargetException] = asyncio.get_running_loop().create_future()
+        """The reason, once the connection is lost."""
+        self._connection = connection
+        self._silence = silence
+        self._on_report = on_report
+        self._ids = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[tuple[dict[str, Any], bytes]]] = {}
-        self._tasks = [asyncio.create_task(self._receive()), start_task(f"ping of {session.host.shown}", self._ping)]
+        self._tasks = [asyncio.create_task(self._receive()), connection.start_pings(silence / 8)]
 
     @classmethod
-    async def open(cls, host: SshHost, root: str, patience: float, take: Take) -> CommandChannel:
-        """Connects; `root` is the folder of the workspace there, which is made if need be."""
-        return await cls.at(*await Session.open(host, root, patience), patience, take)
+    async def open(cls, host: SshHost, root: str, silence: float, on_report: OnReport) -> CommandChannel:
+        """Connects; creates `root`, the folder of the workspace there, if necessary."""
+        return await cls.start(await Connection.open(host, root, silence), silence, on_report)
 
     @classmethod
-    async def at(cls, session: Session, facts: HostFacts, patience: float, take: Take) -> CommandChannel:
-        """On a connection that is there already."""
-        await session.send(
+    async def start(cls, connection: Connection, silence: float, on_report: OnReport) -> CommandChannel:
+        """Uses an open connection."""
+        await connection.send(
             {
                 "op": "desk",
-                "patience": patience / 2,
+                "patience": silence / 2,
                 "program": "sbatch",
-                "variables": PASSED_ON,
-                "beginnings": PASSED_ON_BEGINNINGS,
+                "variables": COMMAND_VARIABLES,
+                "beginnings": COMMAND_PREFIXES,
             }
         )
-        return cls(session, facts, patience, take)
+        return cls(connection, silence, on_report)
 
-    async def carry_out(self, command: Sequence[str], given: str, seconds: float) -> Said:
-        """Calls a command there. Raises NoAnswer if it takes too long."""
-        order = {"op": "run", "argv": list(command), "seconds": seconds}
-        answer, said = await self.ask(order, given.encode())
+    @property
+    def user(self) -> int:
+        """The id of the user there."""
+        return self._connection.facts.user
+
+    async def run_command(self, command: Sequence[str], stdin: str, seconds: float) -> CommandResult:
+        """Runs a command there. Raises NoAnswer if it takes too long."""
+        request = {"op": "run", "argv": list(command), "seconds": seconds}
+        answer, output = await self.call(request, stdin.encode())
         if "missing" in answer:
             raise ComputeTargetException(
-                f"host {self._session.host.shown} has no {command[0]}",
+                f"host {self._connection.host.label} has no {command[0]}",
                 cause=str(answer["missing"]),
-                hint="Is it a machine from which jobs are submitted (a login node)? Try there: 'which sbatch'.",
+                hint="Check that jobs are submitted from this machine (a login node): try 'which sbatch' there.",
             )
         if "late" in answer:
-            raise late(command, seconds)
-        out, error = said[: answer["out"]], said[answer["out"] :]
-        return Said(answer["code"], out.decode("utf-8", "replace"), error.decode("utf-8", "replace"))
+            raise timeout_error(command, seconds)
+        out, error = output[: answer["out"]], output[answer["out"] :]
+        return CommandResult(answer["code"], out.decode("utf-8", "replace"), error.decode("utf-8", "replace"))
 
-    async def ask(self, header: Mapping[str, Any], payload: bytes = b"") -> tuple[dict[str, Any], bytes]:
-        """The answer to a request. Raises ComputeTargetException if the connection breaks before it comes."""
-        if self.broken.done():
-            raise self.broken.result()
-        number = next(self._numbers)
+    async def call(self, header: Mapping[str, Any], payload: bytes = b"") -> tuple[dict[str, Any], bytes]:
+        """Sends a request and returns the answer. Raises ComputeTargetException if the connection is lost before."""
+        if self.lost.done():
+            raise self.lost.result()
+        number = next(self._ids)
         self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
-            await self._send({**header, "id": number}, payload)
+            try:
+                await self._connection.send({**header, "id": number}, payload)
+            except ComputeTargetException as error:
+                # A writer may notice the loss before the reader does.
+                self._lose(error)
             answer, data = await self._waiting[number]
         finally:
             del self._waiting[number]
         if "error" in answer:
             raise ComputeTargetException(
-                f"host {self._session.host.shown} could not do as asked", cause=str(answer["error"])
+                f"host {self._connection.host.label} could not carry out a request", cause=str(answer["error"])
             )
         return answer, data
-
-    async def _send(self, header: Mapping[str, Any], payload: bytes = b"") -> None:
-        try:
-            await self._session.send(header, payload)
-        except ComputeTargetException as error:
-            # Whoever writes may notice it before whoever reads.
-            self._break(error)
 
     async def _receive(self) -> None:
         try:
             while True:
-                await self._take_one()
-        except TimeoutError:
-            self._break(Unreachable(f"host {self._session.host.shown} has fallen silent"))
+                self._dispatch(*await self._connection.receive_within(self._silence / 2))
         except ComputeTargetException as error:
-            self._break(error)
-        except Exception as error:  # noqa: BLE001 (without a reader the connection is of no use)
-            # A full disk, as a rule. The next connection brings it again.
-            shown = self._session.host.shown
-            self._break(ComputeTargetException(f"what came from host {shown} could not be kept", cause=str(error)))
+            self._lose(error)
+        except Exception as error:  # noqa: BLE001 (a connection without a reader is useless)
+            # Usually a full disk. The next connection sends the same again.
+            label = self._connection.host.label
+            self._lose(ComputeTargetException(f"what came from host {label} could not be stored", cause=str(error)))
 
-    async def _take_one(self) -> None:
-        async with asyncio.timeout(self._patience / 2):
-            header, payload = await self._session.receive()
+    def _dispatch(self, header: dict[str, Any], payload: bytes) -> None:
         waiting = self._waiting.get(header.get("id", 0))
         if waiting is not None and not waiting.done():
             waiting.set_result((header, payload))
         elif "of" in header:
-            self._take(header["of"], header, payload)
+            self._on_report(header["of"], header, payload)
 
-    async def _ping(self) -> None:
-        """Tells the other end that somebody listens: it goes away if nobody does."""
-        while True:
-            await asyncio.sleep(self._patience / 8)
-            await self._send({"op": "ping"})
-
-    def _break(self, error: ComputeTargetException) -> None:
-        if not self.broken.done():
-            self.broken.set_result(error)
+    def _lose(self, error: ComputeTargetException) -> None:
+        if not self.lost.done():
+            self.lost.set_result(error)
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(error)
 
     async def close(self) -> None:
-        """Ends the connection; jobs go on."""
+        """Closes the connection; jobs keep running."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        self._break(Unreachable(f"the connection to host {self._session.host.shown} was closed"))
-        await self._session.close()
+        self._lose(Unreachable(f"the connection to host {self._connection.host.label} was closed"))
+        await self._connection.close()

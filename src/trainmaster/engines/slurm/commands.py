@@ -1,4 +1,4 @@
-"""Slurm's commands, called."""
+"""Slurm's commands."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from trainmaster.engines.slurm.options import command_variables
 from trainmaster.job.errors import ComputeTargetException
 
-_PATIENCE_SECONDS = 60.0
+_TIMEOUT_SECONDS = 60.0
 _AT_ONCE = 4
-# What gets better by waiting.
-_PASSING = re.compile(
+# Failures that are worth a retry.
+_TEMPORARY = re.compile(
     r"unable to contact|timed out|connection|connect failure|communication|zero bytes|temporarily|try again|"
     r"not responding|MaxSubmit|backup|unexpected message|slurmctld",
     re.IGNORECASE,
@@ -22,45 +22,45 @@ _PASSING = re.compile(
 
 
 class NoAnswer(Exception):
-    """Slurm cannot be asked now."""
+    """Slurm does not answer now."""
 
 
 class Refused(Exception):
-    """Slurm was asked and said no."""
+    """Slurm refused a command."""
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command said."""
+class CommandResult:
+    """The exit code and output of a command."""
 
     code: int
     out: str
     error: str
 
 
-CarryOut = Callable[[Sequence[str], str, float], Awaitable[Said]]
-"""Runs a command, given what it reads, for so many seconds at most. Raises NoAnswer, or ComputeTargetException."""
+RunCommand = Callable[[Sequence[str], str, float], Awaitable[CommandResult]]
+"""Runs a command with this standard input and timeout. Raises NoAnswer or ComputeTargetException."""
 
 
 class Commands:
-    """A few at a time, each with an end."""
+    """Runs a few commands at a time, each with a timeout."""
 
-    def __init__(self, carry_out: CarryOut) -> None:
+    def __init__(self, run_command: RunCommand) -> None:
         self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._carry_out = carry_out
+        self._run_command = run_command
 
-    async def ask(self, *command: str, given: str = "") -> str:
-        """What a command prints. Raises NoAnswer or Refused, with its words."""
+    async def run(self, *command: str, stdin: str = "") -> str:
+        """Returns what a command prints. Raises NoAnswer or Refused, with the command's message."""
         async with self._turns:
-            said = await self._carry_out(command, given, _PATIENCE_SECONDS)
-        if said.code == 0:
-            return said.out
-        words = " ".join((said.error or said.out).split()) or f"{command[0]} ended with {said.code}"
-        raise (NoAnswer if _PASSING.search(words) else Refused)(words)
+            result = await self._run_command(command, stdin, _TIMEOUT_SECONDS)
+        if result.code == 0:
+            return result.out
+        message = " ".join((result.error or result.out).split()) or f"{command[0]} ended with {result.code}"
+        raise (NoAnswer if _TEMPORARY.search(message) else Refused)(message)
 
 
-async def carry_out_here(command: Sequence[str], given: str, seconds: float) -> Said:
-    """On this machine."""
+async def run_here(command: Sequence[str], stdin: str, seconds: float) -> CommandResult:
+    """Runs a command on this machine."""
     try:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -75,16 +75,16 @@ async def carry_out_here(command: Sequence[str], given: str, seconds: float) -> 
             hint="Use Trainmaster on a machine from which jobs are submitted (a login node), or name one with login=.",
         ) from None
     try:
-        out, error = await asyncio.wait_for(process.communicate(given.encode()), seconds)
+        out, error = await asyncio.wait_for(process.communicate(stdin.encode()), seconds)
     except TimeoutError:
-        raise late(command, seconds) from None
+        raise timeout_error(command, seconds) from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return Said(process.returncode or 0, out.decode("utf-8", "replace"), error.decode("utf-8", "replace"))
+    return CommandResult(process.returncode or 0, out.decode("utf-8", "replace"), error.decode("utf-8", "replace"))
 
 
-def late(command: Sequence[str], seconds: float) -> NoAnswer:
-    """What is said of a command that takes too long."""
+def timeout_error(command: Sequence[str], seconds: float) -> NoAnswer:
+    """The error for a command that takes too long."""
     return NoAnswer(f"{command[0]} did not answer within {seconds:.0f} s")

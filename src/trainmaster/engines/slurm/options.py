@@ -1,4 +1,4 @@
-"""From the nodes of a run to the job that Slurm is asked for. Pure."""
+"""From the nodes of a run to the options and the script of its job. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 
 from trainmaster.engines.engine import Nodes
 
-# After the time the run has: for its agents to start, to end what is left, and to say how it went.
+# Added to the time limit of a run, for its agents to start, to end processes and to write the result.
 _MARGIN_SECONDS = 120
 
-PASSED_ON = (
+COMMAND_VARIABLES = (
     "PATH",
     "HOME",
     "USER",
@@ -24,11 +24,11 @@ PASSED_ON = (
     "SLURM_CONF",
     "SLURM_CLUSTERS",
 )
-PASSED_ON_BEGINNINGS = ("LC_", "SBATCH_")
+COMMAND_PREFIXES = ("LC_", "SBATCH_")
 
 
 def job_name(run_id: str, attempt: int) -> str:
-    """The name by which a job is found again, whoever submitted it and whether or not they lived to note its number.
+    """The name by which a job is found again, even if the dispatcher that submitted it did not note its number.
 
     >>> job_name("digits_1700000000_ab12", 2)
     'trainmaster.digits_1700000000_ab12.2'
@@ -37,7 +37,7 @@ def job_name(run_id: str, attempt: int) -> str:
 
 
 def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
-    """The options of sbatch; `output` and `folder` are where the nodes find the run's folders."""
+    """The options of sbatch; `output` and `folder` are paths on the nodes."""
     target = nodes.target
     count = len(nodes.numbers)
     given = target.options
@@ -46,13 +46,13 @@ def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
         f"--nodes={count}",
         f"--ntasks={count}",
         "--ntasks-per-node=1",
-        # A job that Slurm starts again by itself could run beside what is left of its old self. We submit a new one.
+        # A job that Slurm restarts could run beside what is left of its first start. We submit a new job instead.
         "--no-requeue",
         "--open-mode=append",
         f"--output={output.replace('%', '%%')}/slurm-%j.log",
         f"--chdir={folder}",
     ]
-    # A node is a whole machine, as in v1, unless the target says how much of one it is.
+    # A node is a whole machine, as in v1, unless the target says how many CPUs it has.
     options += [f"--cpus-per-task={given['cpus']}"] if given.get("cpus") else ["--exclusive"]
     options += [f"--gres=gpu:{target.gpus_per_node}"] if target.gpus_per_node else []
     options += [f"--{name}={given[name]}" for name in ("partition", "account", "qos", "constraint") if given.get(name)]
@@ -61,32 +61,35 @@ def sbatch_options(nodes: Nodes, output: str, folder: str) -> list[str]:
     return [*options, *given.get("extra_sbatch", ())]
 
 
-def time_limit_minutes(of_target: float | None, of_run: float | None) -> int | None:
-    """Slurm's limit counts in minutes. A run that says how long it takes finds a gap in the queue sooner.
+def time_limit_minutes(target_seconds: float | None, run_seconds: float | None) -> int | None:
+    """The time limit for Slurm. A run with a limit fits into a gap of the queue sooner.
 
     >>> time_limit_minutes(3600, 60), time_limit_minutes(90, None), time_limit_minutes(60, 7200)
     (3, 2, 1)
     """
-    limits = [limit for limit in (of_target, None if of_run is None else of_run + _MARGIN_SECONDS) if limit is not None]
+    run_limit = None if run_seconds is None else run_seconds + _MARGIN_SECONDS
+    limits = [limit for limit in (target_seconds, run_limit) if limit is not None]
     return math.ceil(min(limits) / 60) if limits else None
 
 
 def batch_script(python: str, kit: str, folder: str, agents: int, setup: Sequence[str] = ()) -> str:
-    """What the job runs on its first node."""
+    """The script that the job runs on its first node."""
     command = [python, "-I", "-S", f"{kit}/trainmaster/job/agent/slurm.py", folder, str(agents)]
     return "\n".join(["#!/bin/sh", *setup, f"exec {shlex.join(command)}", ""])
 
 
 def command_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What Slurm's commands get of our variables, and with them the job: not the secrets somebody's shell may have.
+    """The variables that Slurm's commands, and with them the job, get from ours.
 
-    Nor those of a job that the dispatcher itself may run in.
+    Secrets of the user's shell and variables of a job that the dispatcher itself may run in are left out.
     """
     return {
-        name: value for name, value in environment.items() if name in PASSED_ON or name.startswith(PASSED_ON_BEGINNINGS)
+        name: value
+        for name, value in environment.items()
+        if name in COMMAND_VARIABLES or name.startswith(COMMAND_PREFIXES)
     }
 
 
-def settings(options: Mapping[str, Any]) -> Sequence[str]:
-    """The lines a site wants before anything of ours: `module load ...`."""
+def setup_lines(options: Mapping[str, Any]) -> Sequence[str]:
+    """Lines that a site needs at the beginning of the script, such as `module load ...`."""
     return tuple(options.get("setup", ()))

@@ -1,16 +1,16 @@
-"""How often to ask: soon after something happened, then less and less often."""
+"""How often squeue runs: soon after something happened, then less and less often."""
 
 from __future__ import annotations
 
 
 class Pace:
-    """Says when the next question is due. Never sooner than `least` seconds after the last one.
+    """Says when the next query is due: never sooner than `least` seconds after the last one.
 
     >>> pace = Pace(least=1.0, most=15.0)
-    >>> pace.asked(now=100.0)
+    >>> pace.note_query(now=100.0)
     >>> pace.due_in(now=100.0), pace.due_in(now=100.25)
     (1.0, 0.75)
-    >>> pace.asked(now=101.0)
+    >>> pace.note_query(now=101.0)
     >>> pace.due_in(now=101.0)
     2.0
     >>> pace.hurry()
@@ -24,14 +24,14 @@ class Pace:
         self._last: float | None = None
 
     def due_in(self, now: float) -> float:
-        """Seconds until the next question; 0 if it is due."""
+        """Seconds until the next query; 0 if it is due."""
         return 0.0 if self._last is None else max(0.0, self._last + max(self._pause, self._least) - now)
 
-    def asked(self, now: float) -> None:
-        """A question was asked."""
+    def note_query(self, now: float) -> None:
+        """Notes that a query was made."""
         self._last = now
         self._pause = min(self._pause * 2, self._most)
 
     def hurry(self) -> None:
-        """Something happened: what is asked next is likely to be new."""
+        """Shortens the pause: something happened, so the next query will probably return something new."""
         self._pause = self._least / 2

@@ -1,4 +1,4 @@
-"""From where a cluster is used: where its commands are called, and how the files of runs come to its nodes and back."""
+"""Where a cluster is used from: where its commands run, and how the files of runs reach its nodes and come back."""
 
 from __future__ import annotations
 
@@ -9,62 +9,73 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from trainmaster.engines.plans import write_plans
-from trainmaster.engines.slurm.commands import Said, carry_out_here
+from trainmaster.engines.slurm.commands import CommandResult, run_here
 from trainmaster.engines.slurm.job import Job
+from trainmaster.shared.records import TargetRecord
 
 
 class Site(Protocol):
-    """Whatever the site, the run's folder here shows how its job goes."""
+    """A machine from which jobs are submitted. For every site, the run's folder here shows the state of its job."""
 
     python: str
-    """For agents, where a target names none."""
-    news: Callable[[], None]
-    """Called when something has come that is worth a look."""
+    """The Python for agents, if the target names none."""
+    on_news: Callable[[], None]
+    """Called when new files have arrived."""
 
-    async def carry_out(self, command: Sequence[str], given: str, seconds: float) -> Said:
-        """Calls one of Slurm's commands. Raises NoAnswer, or ComputeTargetException."""
+    async def run_command(self, command: Sequence[str], stdin: str, seconds: float) -> CommandResult:
+        """Runs one of Slurm's commands. Raises NoAnswer or ComputeTargetException."""
 
     async def user(self) -> int:
-        """Whose jobs ours are. Raises NoAnswer."""
+        """The id of the user who submits our jobs. Raises NoAnswer."""
 
     async def bring(self, job: Job, plans: Sequence[dict[str, Any]], kit: Path) -> None:
-        """Sees to it that the nodes find all that the job needs."""
+        """Makes everything that the job needs available to its nodes."""
 
     def path(self, job: Job, path: Path) -> str:
-        """Where the nodes find what lies at `path` here."""
+        """The path on the nodes of what is at `path` here."""
 
     def follow(self, job: Job) -> None:
-        """From now on what its agents write is seen here."""
+        """From now on, files of the job's agents appear here."""
 
-    async def look(self, job: Job) -> None:
-        """All that its agents have written up to now is here when this returns."""
+    async def refresh(self, job: Job) -> None:
+        """Returns when everything that the job's agents have written so far is here."""
 
     async def stop(self, job: Job) -> None:
-        """Agents that have not begun do not begin any more, where the dispatcher has taken their claims."""
+        """Keeps agents whose claims the dispatcher has taken from starting."""
 
     async def give_up(self, job: Job) -> None:
-        """Agents that still run, though nobody can reach them, are to end."""
+        """Tells agents that nobody can reach any more to end."""
 
     async def forget(self, job: Job) -> dict[str, str]:
-        """The run is over for good; what is worth keeping with it."""
+        """Removes the files of a finished run from the site. Returns properties for the run."""
 
-    def doing(self, job: Job) -> str:
-        """A sentence while something is on its way; else empty."""
+    def activity(self, job: Job) -> str:
+        """A sentence while files of the job are being uploaded; otherwise empty."""
 
     async def close(self) -> None:
-        """The dispatcher ends; jobs go on."""
+        """The dispatcher ends; jobs keep running."""
+
+
+class Sites(Protocol):
+    """Finds the site of a target."""
+
+    shares_files: bool
+    """Whether the nodes see the workspace's folder under its path."""
+
+    def find(self, target: TargetRecord) -> Site:
+        """Returns the same site for targets of the same cluster."""
 
 
 class Here:
-    """This machine is a login node, and the workspace lies in a folder that all nodes see."""
+    """This machine is a login node, and the workspace is in a folder that all nodes see."""
 
     python = sys.executable
 
     def __init__(self) -> None:
-        self.news: Callable[[], None] = lambda: None
+        self.on_news: Callable[[], None] = lambda: None
 
-    async def carry_out(self, command: Sequence[str], given: str, seconds: float) -> Said:
-        return await carry_out_here(command, given, seconds)
+    async def run_command(self, command: Sequence[str], stdin: str, seconds: float) -> CommandResult:
+        return await run_here(command, stdin, seconds)
 
     async def user(self) -> int:
         return os.getuid()
@@ -78,7 +89,7 @@ class Here:
     def follow(self, job: Job) -> None:
         pass
 
-    async def look(self, job: Job) -> None:
+    async def refresh(self, job: Job) -> None:
         job.refresh()
 
     async def stop(self, job: Job) -> None:
@@ -90,8 +101,20 @@ class Here:
     async def forget(self, job: Job) -> dict[str, str]:
         return {}
 
-    def doing(self, job: Job) -> str:
+    def activity(self, job: Job) -> str:
         return ""
 
     async def close(self) -> None:
         pass
+
+
+class OnlyHere:
+    """All targets use the cluster of this machine."""
+
+    shares_files = True
+
+    def __init__(self, site: Site | None = None) -> None:
+        self._site: Site = site or Here()
+
+    def find(self, target: TargetRecord) -> Site:
+        return self._site

@@ -1,4 +1,4 @@
-"""What Slurm says of jobs, and what that means for a run. Pure."""
+"""What Slurm says about jobs, and what that means for a run. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OVER = frozenset(
 _NOW = re.compile(r"^Configuration data as of (\S+)", re.MULTILINE)
 _BOOTED = re.compile(r"^BOOT_TIME\s*= (\S+)", re.MULTILINE)
 _OVER_MEMORY = "exceeded memory limit"
-# Jobs that wait for something of their own stand in nobody's way.
+# Jobs that wait for another reason do not delay others.
 _IN_LINE = frozenset({"Resources", "Priority", "None"})
 
 
@@ -66,21 +66,21 @@ def parse(text: str) -> list[Listed]:
 
 
 def waiting_sentence(job: Listed, others: Sequence[Listed]) -> str:
-    """What a run waits for, in Slurm's own words.
+    """What a run waits for, with Slurm's reason.
 
     >>> job = Listed("9", "PENDING", 10, "main", "", "Priority", "")
     >>> waiting_sentence(job, [Listed("7", "PENDING", 10, "main", "", "Resources", ""), job])
     'waiting for Slurm: Priority, about 1 job ahead (job 9)'
     """
     if job.state == "CONFIGURING":
-        return f"Slurm makes {job.nodes} ready (job {job.id})"
+        return f"Slurm is preparing {job.nodes} (job {job.id})"
     if job.state not in WAITING:
-        return f"Slurm has given it {job.nodes}; its agent starts (job {job.id})"
+        return f"Slurm has allocated {job.nodes}; the agent is starting (job {job.id})"
     ahead = sum(_is_ahead(other, job) for other in others)
     line = f", about {ahead} {'job' if ahead == 1 else 'jobs'} ahead" if ahead else ""
     reason = "a place in the queue" if job.reason in ("None", "") else job.reason
-    words = reasons.in_words(job.reason)
-    return f"waiting for Slurm: {reason}{f' ({words})' if words else ''}{line} (job {job.id})"
+    meaning = reasons.explain_reason(job.reason)
+    return f"waiting for Slurm: {reason}{f' ({meaning})' if meaning else ''}{line} (job {job.id})"
 
 
 def _is_ahead(other: Listed, job: Listed) -> bool:
@@ -97,7 +97,7 @@ def _number(job: Listed) -> int:
 
 
 def was_not_launched(state: str, nodes: str, began: bool) -> bool:
-    """Whether Slurm had given a job nodes, and it was cancelled before it came to anything there.
+    """Whether a job was cancelled after it got nodes and before it started there.
 
     >>> was_not_launched("CANCELLED", "node3", began=False)
     True
@@ -108,7 +108,7 @@ def was_not_launched(state: str, nodes: str, began: bool) -> bool:
 
 
 def controller_age(config: str) -> float | None:
-    """For how many seconds slurmctld has run, as `scontrol show config` says; None if it does not.
+    """The seconds for which slurmctld has run, from `scontrol show config`; None if it does not say.
 
     >>> controller_age("Configuration data as of 2026-01-01T00:01:30\\nBOOT_TIME     = 2026-01-01T00:00:00\\n")
     90.0
@@ -123,29 +123,28 @@ def controller_age(config: str) -> float | None:
 
 
 def ending(
-    job_id: str, state: str, nodes: str, told: str = "", silent: Mapping[int, str] | None = None
+    job_id: str, state: str, nodes: str, output: str = "", silent: Mapping[int, str] | None = None
 ) -> Ending | None:
-    """How the job of a run ended, where that is more than its agents can know; `told` is what it printed itself.
+    """How the job of a run ended, if Slurm knows more than its agents.
 
-    `silent` are the nodes of the run that left no result, with their names.
+    `output` is what the job printed; `silent` are the nodes of the run that left no result, with their names.
 
     >>> ending("17", "NODE_FAIL", "node[1-2]", silent={1: "node2"}).error.message
     'Slurm lost node 1 of the run (node2): NODE_FAIL, job 17'
     >>> ending("17", "FAILED", "node1", "error: StepId=17.batch exceeded memory limit (9 > 8), being killed").error.code
     'OutOfMemory'
     """
-    if state == "FAILED" and _OVER_MEMORY in told:
-        # A Slurm that looks at the memory itself (OverMemoryKill) has no other word for it.
+    if state == "FAILED" and _OVER_MEMORY in output:
+        # With OverMemoryKill, Slurm has no state of its own for it.
         state = "OUT_OF_MEMORY"
     if state == "PREEMPTED":
-        return Ending(
-            Status.FAILED, RunError("Preempted", f"job {job_id} was preempted: Slurm gave its nodes to another"), True
-        )
+        message = f"job {job_id} was preempted: Slurm gave its nodes to another job"
+        return Ending(Status.FAILED, RunError("Preempted", message), again=True)
     if state == "CANCELLED":
         message = f"the run was cancelled in Slurm (scancel of job {job_id}), not through Trainmaster"
         return Ending(Status.CANCELED, RunError("CanceledInSlurm", message))
     if state in ("TIMEOUT", "DEADLINE"):
-        message = f"the run was cancelled: Slurm's time limit for job {job_id} had passed ({state})"
+        message = f"the run was cancelled: job {job_id} exceeded Slurm's time limit ({state})"
         return Ending(Status.CANCELED, RunError("SlurmTimeLimit", message))
     if state in ("NODE_FAIL", "BOOT_FAIL"):
         lost = silent or {}
@@ -155,15 +154,15 @@ def ending(
     failed = _FAILURES.get(state)
     if failed is not None:
         code, sentence = failed
-        words = f"\n{told}" if told else ""
-        return Ending(Status.FAILED, RunError(code, sentence.format(job=job_id, nodes=nodes, state=state) + words))
+        details = f"\n{output}" if output else ""
+        return Ending(Status.FAILED, RunError(code, sentence.format(job=job_id, nodes=nodes, state=state) + details))
     return None
 
 
 _FAILURES = {
     "OUT_OF_MEMORY": ("OutOfMemory", "job {job} used more memory than Slurm gave it on {nodes} (out of memory)"),
-    "FAILED": ("StartError", "job {job} failed on {nodes} before an agent of Trainmaster could say how"),
+    "FAILED": ("StartError", "job {job} failed on {nodes} before an agent of Trainmaster started"),
     "REVOKED": ("StartError", "job {job} was taken over by another cluster: REVOKED"),
-    "LOST": ("NodeAgentLost", "Slurm does not know job {job} any more, and it left no result"),
+    "LOST": ("NodeAgentLost", "Slurm no longer knows job {job}, and the job left no result"),
     "COMPLETED": ("NodeAgentLost", "job {job} ended on {nodes}, but its agent left no result"),
 }

@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from trainmaster.engines.engine import Ending, EngineContext, JobRequest, Nodes, Place
 from trainmaster.engines.plans import write_plans
-from trainmaster.engines.ssh import mpi, passwords, starting
-from trainmaster.engines.ssh.cleanup import Cleanup
-from trainmaster.engines.ssh.data import freight_of
-from trainmaster.engines.ssh.host import SshHost, check_ssh, hosts_of, is_shared, lost_after, root_of
-from trainmaster.engines.ssh.link import Link
-from trainmaster.engines.ssh.on_demand import OnDemand
-from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.engines.ssh.starting import has_helpers, within
+from trainmaster.engines.remote.cleanup import Cleanup
+from trainmaster.engines.remote.data import read_run_data
+from trainmaster.engines.remote.host import SshHost, check_ssh, hosts_of, is_shared, root_of, silence_limit
+from trainmaster.engines.remote.on_demand import upload_on_demand
+from trainmaster.engines.remote.plans import node_path
+from trainmaster.engines.remote.upload import check_no_container, upload_run
+from trainmaster.engines.remote.upload_pool import UploadPool
+from trainmaster.engines.ssh import mpi, passwords
+from trainmaster.engines.ssh.node import RemoteNode
+from trainmaster.engines.ssh.starting import check_same_root, has_helpers, make_orders
 from trainmaster.job.agent import silence, tokens
 from trainmaster.job.errors import ComputeTargetException, TrainmasterError
 from trainmaster.shared.job_spec import load_spec
@@ -30,39 +31,37 @@ from trainmaster.shared.records import RunError, Status
 from trainmaster.shared.retry import Backoff
 from trainmaster.shared.tasks import start_task
 
-log = logging.getLogger("trainmaster.dispatch")
+T = TypeVar("T")
 
-# How often a host that was lost is looked for.
-_TIDY_SECONDS, _LONGEST_TIDY_SECONDS = 2.0, 60.0
+# Pauses between attempts to reach a lost host.
+_CLEANUP_SECONDS, _LONGEST_CLEANUP_SECONDS = 2.0, 60.0
 
 
 class SshEngine:
-    """Brings code and environments to hosts, starts agents there, and mirrors what they write."""
+    """Uploads code and environments to hosts, starts agents there, and mirrors their files."""
 
     queues = False
     shares_files = False
     runs_here = False
 
-    def __init__(self, surroundings: EngineContext) -> None:
-        self._folder = surroundings.folder
-        self._heard = surroundings.heard
-        self._asked = surroundings.asked
-        self._links: dict[Path, Link] = {}
+    def __init__(self, context: EngineContext) -> None:
+        self._context = context
+        self._folder = context.folder
+        self._nodes: dict[Path, RemoteNode] = {}
         self._owners: dict[str, dict[str, int]] = {}
         self._ended: dict[tuple[str, int], set[int]] = {}
-        self._heard_at: dict[str, float] = {}
-        self._limits: dict[str, float | None] = {}
+        self._shared_growth_at: dict[str, float] = {}
+        self._hang_limits: dict[str, float | None] = {}
         self._starting: dict[str, asyncio.Future[None]] = {}
-        self._given_up: set[str] = set()
+        self._cancelled: set[str] = set()
         """Runs that were cancelled while they were being started."""
-        self._secret = surroundings.secret
-        self._hosts = surroundings.folder.path / "hosts"
-        self._left = Cleanup(self._hosts)
-        self._tidying: dict[str, asyncio.Task[None]] = {}
-        self._lenders: dict[str, OnDemand] = {}
+        self._hosts = context.folder.path / "hosts"
+        self._cleanup = Cleanup(self._hosts)
+        self._cleanups: dict[str, asyncio.Task[None]] = {}
+        self._upload_pools: dict[SshHost, UploadPool] = {}
 
     def place(self, nodes: Nodes) -> Place:
-        """The hosts' addresses are known once they were reached: until then there are tokens."""
+        """Tokens stand for the hosts' addresses, which are known only when the hosts have been reached."""
         count = len(nodes.numbers)
         hosts = tuple(tokens.host_token(number) for number in range(count)) if count > 1 else ("127.0.0.1",)
         slots = ",".join(f"{host}:{nodes.processes_per_node}" for host in hosts)
@@ -80,74 +79,81 @@ class SshEngine:
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
         check_ssh()
-        links = self._links_of(nodes)
-        work = self._starting[nodes.run_id] = asyncio.ensure_future(self._start(nodes, links, plans, Path(kit)))
+        remotes = self._remotes(nodes)
+        work = self._starting[nodes.run_id] = asyncio.ensure_future(self._start(nodes, remotes, plans, Path(kit)))
         try:
             await work
         except asyncio.CancelledError:
-            if nodes.run_id not in self._given_up:
+            if nodes.run_id not in self._cancelled:
                 # The dispatcher ends; the next one starts the run again.
-                for link in links:
-                    await link.close()
+                for remote in remotes:
+                    await remote.close()
                 raise
-            await self._take_back(links)
+            await self._take_back(remotes)
         except Exception:
-            await self._take_back(links)
+            await self._take_back(remotes)
             raise
         finally:
             del self._starting[nodes.run_id]
-            self._given_up.discard(nodes.run_id)
+            self._cancelled.discard(nodes.run_id)
 
-    async def _start(self, nodes: Nodes, links: Sequence[Link], plans: Sequence[dict[str, Any]], kit: Path) -> None:
+    async def _start(
+        self, nodes: Nodes, remotes: Sequence[RemoteNode], plans: Sequence[dict[str, Any]], kit: Path
+    ) -> None:
         spec = load_spec(nodes.folder.spec.read_text())
-        starting.check_no_container(spec)
+        check_no_container(spec)
         write_plans(nodes, plans)
-        facts = await together(link.connect() for link in links)
-        starting.check_one_place(nodes, facts)
-        await together(self._left.settle(link.session) for link in links)
-        # A folder that all of them see is filled through the first.
-        bringing = links[:1] if is_shared(nodes.target) else links
-        settled = await together(starting.bring(link, nodes, spec, self._folder, kit) for link in bringing)
-        settled += settled[:1] * (len(links) - len(settled))
+        facts = [each.facts for each in await gather_or_cancel(remote.connect() for remote in remotes)]
+        check_same_root(nodes, facts)
+        await gather_or_cancel(self._cleanup.remove_remains(remote.connection) for remote in remotes)
+        shared = is_shared(nodes.target)
+        # A shared folder is filled through the first host.
+        environments = await gather_or_cancel(
+            upload_run(remote.connection, nodes, spec, self._folder, kit, remote.report)
+            for remote in (remotes[:1] if shared else remotes)
+        )
+        environments += environments[:1] * (len(remotes) - len(environments))
         python = self.place(nodes).python
-        orders = starting.orders(nodes, spec, self._folder, plans, kit, python, facts, settled)
-        for link in links:
-            link.note(f"kits/{kit.name}")
-        attempt, shared = nodes.folder.attempt, is_shared(nodes.target)
-        await together(link.start(order, attempt, shared) for link, order in zip(links, orders, strict=True))
+        orders = make_orders(nodes, spec, self._folder, plans, kit, python, facts, environments)
+        for remote in remotes:
+            remote.note(f"kits/{kit.name}")
+        attempt = nodes.folder.attempt
+        await gather_or_cancel(
+            remote.start(order, attempt, shared) for remote, order in zip(remotes, orders, strict=True)
+        )
 
-    async def _take_back(self, links: Sequence[Link]) -> None:
-        """A run that was not started on all hosts leaves nothing on any."""
-        for link in links:
-            reached = link.is_connected
-            # It may have been broken off in the middle of a frame: what is to be said now goes over another connection.
-            await link.close()
-            if reached:
+    async def _take_back(self, remotes: Sequence[RemoteNode]) -> None:
+        """Removes a run that was not started on all hosts from every host."""
+        for remote in remotes:
+            was_connected = remote.is_connected
+            # The connection may be in the middle of a frame: a new one is needed.
+            await remote.close()
+            if was_connected:
                 with contextlib.suppress(TrainmasterError):
-                    await link.sweep(remove=True)
-                    link.forget()
-            await link.close()
+                    await remote.sweep(remove=True)
+                    remote.forget()
+            await remote.close()
 
     # Following
 
     async def ended(self, nodes: Nodes, number: int) -> None:
-        links = self._links_of(nodes)
-        if not links[number].kit:
-            # It never came to an agent.
+        remotes = self._remotes(nodes)
+        if not remotes[number].kit:
+            # No agent was started.
             return
-        await self._followed(nodes, links[number], links[1:] if has_helpers(nodes) else [])
+        await self._follow(nodes, remotes[number], remotes[1:] if has_helpers(nodes) else [])
 
-    async def _followed(self, nodes: Nodes, link: Link, helpers: Sequence[Link]) -> None:
-        """Follows a node to its end; under MPI the first one, and with it those that help it."""
-        main = asyncio.ensure_future(link.follow())
+    async def _follow(self, nodes: Nodes, remote: RemoteNode, helpers: Sequence[RemoteNode]) -> None:
+        """Follows a node to its end. Under MPI this is the first node, and `helpers` are the others."""
+        main = asyncio.ensure_future(remote.follow())
         others = [asyncio.ensure_future(helper.follow()) for helper in helpers]
         try:
             while not main.done():
-                going = {task for task in others if not task.done()}
-                await asyncio.wait({main, *going}, return_when=asyncio.FIRST_COMPLETED)
+                running = {task for task in others if not task.done()}
+                await asyncio.wait({main, *running}, return_when=asyncio.FIRST_COMPLETED)
                 if any(helper.lost for helper in helpers):
                     # mpirun would wait for it.
-                    await link.stop()
+                    await remote.stop()
             await main
             for helper in helpers:
                 await helper.stop()
@@ -156,198 +162,197 @@ class SshEngine:
             for task in (main, *others):
                 task.cancel()
             await asyncio.gather(main, *others, return_exceptions=True)
-        await self._look_at_rest(nodes, link)
-        for each in (link, *helpers):
+        await self._fetch_late_files(nodes, remote)
+        for each in (remote, *helpers):
             if each.lost is not None:
-                self._leave(each, nodes.run_id)
+                self._clean_up_later(each)
 
-    async def _look_at_rest(self, nodes: Nodes, link: Link) -> None:
-        """In a shared folder the first node tells what all of them write; others may have written after its end."""
+    async def _fetch_late_files(self, nodes: Nodes, remote: RemoteNode) -> None:
+        """In a shared folder the first node reports the files of all nodes; others may have written after its end."""
         ended = self._ended.setdefault((nodes.run_id, nodes.folder.attempt), set())
-        ended.add(link.number)
-        if is_shared(nodes.target) and link.number > 0 and len(ended) == nodes.count and link.lost is None:
-            await link.look_again()
+        ended.add(remote.number)
+        if is_shared(nodes.target) and remote.number > 0 and len(ended) == nodes.count and remote.lost is None:
+            await remote.look_again()
 
     async def stop(self, nodes: Nodes) -> None:
         work = self._starting.get(nodes.run_id)
         if work is not None:
-            self._given_up.add(nodes.run_id)
+            self._cancelled.add(nodes.run_id)
             work.cancel()
             return
-        for link in self._links_of(nodes):
-            await link.stop()
+        for remote in self._remotes(nodes):
+            await remote.stop()
 
     async def kill(self, nodes: Nodes) -> None:
-        for link in self._links_of(nodes):
-            await link.kill()
+        for remote in self._remotes(nodes):
+            await remote.kill()
 
     async def sweep(self, nodes: Nodes) -> None:
         await self._sweep(nodes, remove=False)
 
     async def _sweep(self, nodes: Nodes, remove: bool) -> None:
-        links = [link for link in self._links_of(nodes) if link.kit]
-        await asyncio.gather(*(self._sweep_one(link, nodes.run_id, remove) for link in links))
+        remotes = [remote for remote in self._remotes(nodes) if remote.kit]
+        await asyncio.gather(*(self._sweep_node(remote, remove) for remote in remotes))
 
-    async def _sweep_one(self, link: Link, run_id: str, remove: bool) -> None:
+    async def _sweep_node(self, remote: RemoteNode, remove: bool) -> None:
         try:
-            if link.lost is not None:
-                # It was waited for long enough.
-                raise link.lost
-            await link.sweep(remove)
+            if remote.lost is not None:
+                # We have waited for this host long enough.
+                raise remote.lost
+            await remote.sweep(remove)
         except ComputeTargetException:
-            self._leave(link, run_id)
+            self._clean_up_later(remote)
         finally:
-            await link.close()
+            await remote.close()
 
-    def _leave(self, link: Link, run_id: str) -> None:
-        """What is left of a run on a host that cannot be reached is ended when it can be."""
-        host = link.host
-        self._left.note(host.shown, run_id, link.kit)
-        task = self._tidying.get(host.shown)
+    def _clean_up_later(self, remote: RemoteNode) -> None:
+        """Removes what is left of a run as soon as the host can be reached again."""
+        label = remote.host.label
+        self._cleanup.note(label, remote.run_id, remote.kit)
+        task = self._cleanups.get(label)
         if task is None or task.done():
-            self._tidying[host.shown] = start_task(f"tidying {host.shown}", partial(self._tidy, host))
+            self._cleanups[label] = start_task(f"cleanup of {label}", partial(self._clean_up, remote))
 
-    async def _tidy(self, host: SshHost) -> None:
-        backoff = Backoff(_TIDY_SECONDS, _LONGEST_TIDY_SECONDS, factor=1.5)
-        while self._left.runs(host.shown):
+    async def _clean_up(self, remote: RemoteNode) -> None:
+        backoff = Backoff(_CLEANUP_SECONDS, _LONGEST_CLEANUP_SECONDS, factor=1.5)
+        while self._cleanup.runs(remote.host.label):
             await backoff.sleep()
             with contextlib.suppress(TrainmasterError):
-                session, _ = await self._opened(host)
-                try:
-                    await self._left.settle(session)
-                finally:
-                    await session.close()
+                await self._upload_pool(remote).remove_remains()
 
     def waiting_for(self, nodes: Nodes) -> str:
-        return next((link.doing for link in self._links_of(nodes) if link.doing), "")
+        return next((remote.activity for remote in self._remotes(nodes) if remote.activity), "")
 
     async def ending(self, nodes: Nodes) -> Ending | None:
-        lost = next((link for link in self._links_of(nodes) if link.lost is not None), None)
+        lost = next((remote for remote in self._remotes(nodes) if remote.lost is not None), None)
         if lost is None or lost.lost is None:
             return None
+        host = lost.host.label
         message = (
-            f"node {lost.number} (host {lost.host.shown}) was not heard of for {lost_after(nodes.target):g} seconds: "
-            f"{lost.lost.message}\nWhat still runs there is ended as soon as it can be reached again."
+            f"node {lost.number} (host {host}) did not answer for {lost.silence:g} seconds: {lost.lost.message}\n"
+            "What still runs there is ended as soon as the host can be reached again."
         )
-        return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": lost.number, "host": lost.host.shown}))
+        return Ending(Status.FAILED, RunError("NodeAgentLost", message, {"node": lost.number, "host": host}))
 
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
-        """Asked when the run is over for good: its folders on the hosts are not needed any more."""
+        """Removes the run's folders on the hosts."""
         await self._sweep(nodes, remove=True)
-        hosts = ", ".join(link.host.shown for link in self._links_of(nodes))
-        self._links = {place: link for place, link in self._links.items() if link.run_id != nodes.run_id}
+        hosts = ", ".join(remote.host.label for remote in self._remotes(nodes))
+        self._nodes = {folder: remote for folder, remote in self._nodes.items() if remote.run_id != nodes.run_id}
         self._ended = {key: numbers for key, numbers in self._ended.items() if key[0] != nodes.run_id}
         self._owners.pop(nodes.run_id, None)
-        self._heard_at.pop(nodes.run_id, None)
-        self._limits.pop(nodes.run_id, None)
+        self._shared_growth_at.pop(nodes.run_id, None)
+        self._hang_limits.pop(nodes.run_id, None)
         return {"ssh.hosts": hosts}
 
     async def close(self) -> None:
-        for task in self._tidying.values():
+        for task in self._cleanups.values():
             task.cancel()
-        await asyncio.gather(*self._tidying.values(), return_exceptions=True)
-        for link in self._links.values():
-            await link.close()
+        await asyncio.gather(*self._cleanups.values(), return_exceptions=True)
+        for pool in self._upload_pools.values():
+            await pool.close()
+        for remote in self._nodes.values():
+            await remote.close()
 
-    # Who is who
+    # The nodes of a run
 
-    def _links_of(self, nodes: Nodes) -> list[Link]:
-        """For every node of the run, in their order."""
+    def _remotes(self, nodes: Nodes) -> list[RemoteNode]:
+        """All nodes of the run, in their order."""
         known = hosts_of(nodes.target)
         try:
             hosts = [known[number] for number in nodes.numbers]
         except IndexError:
-            raise ComputeTargetException(f"target '{nodes.target.name}' has lost hosts that the run needs") from None
-        return [self._link(nodes, number, host) for number, host in enumerate(hosts)]
+            raise ComputeTargetException(
+                f"target '{nodes.target.name}' no longer has all hosts that the run needs"
+            ) from None
+        return [self._remote(nodes, number, host) for number, host in enumerate(hosts)]
 
-    def _variables(self, host: SshHost) -> dict[str, str]:
-        """What ssh needs to log in, beyond what it finds itself."""
-        secret = self._secret(host.secret) if host.secret else None
-        return passwords.variables(secret, self._hosts) if secret else {}
-
-    def _link(self, nodes: Nodes, number: int, host: SshHost) -> Link:
-        place = nodes.folder.node(number)
-        if place not in self._links:
-            self._links[place] = Link(
+    def _remote(self, nodes: Nodes, number: int, host: SshHost) -> RemoteNode:
+        folder = nodes.folder.node(number)
+        if folder not in self._nodes:
+            self._nodes[folder] = RemoteNode(
                 host,
-                self._root(host),
+                root_of(host, self._folder),
                 nodes.run_id,
                 nodes.folder,
                 number,
                 common=number == 0 or not is_shared(nodes.target),
-                patience=lost_after(nodes.target),
+                silence=silence_limit(nodes.target),
                 owners=None if is_shared(nodes.target) else self._owners.setdefault(nodes.run_id, {}),
-                freight=freight_of(nodes.folder),
-                heard=lambda name: self._on_file(nodes, number, name),
-                grown=lambda: self._on_growth(nodes, number),
-                asked=lambda name, text: self._on_letter(nodes, number, name, text),
-                variables=lambda: self._variables(host),
+                data=read_run_data(nodes.folder),
+                on_file=lambda name: self._on_file(nodes, number, name),
+                on_growth=lambda: self._on_growth(nodes, number),
+                on_request=lambda name, text: self._on_request(nodes, number, name, text),
+                variables=partial(self._variables, host),
             )
-        return self._links[place]
+        return self._nodes[folder]
+
+    def _variables(self, host: SshHost) -> dict[str, str]:
+        """The variables that ssh needs for a password."""
+        secret = self._context.secret(host.secret) if host.secret else None
+        return passwords.variables(secret, self._hosts) if secret else {}
+
+    def _upload_pool(self, remote: RemoteNode) -> UploadPool:
+        host = remote.host
+        if host not in self._upload_pools:
+            root, variables = root_of(host, self._folder), partial(self._variables, host)
+            self._upload_pools[host] = UploadPool(host, root, remote.silence, self._cleanup, variables)
+        return self._upload_pools[host]
+
+    # What hosts report
 
     async def _on_file(self, nodes: Nodes, number: int, name: str) -> None:
-        """A node wrote one of the files by which others know how it goes."""
+        """A node wrote one of its small files."""
         event = {"running.json": "running", "done.json": "done"}.get(name.rpartition("/")[2])
-        if event == "done" or (event and name.startswith(f"{within(nodes, 0)}/")):
-            self._heard(nodes.run_id, event)
+        if event == "done" or (event and name.startswith(f"{node_path(nodes, 0)}/")):
+            self._context.heard(nodes.run_id, event)
         elif name.endswith(f"/{silence.NAME}"):
-            # One hangs, all hang: the others are to say where they stand.
-            await self._to_others(nodes, number, name, (nodes.folder.path / name).read_bytes())
+            # One node hangs, so all do: the others have to report where they are.
+            await self._put_on_others(nodes, number, name, (nodes.folder.path / name).read_bytes())
         elif has_helpers(nodes):
-            await self._pass_on(nodes, name)
+            await self._forward_mpi_request(nodes, name)
 
-    def _on_letter(self, nodes: Nodes, number: int, name: str, text: bytes) -> None:
-        """A script asks its workspace something; the answer goes to the host that it runs on."""
-        link = self._links_of(nodes)[number]
-        lender = self._lenders.get(link.host.shown)
-        if lender is None:
-            lender = self._lenders[link.host.shown] = OnDemand(
-                lambda: self._opened(link.host), lost_after(nodes.target)
-            )
-        bring = partial(lender.lend, nodes.run_id, name)
-        self._asked(JobRequest(nodes.run_id, name, text, partial(link.answer, name), bring))
-
-    async def _opened(self, host: SshHost) -> tuple[Session, HostFacts]:
-        return await Session.open(host, self._root(host), variables=self._variables(host))
+    def _on_request(self, nodes: Nodes, number: int, name: str, text: bytes) -> None:
+        """A script sent a job request; the answer goes to its host."""
+        remote = self._remotes(nodes)[number]
+        bring = partial(upload_on_demand, self._upload_pool(remote), nodes.run_id, name, remote.silence)
+        self._context.asked(JobRequest(nodes.run_id, name, text, partial(remote.answer, name), bring))
 
     async def _on_growth(self, nodes: Nodes, number: int) -> None:
-        """A node wrote something: a sign of life of the whole run, also where only its own files can be seen."""
-        limit = self._silence(nodes)
+        """A node wrote something. The other nodes hear of it, because each sees only its own files."""
+        limit = self._hang_limit(nodes)
         now = time.monotonic()
-        if limit is None or is_shared(nodes.target) or now < self._heard_at.get(nodes.run_id, 0.0) + limit / 8:
+        last = self._shared_growth_at.get(nodes.run_id, 0.0)
+        if limit is None or is_shared(nodes.target) or now < last + limit / 8:
             return
-        self._heard_at[nodes.run_id] = now
-        await self._to_others(nodes, number, "journals/.heard", b"")
+        self._shared_growth_at[nodes.run_id] = now
+        await self._put_on_others(nodes, number, "journals/.heard", b"")
 
-    def _silence(self, nodes: Nodes) -> float | None:
-        """How long the run may be silent, if it may not be so for ever."""
+    def _hang_limit(self, nodes: Nodes) -> float | None:
+        """How long the nodes of the run may be silent; None if there is no limit or only one node."""
         if len(nodes.numbers) == 1:
             return None
-        if nodes.run_id not in self._limits:
+        if nodes.run_id not in self._hang_limits:
             limit = (read_json(nodes.folder.node(0) / "plan.json") or {}).get("hang_seconds")
-            self._limits[nodes.run_id] = None if limit is None else float(limit)
-        return self._limits[nodes.run_id]
+            self._hang_limits[nodes.run_id] = None if limit is None else float(limit)
+        return self._hang_limits[nodes.run_id]
 
-    async def _to_others(self, nodes: Nodes, number: int, path: str, data: bytes) -> None:
-        for link in self._links_of(nodes):
-            if link.number != number:
-                await link.put(path, data)
+    async def _put_on_others(self, nodes: Nodes, number: int, path: str, data: bytes) -> None:
+        for remote in self._remotes(nodes):
+            if remote.number != number:
+                await remote.put(path, data)
 
-    async def _pass_on(self, nodes: Nodes, name: str) -> None:
-        """What mpirun wants started on another host goes there."""
-        links = self._links_of(nodes)
+    async def _forward_mpi_request(self, nodes: Nodes, name: str) -> None:
+        """Sends what mpirun wants to start on another host to that host."""
+        remotes = self._remotes(nodes)
         request = read_json(nodes.folder.path / name) or {}
-        number = mpi.asked(name, request, [link.address for link in links])
+        number = mpi.find_node(name, request, [remote.address for remote in remotes])
         if number is not None:
-            place = f"{within(nodes, number)}/{mpi.REQUEST}"
-            await links[number].put(place, json.dumps(request).encode())
-
-    def _root(self, host: SshHost) -> str:
-        return root_of(host, self._folder)
+            await remotes[number].put(f"{node_path(nodes, number)}/{mpi.REQUEST}", json.dumps(request).encode())
 
 
-async def together(works: Any) -> list[Any]:
-    """The results of several works; the first that fails ends the others."""
+async def gather_or_cancel(works: Iterable[Awaitable[T]]) -> list[T]:
+    """The results of all works; the first that fails cancels the others."""
     tasks = [asyncio.ensure_future(work) for work in works]
     try:
         return list(await asyncio.gather(*tasks))

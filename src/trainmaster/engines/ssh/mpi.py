@@ -1,7 +1,7 @@
-"""MPI over several hosts: mpirun on the first has its daemons started by our agents on the others. Pure.
+"""MPI over several hosts: mpirun runs on the first host, and our agents on the others start its daemons. Pure.
 
-Hosts need not be able to log in to each other. What mpirun would hand to ssh is noted (`job/agent/remote_launch.py`),
-comes here with everything else the host writes, and is sent on to the host it is for.
+The hosts need not be able to log in to each other. `job/agent/remote_launch.py` writes down what mpirun would pass to
+ssh. The file comes here like every other file of the host, and is sent on to the host that it is for.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 REQUEST = "launch.json"
-"""In the folder of a node: what is to be started there."""
+"""In the folder of a node: what its agent has to start."""
 REQUESTS = "launch"
-"""In the folder of the first node: what mpirun asks for, a file for each host."""
+"""In the folder of the first node: what mpirun requests, one file per host."""
 
 
-def launcher(plan: Mapping[str, Any], node_folder: str, kit: str, python: str) -> dict[str, Any]:
-    """The plan of the first node; its mpirun knows how to reach the others. Release 4 and 5 have names of their own."""
-    # Daemons that are started as a tree stay in the foreground, where our agents keep them.
+def launcher_plan(plan: Mapping[str, Any], node_folder: str, kit: str, python: str) -> dict[str, Any]:
+    """The plan of the first node, whose mpirun can reach the others. Open MPI 4 and 5 use different variables."""
+    # Daemons that are started as a tree stay in the foreground, under the control of our agents.
     reach = f"{python} -I -S {kit}/trainmaster/job/agent/remote_launch.py ask {node_folder}/{REQUESTS}"
     variables = {
         "PRTE_MCA_plm": "ssh",
@@ -31,8 +31,8 @@ def launcher(plan: Mapping[str, Any], node_folder: str, kit: str, python: str) -
     return {**plan, "processes": processes}
 
 
-def helper(plan: Mapping[str, Any], number: int, node_folder: str, kit: str, python: str) -> dict[str, Any]:
-    """The plan of another node, made from that of the first: its agent waits for what mpirun wants started there."""
+def helper_plan(plan: Mapping[str, Any], number: int, node_folder: str, kit: str, python: str) -> dict[str, Any]:
+    """The plan of another node, made from that of the first: its agent waits for the request of mpirun."""
     first = plan["processes"][0]
     program = f"{kit}/trainmaster/job/agent/remote_launch.py"
     process = {
@@ -47,8 +47,8 @@ def helper(plan: Mapping[str, Any], number: int, node_folder: str, kit: str, pyt
     return {**plan, **limits, "node": number, "processes": [process], "alone": True}
 
 
-def asked(name: str, request: Mapping[str, Any], addresses: Sequence[str]) -> int | None:
-    """For which node a file of the first one is; None for one that is no request."""
+def find_node(name: str, request: Mapping[str, Any], addresses: Sequence[str]) -> int | None:
+    """The node for which a file of the first node is a request; None for other files."""
     parts = name.split("/")
     if len(parts) < 2 or parts[-2] != REQUESTS or request.get("host") not in addresses:
         return None

@@ -1,4 +1,4 @@
-"""Passwords and passphrases: given to ssh by a program that it asks, through its own environment."""
+"""Passwords and passphrases: ssh runs a program that prints the secret from ssh's own environment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ printf '%s\\n' "${_VARIABLE}"
 
 
 def variables(secret: str, folder: Path) -> dict[str, str]:
-    """The variables by which ssh gets `secret` wherever it would ask a person; the program for it lies in `folder`."""
+    """The variables with which ssh gets `secret` instead of prompting for it; the program is written to `folder`."""
     program = folder / "ask-password"
     if not program.exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -20,6 +20,6 @@ def variables(secret: str, folder: Path) -> dict[str, str]:
         temporary.write_text(_PROGRAM)
         temporary.chmod(0o700)
         temporary.rename(program)
-    # Older releases ask a program only where there is a display.
-    shown = os.environ.get("DISPLAY") or ":0"
-    return {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": shown, _VARIABLE: secret}
+    # Older releases of ssh run the program only if there is a display.
+    display = os.environ.get("DISPLAY") or ":0"
+    return {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": display, _VARIABLE: secret}

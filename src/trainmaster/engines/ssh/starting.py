@@ -1,153 +1,93 @@
-"""From the plans of a run to its agents on hosts: what is brought there, and the plan that each of them gets."""
+"""From the plans of a run to what each host gets: its plan, and the files that belong to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from trainmaster.engines.engine import Nodes
-from trainmaster.engines.ssh import mpi, plans, upload
-from trainmaster.engines.ssh.data import RunData, freight_of
-from trainmaster.engines.ssh.host import is_shared
-from trainmaster.engines.ssh.link import Order
-from trainmaster.engines.ssh.session import HostFacts, Session
-from trainmaster.environments.prefix import PYTHON_THERE
-from trainmaster.job.agent import tokens
-from trainmaster.job.errors import ComputeTargetException, EnvironmentException
+from trainmaster.engines.remote.connection import HostFacts
+from trainmaster.engines.remote.data import read_run_data
+from trainmaster.engines.remote.environments import RemoteEnvironment
+from trainmaster.engines.remote.host import is_shared
+from trainmaster.engines.remote.plans import PlanTranslation, node_path
+from trainmaster.engines.ssh import mpi
+from trainmaster.job.agent.tokens import token_values
+from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
-from trainmaster.shared.json_files import read_json
 
 
-class Way(Protocol):
-    """How things come to a host."""
+@dataclass(frozen=True)
+class Order:
+    """What one host has to do."""
 
-    @property
-    def session(self) -> Session: ...
-
-    @property
-    def facts(self) -> HostFacts | None: ...
-
-    def say(self, what: str) -> Callable[[int, int], None]:
-        """Somebody who hears how many bytes of `what` are there, of how many."""
+    plan: dict[str, Any]
+    files: dict[str, Any]
+    """Further files, by their paths in the run's folder there."""
 
 
 def has_helpers(nodes: Nodes) -> bool:
-    """Whether only the first node has an agent of its own, which reaches the others: MPI."""
+    """Whether only the first node has a plan of its own, and starts the processes of the others: MPI."""
     return len(nodes.numbers) > nodes.count
 
 
-def within(nodes: Nodes, number: int) -> str:
-    """The folder of a node, as a path in that of the run."""
-    return str(nodes.folder.node(number).relative_to(nodes.folder.path))
-
-
-async def bring(way: Way, nodes: Nodes, spec: JobSpec, workspace: WorkspaceFolder, kit: Path) -> upload.Settled:
-    """All that the run needs on one host."""
-    session, facts = way.session, way.facts
-    assert facts is not None
-    await upload.bring_kit(session, kit)
-    await upload.bring_snapshot(session, workspace.snapshots, workspace.blobs, spec.snapshot_id)
-    for name, path in freight_of(nodes.folder).brought.items():
-        await upload.bring_data(session, f"runs/{nodes.run_id}/{name}", path, way.say("data"))
-    folder = travelling_environment(nodes, spec)
-    if not folder:
-        return upload.Settled()
-    return await upload.bring_environment(session, facts, Path(folder), way.say("environment"))
-
-
-def orders(
+def make_orders(
     nodes: Nodes,
     spec: JobSpec,
     workspace: WorkspaceFolder,
-    given: Sequence[dict[str, Any]],
+    plans: Sequence[dict[str, Any]],
     kit: Path,
     python: str,
     facts: Sequence[HostFacts],
-    settled: Sequence[upload.Settled],
+    environments: Sequence[RemoteEnvironment],
 ) -> list[Order]:
-    """For each host, the plan of its node and the files that go with it."""
-    addresses = plans.host_names([each.address for each in facts])
-    freight = freight_of(nodes.folder)
-    found = []
-    for number, (there, place) in enumerate(zip(facts, settled, strict=True)):
-        own = _plan_of(nodes, given, number, str(kit), python)
-        paths = paths_there(nodes, workspace, freight, there, place)
-        plan = plans.translated(
-            plans.for_every_node(own, given[0], is_shared(nodes.target)),
-            paths=paths,
-            tokens={**tokens.token_values(addresses, []), PYTHON_THERE: there.python},
-            inherited=spec.inherited_variables,
-            variables=there.variables,
-            more=place.variables,
-        )
-        found.append(Order(plan, _files(nodes, plan, freight, paths)))
-    return found
+    """For each host, the plan of its node and the files that belong to it."""
+    tokens = token_values(_host_names([each.address for each in facts]), [])
+    data = read_run_data(nodes.folder)
+    orders = []
+    for number, (there, environment) in enumerate(zip(facts, environments, strict=True)):
+        translation = PlanTranslation(nodes, spec, workspace, data, there, environment)
+        own = _plan_of_node(nodes, plans, number, str(kit), python)
+        plan = translation.translate(with_layout(own, plans[0], is_shared(nodes.target)), tokens)
+        files = translation.describe_datasets()
+        if "ranks" in plan:
+            # Ranks on every host read there which process they are.
+            files[f"{node_path(nodes, 0)}/ranks.json"] = {"version": 1, "ranks": plan["ranks"]}
+        orders.append(Order(plan, files))
+    return orders
 
 
-def _plan_of(nodes: Nodes, given: Sequence[dict[str, Any]], number: int, kit: str, python: str) -> dict[str, Any]:
+def _host_names(addresses: Sequence[str]) -> tuple[str, ...]:
+    """The names under which nodes reach each other; a single node reaches itself."""
+    return ("127.0.0.1",) if len(addresses) == 1 else tuple(addresses)
+
+
+def _plan_of_node(nodes: Nodes, plans: Sequence[dict[str, Any]], number: int, kit: str, python: str) -> dict[str, Any]:
     """The plan of one node, still with paths of this machine."""
     if not has_helpers(nodes):
-        return given[number]
+        return plans[number]
     folder = str(nodes.folder.node(number))
     if number == 0:
-        return mpi.launcher(given[0], folder, kit, python)
-    return mpi.helper(given[0], number, folder, kit, python)
+        return mpi.launcher_plan(plans[0], folder, kit, python)
+    return mpi.helper_plan(plans[0], number, folder, kit, python)
 
 
-def paths_there(
-    nodes: Nodes, workspace: WorkspaceFolder, freight: RunData, there: HostFacts, place: upload.Settled
-) -> dict[str, str]:
-    """Paths of this machine, and where on a host the same is found."""
-    environment = _environment(nodes)
-    return {
-        str(workspace.path): there.root,
-        **({environment: f"{there.root}/{place.folder}"} if environment and place.folder else {}),
-        **freight.paths(f"{there.root}/runs/{nodes.run_id}"),
-    }
+def with_layout(plan: Mapping[str, Any], first: Mapping[str, Any], shared: bool) -> dict[str, Any]:
+    """In a shared folder the first node lays out code and data; otherwise every node does so."""
+    if shared:
+        return dict(plan)
+    return {**plan, "layout": first["layout"] or plan["layout"], "links": first["links"]}
 
 
-def _files(nodes: Nodes, plan: dict[str, Any], freight: RunData, paths: dict[str, str]) -> dict[str, Any]:
-    files: dict[str, Any] = described(nodes, freight, paths)
-    if "ranks" in plan:
-        # Every host has ranks that look there for what they are to become.
-        files[f"{within(nodes, 0)}/ranks.json"] = {"version": 1, "ranks": plan["ranks"]}
-    return files
-
-
-def described(nodes: Nodes, freight: RunData, paths: dict[str, str]) -> dict[str, Any]:
-    """The description of datasets for the script, if there is one, by its path in the run's folder."""
-    if not freight.described:
-        return {}
-    return {nodes.folder.datasets.name: plans.moved_paths(read_json(nodes.folder.datasets) or {}, paths)}
-
-
-def travelling_environment(nodes: Nodes, spec: JobSpec) -> str:
-    """Where the environment lies here that the run needs on its hosts; empty where it uses a Python of theirs."""
-    return "" if spec.environment.user_managed else _environment(nodes)
-
-
-def _environment(nodes: Nodes) -> str:
-    """Where the environment that was built for the run lies here; empty for the user's own."""
-    return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
-
-
-def check_one_place(nodes: Nodes, facts: Sequence[HostFacts]) -> None:
-    """mpirun starts its ranks by one command line on all hosts."""
+def check_same_root(nodes: Nodes, facts: Sequence[HostFacts]) -> None:
+    """Raises an error if MPI cannot use the hosts: mpirun runs the same command line on all of them."""
     roots = sorted({each.root for each in facts})
     if has_helpers(nodes) and len(roots) > 1:
         raise ComputeTargetException(
-            f"the hosts of '{nodes.target.name}' keep our files at different paths, and MPI needs one",
-            cause=f"They are {', '.join(roots)}.",
-            hint="Say folder='/a/path/that/all/have' in SshCompute.configuration, or use one user name on all hosts.",
-        )
-
-
-def check_no_container(spec: JobSpec) -> None:
-    """Refuses what needs an image."""
-    if spec.environment.container is not None:
-        raise EnvironmentException(
-            "containers are not started on hosts over SSH",
-            hint="Leave the image out: the packages of the environment are brought to the host.",
+            f"the hosts of '{nodes.target.name}' keep our files at different paths, but MPI needs the same path",
+            cause=f"The paths are {', '.join(roots)}.",
+            hint="Give folder='/a/path/that/all/have' in SshCompute.configuration, or use one user name on all hosts.",
         )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.engines.ssh.data import RunData
-from trainmaster.engines.ssh.mirror import Mirror
+from trainmaster.engines.remote.data import RunData
+from trainmaster.engines.remote.mirror import Mirror
 from trainmaster.job.agent import cause, clock, ranks
 from trainmaster.shared.folders import RunFolder
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.engines.ssh.host import SshHost
-from trainmaster.engines.ssh.session import Session
+from trainmaster.engines.remote.connection import Connection
+from trainmaster.engines.remote.host import SshHost
 
 # As one with a ProxyCommand or a kept connection: what it started outlives it, and holds its pipes.
 SSH = """\
@@ -47,10 +47,10 @@ def test_a_closed_connection_leaves_nothing_open(sleeper: Path, tmp_path: Path) 
         # The first process of a loop opens what the loop keeps.
         await (await asyncio.create_subprocess_exec("true")).wait()
         before = open_files()
-        session, facts = await Session.open(SshHost("here"), str(tmp_path / "there"), silence=120)
-        assert facts.cpus > 0
+        connection = await Connection.open(SshHost("here"), str(tmp_path / "there"), silence=120)
+        assert connection.facts.cpus > 0
         during = open_files()
-        await session.close()
+        await connection.close()
         # One turn of the loop, in which pipes are let go.
         await asyncio.sleep(0)
         return before, during, open_files()

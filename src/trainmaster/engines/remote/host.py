@@ -14,12 +14,12 @@ from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
 
 DEFAULT_FOLDER = "~/.trainmaster"
-DEFAULT_LOST_AFTER = 60.0
+DEFAULT_SILENCE = 60.0
 CONNECT_SECONDS = 15
 DEFAULT_PORT = 22
 
-# Reads its own length and then itself, without taking a byte of what follows. No character in it means anything to any
-# login shell, single quotes aside.
+# Reads the length of the program, then the program, and not a byte of what follows. Apart from single quotes, no
+# character in it is special in any login shell.
 _BOOTSTRAP = 'import os;r=lambda n,b=b"":b if len(b)==n else r(n,b+os.read(0,n-len(b)));exec(r(int(r(8))))'
 
 
@@ -32,18 +32,18 @@ class SshHost:
     port: int | None = None
     private_key_file: str = ""
     config_file: str = ""
-    """Instead of the user's own ~/.ssh/config."""
+    """Used instead of ~/.ssh/config."""
     python: str = "python3"
     folder: str = DEFAULT_FOLDER
-    """Where everything of ours is kept there."""
+    """The folder on the host that holds all of our files."""
     secret: str = ""
-    """Names the password or passphrase, where there is one."""
+    """The name of the secret with the password or passphrase; empty if there is none."""
 
     @property
-    def shown(self) -> str:
-        """How people would write it.
+    def label(self) -> str:
+        """The host as a person would write it.
 
-        >>> SshHost("gpu1", "me", 2222).shown
+        >>> SshHost("gpu1", "me", 2222).label
         'me@gpu1:2222'
         """
         user = f"{self.username}@" if self.username else ""
@@ -63,15 +63,15 @@ def login_of(target: TargetRecord) -> SshHost:
 
 
 def root_of(host: SshHost, workspace: WorkspaceFolder) -> str:
-    """Where a workspace keeps its things on a host."""
+    """The folder of a workspace on a host."""
     return f"{host.folder}/hosts/{json.loads(workspace.identity.read_text())['id']}"
 
 
 def _host(name: str, options: Mapping[str, Any]) -> SshHost:
-    user, address, port = parted(name)
+    user, address, port = split_address(name)
     given = options.get("port") or options.get("ssh_port")
     if given == DEFAULT_PORT:
-        # What ssh takes by itself, unless the user's configuration says otherwise.
+        # The default of ssh, which the user's configuration may change.
         given = None
     return SshHost(
         name=address,
@@ -85,10 +85,10 @@ def _host(name: str, options: Mapping[str, Any]) -> SshHost:
     )
 
 
-def parted(text: str) -> tuple[str, str, int | None]:
-    """User, name and port of `[user@]name[:port]`; an IPv6 address with a port has brackets.
+def split_address(text: str) -> tuple[str, str, int | None]:
+    """Splits `[user@]name[:port]` into its parts; an IPv6 address with a port has brackets.
 
-    >>> parted("me@gpu1:2222"), parted("::1"), parted("[::1]:22")
+    >>> split_address("me@gpu1:2222"), split_address("::1"), split_address("[::1]:22")
     (('me', 'gpu1', 2222), ('', '::1', None), ('', '::1', 22))
     """
     user, _, rest = text.rpartition("@")
@@ -106,13 +106,13 @@ def is_shared(target: TargetRecord) -> bool:
     return bool(target.options.get("shared_folder"))
 
 
-def lost_after(target: TargetRecord) -> float:
-    """How many seconds a host may be silent until it counts as lost."""
-    return float(target.options.get("lost_after_seconds") or DEFAULT_LOST_AFTER)
+def silence_limit(target: TargetRecord) -> float:
+    """The number of seconds after which a silent host counts as lost."""
+    return float(target.options.get("lost_after_seconds") or DEFAULT_SILENCE)
 
 
-def command(host: SshHost, silence: float = DEFAULT_LOST_AFTER) -> list[str]:
-    """The command line of a connection to `host` whose silence is noticed within `silence` seconds.
+def command(host: SshHost, silence: float = DEFAULT_SILENCE) -> list[str]:
+    """The command line that connects to `host` and notices within `silence` seconds that the host is silent.
 
     >>> " ".join(command(SshHost("gpu1", "me", 2222)))[:60]
     'ssh -T -o BatchMode=yes -o StrictHostKeyChecking=yes -o Conn'
@@ -120,13 +120,13 @@ def command(host: SshHost, silence: float = DEFAULT_LOST_AFTER) -> list[str]:
     interval = max(1, int(silence / 6))
     options = {
         "BatchMode": "no" if host.secret else "yes",
-        # Whatever the user's own configuration says: a host that is not known is not talked to.
+        # Whatever the user's configuration says: we never connect to an unknown host.
         "StrictHostKeyChecking": "yes",
         "ConnectTimeout": str(max(2, min(CONNECT_SECONDS, int(silence / 2)))),
         "ServerAliveInterval": str(interval),
         "ServerAliveCountMax": "3",
         "ClearAllForwardings": "yes",
-        # A connection that the user keeps is used, but nobody else may come to depend on one of ours.
+        # A connection that the user shares is used; none of ours is shared, because it may be closed at any time.
         "ControlMaster": "no",
         "LogLevel": "ERROR",
     }
@@ -147,8 +147,8 @@ def command(host: SshHost, silence: float = DEFAULT_LOST_AFTER) -> list[str]:
 
 
 def check_ssh() -> None:
-    """Refuses to go on where there is no ssh."""
+    """Raises an error if this machine has no ssh."""
     if shutil.which("ssh", path=os.environ.get("PATH", os.defpath)) is None:
         raise ComputeTargetException(
-            "there is no 'ssh' on this machine", hint="Install the OpenSSH client (Debian: apt install openssh-client)."
+            "this machine has no 'ssh'", hint="Install the OpenSSH client (Debian: apt install openssh-client)."
         )

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from trainmaster.engines.agent_pool import Agent, AgentPool, WarmNursery, warm_modules
 from trainmaster.engines.engine import Ending, Nodes, Place
+from trainmaster.engines.local.agent_pool import Agent, AgentPool, WarmNursery, warm_modules
 from trainmaster.engines.pids import pid_ended
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.job.agent import containers, process, tree

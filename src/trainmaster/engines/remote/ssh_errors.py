@@ -1,10 +1,10 @@
-"""What ssh says when it cannot do what it should, as errors that say what to do now. Pure."""
+"""What ssh prints when it fails, as errors that say what to do. Pure."""
 
 from __future__ import annotations
 
 import re
 
-from trainmaster.engines.ssh.host import SshHost
+from trainmaster.engines.remote.host import SshHost
 from trainmaster.job.errors import ComputeTargetException
 
 _NO_ROUTE = re.compile(
@@ -14,50 +14,53 @@ _NO_ROUTE = re.compile(
 )
 _UNKNOWN_NAME = re.compile(r"Could not resolve hostname|Name or service not known")
 _LAST = 600
-# How ssh itself ends; any other number is that of the program on the host.
+# The exit code of ssh itself; any other code is that of the program on the host.
 _NOT_CONNECTED = 255
 
 
 class Unreachable(ComputeTargetException):
-    """Nobody answers there: what may be different in a minute."""
+    """The host does not answer now, but may do so later."""
 
 
-def explained(host: SshHost, code: int | None, said: str) -> ComputeTargetException:
-    """Why a connection could not be had, or broke off."""
+def explain(host: SshHost, code: int | None, said: str) -> ComputeTargetException:
+    """Why a connection could not be made, or was lost; `said` is what ssh printed."""
     said = said.strip()
-    where = f"host {host.shown}"
+    where = f"host {host.label}"
     if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
         return ComputeTargetException(
-            f"the key of {where} is not the one that was known",
+            f"the key of {where} has changed",
             cause=_last_lines(said),
-            hint="If the machine was set up anew, remove the old key with "
-            f"'ssh-keygen -R {_in_known_hosts(host)}' and log in once by hand; if not, somebody may be in between.",
+            hint="If the machine was set up again, remove the old key with "
+            f"'ssh-keygen -R {_known_hosts_name(host)}' and log in once by hand. If not, somebody may be intercepting "
+            "the connection.",
         )
     if "Host key verification failed" in said or "host key is known for" in said:
         return ComputeTargetException(
-            f"the key of {where} is not known",
+            f"the key of {where} is unknown",
             cause=_last_lines(said),
-            hint=f"Log in once by hand with '{by_hand(host)}' and compare the fingerprint that is shown.",
+            hint=f"Log in once by hand with '{shell_command(host)}' and compare the fingerprint that it shows.",
         )
     if re.search(r"[Bb]ad configuration option|Bad owner or permissions on", said):
         return ComputeTargetException(
             f"ssh does not accept its configuration for {where}",
             cause=_last_lines(said),
-            hint=f"Mend the file that it names; '{by_hand(host)}' has to work.",
+            hint=f"Correct the file that it names; '{shell_command(host)}' must work.",
         )
     if re.search(r"UNPROTECTED PRIVATE KEY|bad permissions", said):
         return ComputeTargetException(
-            f"ssh does not use the key for {where}", cause=_last_lines(said), hint="chmod 600 the key file."
+            f"ssh does not use the key for {where}",
+            cause=_last_lines(said),
+            hint="Restrict the access to the key file with 'chmod 600'.",
         )
     if "Permission denied" in said or "Too many authentication failures" in said:
         return ComputeTargetException(
             f"{where} refuses the login",
             cause=_last_lines(said),
-            hint=_on_refusal(host),
+            hint=_login_hint(host),
         )
     if _UNKNOWN_NAME.search(said):
         return Unreachable(
-            f"the name of {where} is not known",
+            f"the name of {where} is unknown",
             cause=_last_lines(said),
             hint="Check the name, or add it to ~/.ssh/config with its HostName.",
         )
@@ -65,47 +68,47 @@ def explained(host: SshHost, code: int | None, said: str) -> ComputeTargetExcept
         return ComputeTargetException(
             f"{where} has no '{host.python}'",
             cause=_last_lines(said),
-            hint="Install Python 3.6 or newer there, or say where it is with python='/path/to/python3'.",
+            hint="Install Python 3.6 or newer there, or give its path with python='/path/to/python3'.",
         )
     if _NO_ROUTE.search(said):
         return Unreachable(
             f"{where} cannot be reached",
             cause=_last_lines(said),
-            hint=f"Is it switched on, and is its SSH port right? Try '{by_hand(host)}'.",
+            hint=f"Check that it is switched on and that the SSH port is right. Try '{shell_command(host)}'.",
         )
     if re.search(r"SyntaxError|ImportError|ModuleNotFoundError|AttributeError", said):
         return ComputeTargetException(
             f"the Python of {where} cannot be used",
             cause=_last_lines(said),
-            hint="Python 3.6 or newer is needed there; say which with python='/path/to/python3'.",
+            hint="Python 3.6 or newer is required there; give its path with python='/path/to/python3'.",
         )
     if said:
-        return Unreachable(f"the connection to {where} broke off", cause=_last_lines(said))
-    return Unreachable(f"the connection to {where} broke off", cause=f"ssh ended with {code} and said nothing.")
+        return Unreachable(f"the connection to {where} was lost", cause=_last_lines(said))
+    return Unreachable(f"the connection to {where} was lost", cause=f"ssh ended with {code} and printed nothing.")
 
 
-def never_began(host: SshHost, code: int | None, said: str, heard: str) -> ComputeTargetException:
-    """Why our program was not started, though somebody was reached; `heard` is what came in its place."""
-    where = f"host {host.shown}"
+def explain_start(host: SshHost, code: int | None, said: str, output: str) -> ComputeTargetException:
+    """Why the helper did not start on a host that was reached; `output` is what came in its place."""
+    where = f"host {host.label}"
     if "invalid literal for int()" in said:
         return ComputeTargetException(
             f"a start-up file of the login shell on {where} reads from its input",
-            cause="What it took was meant for the program that it is to start.",
-            hint="Let it ask only where somebody sits at a terminal (in .bashrc: '[[ $- == *i* ]] || return').",
+            cause="It consumed the input of the program that it should start.",
+            hint="Let it read only in interactive shells (in .bashrc: '[[ $- == *i* ]] || return').",
         )
     if code in (None, _NOT_CONNECTED) or said.strip():
-        return explained(host, code, said)
+        return explain(host, code, said)
     return ComputeTargetException(
         f"the login shell of {where} ended without starting '{host.python}'",
-        cause=_last_lines(heard) or f"It ended with {code} and said nothing.",
-        hint=f"May this user run programs there? Try '{by_hand(host)} {host.python} -V'.",
+        cause=_last_lines(output) or f"It ended with {code} and printed nothing.",
+        hint=f"Check that this user may run programs there. Try '{shell_command(host)} {host.python} -V'.",
     )
 
 
-def by_hand(host: SshHost) -> str:
-    """What a person would type.
+def shell_command(host: SshHost) -> str:
+    """The command that a person would type.
 
-    >>> by_hand(SshHost("gpu1", "me", 2222))
+    >>> shell_command(SshHost("gpu1", "me", 2222))
     'ssh -p 2222 me@gpu1'
     """
     words = ["ssh"]
@@ -118,22 +121,22 @@ def by_hand(host: SshHost) -> str:
     return " ".join([*words, f"{host.username}@{host.name}" if host.username else host.name])
 
 
-def _in_known_hosts(host: SshHost) -> str:
+def _known_hosts_name(host: SshHost) -> str:
     return f"[{host.name}]:{host.port}" if host.port and host.port != 22 else host.name
 
 
-def _on_refusal(host: SshHost) -> str:
+def _login_hint(host: SshHost) -> str:
     if host.secret:
-        return "Check the password; attach the machine again with the right one."
+        return "Check the password, and attach the machine again with the right one."
     if host.private_key_file:
         return (
             f"Check the user name, and that ~/.ssh/authorized_keys there has the key of {host.private_key_file}. "
-            "A key with a passphrase has to be in an agent (ssh-add) that was there when the dispatcher started."
+            "A key with a passphrase must be in an agent (ssh-add) that ran when the dispatcher was started."
         )
     return (
-        f"'{by_hand(host)}' has to work without a question: give private_key_file=, or name the key in ~/.ssh/config, "
-        "or add it to an agent (ssh-add), as one with a passphrase has to be. A dispatcher that was started before the "
-        "agent does not know it: 'trainmaster down' ends it."
+        f"'{shell_command(host)}' must work without a prompt: give private_key_file=, name the key in ~/.ssh/config, "
+        "or add it to an agent (ssh-add); a key with a passphrase needs an agent. A dispatcher that was started before "
+        "the agent cannot use it: 'trainmaster down' ends the dispatcher."
     )
 
 

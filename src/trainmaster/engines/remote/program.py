@@ -1,11 +1,11 @@
-"""The program at the other end of a connection: the modules of `job/helper/`, as one text for Python to run."""
+"""The program at the other end of a connection: the modules of `job/helper/` as one text that Python runs."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import resources
 
-# Each needs only those before it.
+# In the order of their imports.
 _MODULES = (
     "connection",
     "names",
@@ -32,7 +32,7 @@ module.main()
 
 @cache
 def program() -> bytes:
-    """Nothing of it is ever a file on the host."""
+    """The text of the program, which never becomes a file on the host."""
     folder = resources.files("trainmaster.job.helper")
     names = {"helper": "__init__", **{f"helper.{name}": name for name in _MODULES}}
     texts = [(name, folder.joinpath(f"{file}.py").read_text("utf-8")) for name, file in names.items()]

@@ -1,0 +1,103 @@
+"""What a run needs on a host: the kit, its code, its data and its environment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from trainmaster.engines.engine import Nodes
+from trainmaster.engines.remote.connection import Connection
+from trainmaster.engines.remote.contents import (
+    Content,
+    Progress,
+    ignore_progress,
+    is_compiled,
+    is_missing,
+    scan,
+    scan_data,
+    upload_contents,
+    upload_tree,
+)
+from trainmaster.engines.remote.data import read_run_data
+from trainmaster.engines.remote.environments import RemoteEnvironment, upload_environment
+from trainmaster.job.errors import EnvironmentException
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import JobSpec
+from trainmaster.shared.json_files import read_json
+
+_MEGABYTE = 1024 * 1024
+
+
+async def upload_run(
+    connection: Connection,
+    nodes: Nodes,
+    spec: JobSpec,
+    workspace: WorkspaceFolder,
+    kit: Path,
+    report: Callable[[str], None],
+) -> RemoteEnvironment:
+    """Uploads everything that the run needs on one host. `report` gets sentences about the progress."""
+
+    def progress_of(what: str) -> Progress:
+        def progress(done: int, total: int) -> None:
+            part = f"{done // _MEGABYTE} of {total // _MEGABYTE} MB"
+            report(f"uploading the {what} to {connection.host.label}: {part}" if done < total else "")
+
+        return progress
+
+    await _upload_kit(connection, kit)
+    await _upload_snapshot(connection, workspace, spec.snapshot_id)
+    for name, path in read_run_data(nodes.folder).uploads.items():
+        await _upload_data(connection, f"runs/{nodes.run_id}/{name}", path, progress_of("data"))
+    folder = uploaded_environment(nodes, spec)
+    if not folder:
+        return RemoteEnvironment()
+    return await upload_environment(connection, Path(folder), progress_of("environment"))
+
+
+async def _upload_kit(connection: Connection, kit: Path) -> None:
+    path = f"kits/{kit.name}"
+    if await is_missing(connection, path):
+        tree = await asyncio.to_thread(scan, kit, is_compiled)
+        await upload_tree(connection, path, tree, ignore_progress, copy=True)
+
+
+async def _upload_snapshot(connection: Connection, workspace: WorkspaceFolder, name: str) -> None:
+    """The manifest follows the contents, so that a snapshot with a manifest is whole."""
+    path = f"snapshots/{name}.json"
+    if not await is_missing(connection, path):
+        return
+    text = (workspace.snapshots / f"{name}.json").read_bytes()
+    files, blobs = json.loads(text)["files"], workspace.blobs
+    contents = [Content(each["digest"], blobs / each["digest"][:2] / each["digest"], each["size"]) for each in files]
+    await upload_contents(connection, contents, ignore_progress)
+    await connection.send({"op": "file", "path": path}, text)
+    await connection.call({"op": "flush"})
+
+
+async def _upload_data(connection: Connection, path: str, local: Path, progress: Progress) -> None:
+    """The data is copied, because the script may change it."""
+    top = str(Path(path).parent) if local.is_file() else path
+    if local.exists() and await is_missing(connection, top):
+        await upload_tree(connection, top, await asyncio.to_thread(scan_data, local), progress, copy=True)
+
+
+def uploaded_environment(nodes: Nodes, spec: JobSpec) -> str:
+    """The folder of the environment to upload; empty if the run uses a Python of the host."""
+    return "" if spec.environment.user_managed else built_environment(nodes)
+
+
+def built_environment(nodes: Nodes) -> str:
+    """The folder of the environment that was built for the run; empty if the user provides one."""
+    return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
+
+
+def check_no_container(spec: JobSpec) -> None:
+    """Raises an error for a run that needs an image."""
+    if spec.environment.container is not None:
+        raise EnvironmentException(
+            "containers are not supported on hosts over SSH",
+            hint="Leave out the image: the packages of the environment are uploaded to the host.",
+        )
