@@ -427,7 +427,7 @@ def test_why_a_job_waits_is_said_in_words(send, slurm, shared_workspace):
     slurm.run("scontrol", "update", "partitionname=urgent", "state=down")
     cases = {
         "held": ({"extra_sbatch": ["--hold"]}, "JobHeldUser (it is held; release it with 'scontrol release'"),
-        "later": ({"extra_sbatch": ["--begin=now+1hour"]}, "BeginTime (the time it is to begin at has not come)"),
+        "later": ({"extra_sbatch": ["--begin=now+1hour"]}, "BeginTime (its start time has not come yet)"),
         "after": ({"extra_sbatch": [f"--dependency=afterany:{first}"]}, "Dependency (another job must end first)"),
         "down": ({"partition": "urgent"}, "PartitionDown (the partition is down)"),
     }
