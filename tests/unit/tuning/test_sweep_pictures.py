@@ -13,7 +13,7 @@ from trainmaster.job.errors import RunEnvironmentException, UserErrorException
 from trainmaster.sdk.sweeps.pictures import KINDS, picture
 from trainmaster.sdk.sweeps.pictures.axes import metric_axis, parameter_axes
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT
-from trainmaster.sdk.sweeps.pictures.drawing import Box, Curve, Dot, Label, Line
+from trainmaster.sdk.sweeps.pictures.shapes import Box, Curve, Dot, Label, Line
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.parameter_expressions import choice, lognormal, loguniform, normal, quniform, randint, uniform
 

@@ -1,101 +1,30 @@
-"""A picture as plain shapes, and the ways to look at it or keep it."""
+"""A picture that notebooks show, and that can be saved."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from trainmaster.job.errors import UserErrorException
-
-Point = tuple[float, float]
-Anchor = Literal["start", "middle", "end"]
-
-
-@dataclass(frozen=True)
-class Line:
-    """Straight from point to point."""
-
-    points: tuple[Point, ...]
-    colour: str
-    width: float = 1.0
-    opacity: float = 1.0
+from trainmaster.sdk.sweeps.pictures.png import png
+from trainmaster.sdk.sweeps.pictures.shapes import Picture
+from trainmaster.sdk.sweeps.pictures.svg import svg
 
 
 @dataclass(frozen=True)
-class Curve:
-    """From point to point, level at each."""
-
-    points: tuple[Point, ...]
-    colour: str
-    width: float = 1.0
-    opacity: float = 1.0
-
-
-@dataclass(frozen=True)
-class Dot:
-    """A filled circle, or with a `ring` one that has a line around it."""
-
-    x: float
-    y: float
-    radius: float
-    colour: str
-    opacity: float = 1.0
-    ring: str = ""
-
-
-@dataclass(frozen=True)
-class Box:
-    """A filled rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    colour: str
-    opacity: float = 1.0
-
-
-@dataclass(frozen=True)
-class Label:
-    """Text; `y` is the middle of its line. With a halo it can be read on lines."""
-
-    x: float
-    y: float
-    text: str
-    size: float = 11.0
-    anchor: Anchor = "middle"
-    colour: str = "#333a45"
-    bold: bool = False
-    halo: bool = False
-
-
-Shape = Line | Curve | Dot | Box | Label
-
-
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(Picture):
     """A picture. Notebooks show it by themselves.
 
     >>> Drawing(10, 10, "nothing").svg().startswith("<svg ")
     True
     """
 
-    width: float
-    height: float
-    title: str
-    shapes: tuple[Shape, ...] = ()
-
     def svg(self) -> str:
         """The picture as SVG that needs nothing from outside."""
-        from trainmaster.sdk.sweeps.pictures.svg import svg
-
         return svg(self)
 
     def png(self) -> bytes:
         """The picture as PNG, by matplotlib."""
-        from trainmaster.sdk.sweeps.pictures.png import png
-
         return png(self)
 
     def save(self, path: str) -> None:

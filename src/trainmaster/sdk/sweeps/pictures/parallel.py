@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from trainmaster.sdk.sweeps.pictures.axes import Axis, metric_axis, parameter_axes
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, FRAME, INK, QUIET
-from trainmaster.sdk.sweeps.pictures.drawing import Box, Curve, Dot, Drawing, Label, Line, Point, Shape
+from trainmaster.sdk.sweeps.pictures.drawing import Drawing
+from trainmaster.sdk.sweeps.pictures.shapes import Box, Curve, Dot, Label, Line, Point, Shape
 from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, fitting, heading, in_order, nothing
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView, value_in_words

@@ -1,4 +1,4 @@
-"""A drawing as PNG, by matplotlib: the same shapes at the same places."""
+"""A picture as PNG, by matplotlib: the same shapes at the same places."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import io
 from typing import Any
 
 from trainmaster.job.errors import RunEnvironmentException
-from trainmaster.sdk.sweeps.pictures.drawing import Box, Curve, Dot, Drawing, Label, Line, Shape
+from trainmaster.sdk.sweeps.pictures.shapes import Box, Curve, Dot, Label, Line, Picture, Shape
 
 _DOTS_PER_INCH = 100.0
 _SCALE = 2
 _ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
-def png(drawing: Drawing) -> bytes:
+def png(picture: Picture) -> bytes:
     """The picture at twice its size, so that it is sharp."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -24,13 +24,13 @@ def png(drawing: Drawing) -> bytes:
             inner_exception=error,
             hint="pip install 'trainmaster[plot]', or save the picture as .svg, which needs nothing.",
         ) from None
-    figure = Figure(figsize=(drawing.width / _DOTS_PER_INCH, drawing.height / _DOTS_PER_INCH), dpi=_DOTS_PER_INCH)
+    figure = Figure(figsize=(picture.width / _DOTS_PER_INCH, picture.height / _DOTS_PER_INCH), dpi=_DOTS_PER_INCH)
     canvas = FigureCanvasAgg(figure)
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set_xlim(0, drawing.width)
-    axes.set_ylim(drawing.height, 0)
+    axes.set_xlim(0, picture.width)
+    axes.set_ylim(picture.height, 0)
     axes.axis("off")
-    for order, shape in enumerate(drawing.shapes):
+    for order, shape in enumerate(picture.shapes):
         _draw(axes, shape, order)
     data = io.BytesIO()
     canvas.print_figure(data, format="png", dpi=_DOTS_PER_INCH * _SCALE, facecolor="white", metadata={"Software": None})
@@ -62,14 +62,14 @@ def _draw(axes: Any, shape: Shape, order: int) -> None:
                    lw=_points(1.5) if shape.ring else 0, alpha=shape.opacity, zorder=order)
         )  # fmt: skip
     else:
-        path = Path(*_way(Path, shape))
+        path = Path(*_vertices(Path, shape))
         axes.add_patch(
             PathPatch(path, fill=False, edgecolor=shape.colour, lw=_points(shape.width), alpha=shape.opacity,
                       joinstyle="round", capstyle="butt", zorder=order)
         )  # fmt: skip
 
 
-def _way(path: Any, shape: Line | Curve) -> tuple[list[tuple[float, float]], list[int]]:
+def _vertices(path: Any, shape: Line | Curve) -> tuple[list[tuple[float, float]], list[int]]:
     x, y = shape.points[0]
     points, codes = [(x, y)], [path.MOVETO]
     for nx, ny in shape.points[1:]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from trainmaster.sdk.sweeps.pictures.axes import Axis, metric_axis, parameter_axes
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, FRAME, INK, QUIET
-from trainmaster.sdk.sweeps.pictures.drawing import Dot, Drawing, Label, Line, Shape
+from trainmaster.sdk.sweeps.pictures.drawing import Drawing
+from trainmaster.sdk.sweeps.pictures.shapes import Dot, Label, Line, Shape
 from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, fitting, heading, in_order, nothing, text_width
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView

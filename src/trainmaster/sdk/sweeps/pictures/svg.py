@@ -1,22 +1,22 @@
-"""A drawing as SVG. Pure."""
+"""A picture as SVG. Pure."""
 
 from __future__ import annotations
 
 from html import escape
 
-from trainmaster.sdk.sweeps.pictures.drawing import Box, Curve, Dot, Drawing, Label, Line, Shape
+from trainmaster.sdk.sweeps.pictures.shapes import Box, Curve, Dot, Label, Line, Picture, Shape
 
 _FONT = "system-ui,-apple-system,'Segoe UI',Roboto,Helvetica,Arial,sans-serif"
 
 
-def svg(drawing: Drawing) -> str:
+def svg(picture: Picture) -> str:
     """The whole picture in one element."""
-    title = escape(_text(drawing.title))
+    title = escape(_text(picture.title))
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {drawing.width:g} {drawing.height:g}" '
-        f'width="{drawing.width:g}" height="{drawing.height:g}" style="max-width:100%;height:auto" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {picture.width:g} {picture.height:g}" '
+        f'width="{picture.width:g}" height="{picture.height:g}" style="max-width:100%;height:auto" '
         f'font-family="{_FONT}" role="img" aria-label="{title}"><title>{title}</title>'
-        f'<rect width="100%" height="100%" rx="6" fill="#fff"/>{"".join(map(_element, drawing.shapes))}</svg>\n'
+        f'<rect width="100%" height="100%" rx="6" fill="#fff"/>{"".join(map(_element, picture.shapes))}</svg>\n'
     )
 
 
@@ -35,12 +35,12 @@ def _element(shape: Shape) -> str:
             f'<circle cx="{shape.x:.1f}" cy="{shape.y:.1f}" r="{shape.radius:g}" fill="{shape.colour}"{ring}{faint}/>'
         )
     return (
-        f'<path d="{_way(shape)}" fill="none" stroke="{shape.colour}" stroke-width="{shape.width:g}" '
+        f'<path d="{_path(shape)}" fill="none" stroke="{shape.colour}" stroke-width="{shape.width:g}" '
         f'stroke-linejoin="round"{faint}/>'
     )
 
 
-def _way(shape: Line | Curve) -> str:
+def _path(shape: Line | Curve) -> str:
     (x, y), *rest = shape.points
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in rest:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 
 from trainmaster.sdk.sweeps.pictures.axes import Axis
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, INK, QUIET, ramp
-from trainmaster.sdk.sweeps.pictures.drawing import Dot, Label, Line, Shape
+from trainmaster.sdk.sweeps.pictures.shapes import Dot, Label, Line, Shape
 from trainmaster.shared.records import Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.view import SweepView, TrialView, ranked
