@@ -2,9 +2,9 @@
 
 from trainmaster.job import errors as errors
 from trainmaster.notebook.widgets.run_details import RunDetails as RunDetails
-from trainmaster.sdk.compute.attached import RemoteCompute as RemoteCompute
 from trainmaster.sdk.compute.clusters import AmlCompute as AmlCompute
 from trainmaster.sdk.compute.local import LocalCompute as LocalCompute
+from trainmaster.sdk.compute.remote import RemoteCompute as RemoteCompute
 from trainmaster.sdk.compute.slurm import SlurmCompute as SlurmCompute
 from trainmaster.sdk.compute.ssh import SshCompute as SshCompute
 from trainmaster.sdk.compute.target import ComputeTarget as ComputeTarget
@@ -35,15 +35,15 @@ from trainmaster.sdk.experiment import Experiment as Experiment
 from trainmaster.sdk.models.model import Model as Model
 from trainmaster.sdk.run.run import Run as Run
 from trainmaster.sdk.run.run import ScriptRun as ScriptRun
-from trainmaster.sdk.services.aci import AciWebservice as AciWebservice
-from trainmaster.sdk.services.aks import AksWebservice as AksWebservice
-from trainmaster.sdk.services.image import ContainerImage as ContainerImage
-from trainmaster.sdk.services.image import Image as Image
 from trainmaster.sdk.services.inference_config import InferenceConfig as InferenceConfig
 from trainmaster.sdk.services.local import LocalWebservice as LocalWebservice
 from trainmaster.sdk.services.webservice import Webservice as Webservice
 from trainmaster.sdk.sweeps.config import HyperDriveConfig as HyperDriveConfig
 from trainmaster.sdk.sweeps.run import HyperDriveRun as HyperDriveRun
+from trainmaster.sdk.v1.aci import AciWebservice as AciWebservice
+from trainmaster.sdk.v1.aks import AksWebservice as AksWebservice
+from trainmaster.sdk.v1.image import ContainerImage as ContainerImage
+from trainmaster.sdk.v1.image import Image as Image
 from trainmaster.sdk.workspace.keyvault import Keyvault as Keyvault
 from trainmaster.sdk.workspace.workspace import Workspace as Workspace
 from trainmaster.tuning.goal import PrimaryMetricGoal as PrimaryMetricGoal

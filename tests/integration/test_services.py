@@ -34,8 +34,8 @@ from trainmaster import (
 )
 from trainmaster.environments.pythons import all_pythons
 from trainmaster.job.errors import ModelNotFoundException, WebserviceException, WorkspaceException
-from trainmaster.sdk.compute.attached import AksCompute, HDInsightCompute
 from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.sdk.v1.azure_targets import AksCompute, HDInsightCompute
 from trainmaster.shared.folders import WorkspaceFolder
 
 

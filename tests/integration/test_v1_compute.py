@@ -23,9 +23,16 @@ from trainmaster import (
     ScriptRunConfig,
 )
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute.attached import AksCompute, DsvmCompute, HDInsightCompute, KubernetesCompute, RemoteCompute
-from trainmaster.sdk.compute.clusters import AmlCompute, BatchAiCompute
-from trainmaster.sdk.compute.instance import ComputeInstance
+from trainmaster.sdk.compute.clusters import AmlCompute
+from trainmaster.sdk.compute.remote import RemoteCompute
+from trainmaster.sdk.v1.azure_targets import (
+    AksCompute,
+    BatchAiCompute,
+    DsvmCompute,
+    HDInsightCompute,
+    KubernetesCompute,
+)
+from trainmaster.sdk.v1.compute_instance import ComputeInstance
 
 pytestmark = pytest.mark.filterwarnings("ignore:target .*this machine has none:UserWarning")
 

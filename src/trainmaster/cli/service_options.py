@@ -47,8 +47,8 @@ def check_something_is_served(options: Options) -> None:
 
 def inference_config(options: Options, workspace: Workspace) -> InferenceConfig | None:
     """The scoring script with its packages; None for a model that needs no code."""
-    from trainmaster.sdk.services.config_files import read_inference_config
     from trainmaster.sdk.services.inference_config import InferenceConfig
+    from trainmaster.sdk.v1.deployment_files import read_inference_config
 
     given = {
         "entry_script": options.script,
@@ -92,7 +92,7 @@ def _environment(options: Options, workspace: Workspace) -> Environment | None:
 
 def deployment_config(options: Options) -> Any:
     """The settings of the service, of the file or of the options; options count more."""
-    from trainmaster.sdk.services import config_files
+    from trainmaster.sdk.v1 import deployment_files
 
     given: dict[str, Any] = {
         "port": options.port,
@@ -109,8 +109,8 @@ def deployment_config(options: Options) -> Any:
     if options.dc:
         if options.kind:
             raise UserErrorException("--kind and --dc cannot be given together", hint="The file says computeType.")
-        return config_files.read_deployment_config(options.dc, changes)
-    return config_files.deployment_config(kind, changes)
+        return deployment_files.read_deployment_config(options.dc, changes)
+    return deployment_files.deployment_config(kind, changes)
 
 
 def request_body(given: str) -> str | bytes:

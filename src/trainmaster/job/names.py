@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # The public names of `trainmaster`.
 PUBLIC = {
     "trainmaster.notebook.widgets.run_details": "RunDetails",
-    "trainmaster.sdk.compute.attached": "RemoteCompute",
+    "trainmaster.sdk.compute.remote": "RemoteCompute",
     "trainmaster.sdk.compute.clusters": "AmlCompute",
     "trainmaster.sdk.compute.local": "LocalCompute",
     "trainmaster.sdk.compute.slurm": "SlurmCompute",
@@ -38,9 +38,9 @@ PUBLIC = {
     "trainmaster.sdk.experiment": "Experiment",
     "trainmaster.sdk.models.model": "Model",
     "trainmaster.sdk.run.run": "Run ScriptRun",
-    "trainmaster.sdk.services.aci": "AciWebservice",
-    "trainmaster.sdk.services.aks": "AksWebservice",
-    "trainmaster.sdk.services.image": "ContainerImage Image",
+    "trainmaster.sdk.v1.aci": "AciWebservice",
+    "trainmaster.sdk.v1.aks": "AksWebservice",
+    "trainmaster.sdk.v1.image": "ContainerImage Image",
     "trainmaster.sdk.services.inference_config": "InferenceConfig",
     "trainmaster.sdk.services.local": "LocalWebservice",
     "trainmaster.sdk.services.webservice": "Webservice",
@@ -79,14 +79,10 @@ V1_ONLY = {
     "trainmaster.notebook.tensorboard.board": "Tensorboard",
     "trainmaster.notebook.tensorboard.export": "export_to_tensorboard",
     "trainmaster.scoring.server.raw": "AMLRequest AMLResponse rawhttp",
-    "trainmaster.sdk.compute.attached": (
-        "AksCompute AksProvisioningConfiguration DsvmCompute HDInsightCompute KubernetesCompute"
-    ),
-    "trainmaster.sdk.compute.clusters": "BatchAiCompute",
     "trainmaster.sdk.compute.configurations": (
         "ComputeTargetAttachConfiguration ComputeTargetProvisioningConfiguration"
     ),
-    "trainmaster.sdk.compute.instance": "ComputeInstance",
+    "trainmaster.sdk.v1.compute_instance": "ComputeInstance",
     "trainmaster.sdk.compute.status": "AmlComputeStatus ComputeInstanceStatus ScaleSettings",
     "trainmaster.sdk.datasets.abstract": "AbstractDataset",
     "trainmaster.sdk.datasets.factories": "FileDatasetFactory TabularDatasetFactory",
@@ -102,21 +98,25 @@ V1_ONLY = {
     "trainmaster.sdk.environment.definition": "EnvironmentDefinition",
     "trainmaster.sdk.environment.docker_section": "ContainerRegistry DockerSection",
     "trainmaster.sdk.environment.python_section": "PythonSection",
-    "trainmaster.sdk.environment.spark_section": "SparkSection",
+    "trainmaster.sdk.v1.spark_section": "SparkSection",
     "trainmaster.sdk.estimators.distributed_job": "ParallelTaskConfiguration",
-    "trainmaster.sdk.estimators.run_sections": (
+    "trainmaster.sdk.v1.run_sections": (
         "AmlComputeConfiguration HdiConfiguration HistoryConfiguration SparkConfiguration"
     ),
     "trainmaster.sdk.experiment": "ViewType",
     "trainmaster.sdk.run.run": "get_run",
     "trainmaster.sdk.services.configurations": (
-        "AciServiceDeploymentConfiguration AksServiceDeploymentConfiguration "
         "LocalWebserviceDeploymentConfiguration WebserviceDeploymentConfiguration"
     ),
-    "trainmaster.sdk.services.image_configuration": "ContainerImageConfig",
+    "trainmaster.sdk.v1.image_configuration": "ContainerImageConfig",
     "trainmaster.sdk.services.packaging": "ModelPackage",
     "trainmaster.sdk.services.profiling": "ModelProfile",
     "trainmaster.sdk.sweeps.config": "HyperDriveRunConfig",
+    "trainmaster.sdk.v1.aci": "AciServiceDeploymentConfiguration",
+    "trainmaster.sdk.v1.aks": "AksServiceDeploymentConfiguration",
+    "trainmaster.sdk.v1.azure_targets": (
+        "AksCompute AksProvisioningConfiguration BatchAiCompute DsvmCompute HDInsightCompute KubernetesCompute"
+    ),
     "trainmaster.sdk.v1.authentication": (
         "AbstractAuthentication AzureCliAuthentication InteractiveLoginAuthentication MsiAuthentication "
         "ServicePrincipalAuthentication TokenAuthentication"

@@ -10,10 +10,10 @@ import pytest
 
 from trainmaster.environments import pythons
 from trainmaster.job.errors import EnvironmentException, UserErrorException
-from trainmaster.sdk.environment import curated
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
 from trainmaster.sdk.environment.definition import ContainerRegistry, Environment
 from trainmaster.sdk.environment.definition_file import describe
+from trainmaster.sdk.v1 import curated_environments
 from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec, JobSpec
 
 
@@ -282,9 +282,9 @@ class TestSources:
         assert Environment.get(None, name).to_spec().python_version == python
 
     def test_every_known_curated_name_stands_for_something(self, recwarn):
-        for name in curated.NAMES:
-            assert curated.is_curated(name)
-            stand_in = curated.stand_in(name)
+        for name in curated_environments.NAMES:
+            assert curated_environments.is_curated(name)
+            stand_in = curated_environments.stand_in(name)
             assert stand_in.packages or name == "AzureML-Minimal"
 
     @pytest.mark.parametrize("name", ["AzureML-AutoML", "AzureML-PyTorch", "microsoft-anything"])

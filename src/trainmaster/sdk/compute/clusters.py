@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.sdk.compute.configurations import ClusterConfiguration, check_scale, idle_seconds, recorded
@@ -213,46 +212,6 @@ class AmlCompute(Cluster):
         """Not here."""
         raise NotImplementedError(
             "AmlCompute.update_quotas: there are no quotas here. A cluster is limited by update(max_nodes=...)."
-        )
-
-
-@dataclass
-class BatchAiConfiguration(ClusterConfiguration):
-    """A cluster as programs of 2018 describe it."""
-
-    kind = "BatchAiCompute"
-
-
-class BatchAiCompute(Cluster):
-    """A cluster, by the name and with the parameters of October 2018."""
-
-    _type = "BatchAI"
-
-    @staticmethod
-    def provisioning_configuration(
-        vm_size: str = "STANDARD_D2_V2",
-        vm_priority: str = "dedicated",
-        autoscale_enabled: bool = True,
-        cluster_min_nodes: int | None = 0,
-        cluster_max_nodes: int | None = None,
-        location: str | None = None,
-        tags: Mapping[str, str] | None = None,
-        description: str | None = None,
-    ) -> BatchAiConfiguration:
-        """A cluster of up to `cluster_max_nodes` nodes; without autoscaling, of `cluster_min_nodes` by default."""
-        least = 0 if cluster_min_nodes is None else cluster_min_nodes
-        most = cluster_max_nodes
-        if most is None and not autoscale_enabled:
-            most = max(1, least) if isinstance(least, int) else least
-        return BatchAiConfiguration(
-            vm_size=vm_size,
-            tags=tags,
-            description=description,
-            location=location,
-            azure={"autoscale_enabled": autoscale_enabled},
-            vm_priority=vm_priority,
-            min_nodes=least,
-            max_nodes=most,
         )
 
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.environments.build_details import BuildDetails
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.environment import curated, definition_file
+from trainmaster.sdk.environment import definition_file
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
 from trainmaster.sdk.environment.docker_section import ContainerRegistry, DockerSection
 from trainmaster.sdk.environment.python_section import PythonSection
-from trainmaster.sdk.environment.spark_section import SparkSection
+from trainmaster.sdk.v1 import curated_environments
+from trainmaster.sdk.v1.spark_section import SparkSection
 from trainmaster.shared.job_spec import EnvironmentSpec, JobSpec
 from trainmaster.shared.notices import warn
 from trainmaster.shared.records import EnvironmentRecord
@@ -66,7 +67,7 @@ class Environment:
 
     def register(self, workspace: Workspace) -> Environment:
         """Keeps it in the workspace under its name: as a new version, unless the newest says the same."""
-        if curated.is_curated(self.name):
+        if curated_environments.is_curated(self.name):
             raise UserErrorException(
                 f"{self.name!r} cannot be registered: names that begin with AzureML or Microsoft stand for Azure's own",
                 hint="Register environment.clone('my-environment').",
@@ -83,8 +84,8 @@ class Environment:
         A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives the framework in that release, with NumPy,
         pandas, SciPy and the Python of its time.
         """
-        if isinstance(name, str) and curated.is_curated(name):
-            stand_in = curated.stand_in(name)
+        if isinstance(name, str) and curated_environments.is_curated(name):
+            stand_in = curated_environments.stand_in(name)
             if stand_in.packages:
                 on = f" on Python {stand_in.python}" if stand_in.python else ""
                 warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
@@ -99,7 +100,10 @@ class Environment:
     def list(workspace: Workspace) -> dict[str, Environment]:
         """Name to the newest version of each registered environment, and Azure's curated ones that are known here."""
         registered = {record["name"]: _of_record(record) for record in workspace.connection.call("environments.list")}
-        return {**registered, **{name: _curated(name, curated.stand_in(name)) for name in curated.NAMES}}
+        return {
+            **registered,
+            **{name: _curated(name, curated_environments.stand_in(name)) for name in curated_environments.NAMES},
+        }
 
     @staticmethod
     def label(workspace: Workspace, name: str, version: str, labels: str | builtins.list[str]) -> None:
@@ -272,7 +276,7 @@ class Environment:
 EnvironmentDefinition = Environment
 
 
-def _curated(name: str, stand_in: curated.StandIn) -> Environment:
+def _curated(name: str, stand_in: curated_environments.StandIn) -> Environment:
     environment = Environment(name)
     python = environment.python
     python.conda_dependencies = CondaDependencies.create(

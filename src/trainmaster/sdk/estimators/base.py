@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from trainmaster.job.errors import ExperimentExecutionException, TrainingException
 from trainmaster.sdk.environment.conda_dependencies import CondaDependencies
-from trainmaster.sdk.estimators import data, old_names, rules, values
+from trainmaster.sdk.estimators import data, rules, values
 from trainmaster.sdk.estimators.arguments import Arguments, from_list, from_params
 from trainmaster.sdk.estimators.build import run_configuration
 from trainmaster.sdk.estimators.compile import Program, job_spec
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
 from trainmaster.sdk.estimators.settings import Settings, read
 from trainmaster.sdk.estimators.source import entry_script, file_inside, source_folder
+from trainmaster.sdk.v1 import old_parameters
 from trainmaster.shared.job_spec import Binding, JobSpec
 from trainmaster.shared.notices import warn
 
@@ -34,9 +35,9 @@ class BaseEstimator:
 
     def __init__(self, source_directory: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
         self._source_directory = values.path("source_directory", source_directory)
-        self._settings = old_names.with_new_names(read(type(self), given))
+        self._settings = old_parameters.with_new_names(read(type(self), given))
         self._check(self._settings)
-        old_names.warn_about(self._settings)
+        old_parameters.warn_about(self._settings)
         if self._settings.conda_dependencies_file and self.KIND.name != "Estimator":
             warn(f"conda_dependencies_file: the run has the packages of the file alone, none of {self.KIND.name}'s")
         self._run_config = run_configuration(self._source_directory, self._settings)

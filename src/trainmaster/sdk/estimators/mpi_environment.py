@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trainmaster.sdk.environment.curated import horovod_for
+from trainmaster.sdk.v1.curated_environments import horovod_for
 from trainmaster.shared.job_spec import Distribution, EnvironmentSpec
 
 

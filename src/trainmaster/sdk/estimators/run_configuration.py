@@ -12,7 +12,7 @@ from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.estimators.compute_target import LOCAL, target_name
 from trainmaster.sdk.estimators.distributed_job import MpiConfiguration, PyTorchConfiguration, TensorflowConfiguration
 from trainmaster.sdk.estimators.docker import DockerConfiguration
-from trainmaster.sdk.estimators.run_sections import (
+from trainmaster.sdk.v1.run_sections import (
     AmlComputeConfiguration,
     BatchAiConfiguration,
     ContainerInstanceConfiguration,

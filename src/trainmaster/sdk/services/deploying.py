@@ -19,8 +19,8 @@ from trainmaster.sdk.experiment import checked_tags
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
 from trainmaster.sdk.services.environment import with_server
-from trainmaster.sdk.services.image_configuration import ContainerImageConfig
 from trainmaster.sdk.services.inference_config import InferenceConfig
+from trainmaster.sdk.v1.image_configuration import ContainerImageConfig
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, check_service_name
@@ -204,8 +204,8 @@ def model_name_of(path: Path) -> str:
 
 def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
     """The settings; without any, those of the kind that the target stands for."""
-    from trainmaster.sdk.services.aci import AciWebservice
-    from trainmaster.sdk.services.aks import AksWebservice
+    from trainmaster.sdk.v1.aci import AciWebservice
+    from trainmaster.sdk.v1.aks import AksWebservice
 
     _check_target(target)
     if config is None:
@@ -226,9 +226,9 @@ def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfi
 
 def _check_target(target: Any) -> None:
     """Refuses what stands for another machine: the service would run here, and nobody would be told."""
-    from trainmaster.sdk.compute.attached import AksCompute, KubernetesCompute
     from trainmaster.sdk.compute.local import LocalCompute
     from trainmaster.sdk.compute.target import ComputeTarget
+    from trainmaster.sdk.v1.azure_targets import AksCompute, KubernetesCompute
 
     if target is None or isinstance(target, AksCompute | KubernetesCompute | LocalCompute):
         return

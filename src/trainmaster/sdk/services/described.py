@@ -106,7 +106,7 @@ class Described:
     @property
     def image(self) -> Any:
         """The image it was made of, in v1's older way."""
-        from trainmaster.sdk.services.image import Image
+        from trainmaster.sdk.v1.image import Image
 
         return Image(self.workspace, id=self._record.image_id) if self._record.image_id else None
 

@@ -137,7 +137,7 @@ class LocalWebservice(Webservice):
         self._check_there()
         settings = self._settings(deployment_config)
         if image_config is not None and inference_config is None:
-            from trainmaster.sdk.services.image import checked_image_configuration
+            from trainmaster.sdk.v1.image import checked_image_configuration
 
             inference_config = checked_image_configuration(image_config)
         self._change(

@@ -82,7 +82,7 @@ def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
 
 
 def _image(image: Any) -> ImageRecord | None:
-    from trainmaster.sdk.services.image import checked_image
+    from trainmaster.sdk.v1.image import checked_image
 
     return None if image is None else checked_image(image)
 

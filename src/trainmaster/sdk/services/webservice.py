@@ -22,7 +22,7 @@ from trainmaster.shared.service_plan import ServiceFiles
 from trainmaster.shared.service_spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.services.image import Image
+    from trainmaster.sdk.v1.image import Image
     from trainmaster.sdk.workspace.workspace import Workspace
 
 
@@ -84,7 +84,7 @@ class Webservice(Described, ABC):
 
         The image that it creates, of the service's name, is among `workspace.images`.
         """
-        from trainmaster.sdk.services.image import Image
+        from trainmaster.sdk.v1.image import Image
 
         Webservice.check_for_existing_webservice(workspace, name, overwrite)
         deploying.checked_configuration(deployment_config, deployment_target)
@@ -101,7 +101,7 @@ class Webservice(Described, ABC):
         overwrite: bool = False,
     ) -> Webservice:
         """Deploys what an image was made of; v1's third way."""
-        from trainmaster.sdk.services.image import checked_image
+        from trainmaster.sdk.v1.image import checked_image
 
         check_service_name(name)
         config = deploying.checked_configuration(deployment_config, deployment_target)
@@ -120,8 +120,8 @@ class Webservice(Described, ABC):
         wait: bool = False,
     ) -> Webservice:
         """The same as a LocalWebservice; as in v1, no image of it is kept."""
-        from trainmaster.sdk.services.image import checked_image_configuration
         from trainmaster.sdk.services.local import LocalWebservice
+        from trainmaster.sdk.v1.image import checked_image_configuration
 
         check_service_name(name)
         given = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
@@ -324,9 +324,9 @@ def of_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
 
 def class_of(compute_type: str) -> type[Webservice]:
     """The class of a kind of service."""
-    from trainmaster.sdk.services.aci import AciWebservice
-    from trainmaster.sdk.services.aks import AksWebservice
     from trainmaster.sdk.services.local import LocalWebservice
+    from trainmaster.sdk.v1.aci import AciWebservice
+    from trainmaster.sdk.v1.aks import AksWebservice
 
     kinds: dict[str, type[Webservice]] = {"ACI": AciWebservice, "AKS": AksWebservice, "Local": LocalWebservice}
     return kinds[compute_type]

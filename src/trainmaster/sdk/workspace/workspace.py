@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from trainmaster.sdk.experiment import Experiment
     from trainmaster.sdk.models import Model
     from trainmaster.sdk.run.run import Run
-    from trainmaster.sdk.services.image import Image
     from trainmaster.sdk.services.webservice import Webservice
+    from trainmaster.sdk.v1.image import Image
     from trainmaster.sdk.workspace.keyvault import Keyvault
 
 _DEFAULT_NAME = "default"
@@ -374,7 +374,7 @@ class Workspace(AzureOnly):
     @property
     def images(self) -> Named[Image]:
         """Name to image of v1's older way to deploy, each in its newest version."""
-        from trainmaster.sdk.services.image import Image
+        from trainmaster.sdk.v1.image import Image
 
         # Newest first: of each name the last one to come is the first of the list.
         return Named({image.name: image for image in reversed(Image.list(self))})

@@ -14,9 +14,10 @@ import pytest
 from trainmaster import AciWebservice, AksWebservice, ContainerImage, Environment, InferenceConfig, LocalWebservice
 from trainmaster.dispatcher.services import making
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.services import config_files, deploying, described, environment
+from trainmaster.sdk.services import deploying, described, environment
 from trainmaster.sdk.services.deploying import model_name_of
 from trainmaster.sdk.services.environment import with_server
+from trainmaster.sdk.v1 import deployment_files
 from trainmaster.shared import service_spec as spec
 from trainmaster.shared.job_spec import ContainerSpec, EnvironmentSpec
 from trainmaster.shared.service_spec import check_service_name
@@ -227,12 +228,12 @@ def test_v1_files(here: Path) -> None:
     }
     (here / "env.yml").write_text("dependencies:\n- pip:\n  - numpy\n")
     (here / "ic.json").write_text(json.dumps(inference))
-    config = config_files.read_inference_config("ic.json")
+    config = deployment_files.read_inference_config("ic.json")
     environment = config.service_environment()
     assert environment is not None and environment.to_spec().pip_packages == ("numpy",)
     whole = {"entryScript": "score.py", "environment": {"name": "e", "python": {"condaDependencies": _packages()}}}
     (here / "ic.json").write_text(json.dumps(whole))
-    assert config_files.read_inference_config("ic.json").environment.to_spec().pip_packages == ("scipy",)
+    assert deployment_files.read_inference_config("ic.json").environment.to_spec().pip_packages == ("scipy",)
     (here / "dc.json").write_text(
         json.dumps(
             {
@@ -246,10 +247,10 @@ def test_v1_files(here: Path) -> None:
             }
         )
     )
-    deployment = config_files.read_deployment_config("dc.json")
+    deployment = deployment_files.read_deployment_config("dc.json")
     assert (deployment.compute_type, deployment.replicas, deployment.scoring_timeout_ms) == ("AKS", 2, 1000)
     (here / "dc.json").write_text('{"computeType": "local", "port": 32267}')
-    assert config_files.read_deployment_config("dc.json").port == 32267
+    assert deployment_files.read_deployment_config("dc.json").port == 32267
 
 
 @pytest.mark.parametrize(
@@ -265,9 +266,9 @@ def test_v1_files(here: Path) -> None:
 def test_files_that_cannot_be(here: Path, text: str, what: str) -> None:
     (here / "dc.json").write_text(text)
     with pytest.raises(WebserviceException, match=what):
-        config_files.read_deployment_config("dc.json")
+        deployment_files.read_deployment_config("dc.json")
     with pytest.raises(WebserviceException, match="cannot be read"):
-        config_files.read_deployment_config("none.json")
+        deployment_files.read_deployment_config("none.json")
 
 
 def _packages() -> dict[str, Any]:

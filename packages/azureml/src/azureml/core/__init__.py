@@ -14,7 +14,7 @@ from trainmaster.sdk.models.model import Model as Model
 from trainmaster.sdk.run.run import Run as Run
 from trainmaster.sdk.run.run import ScriptRun as ScriptRun
 from trainmaster.sdk.run.run import get_run as get_run
-from trainmaster.sdk.services.image import Image as Image
 from trainmaster.sdk.services.webservice import Webservice as Webservice
+from trainmaster.sdk.v1.image import Image as Image
 from trainmaster.sdk.workspace.keyvault import Keyvault as Keyvault
 from trainmaster.sdk.workspace.workspace import Workspace as Workspace

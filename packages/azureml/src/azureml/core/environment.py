@@ -6,5 +6,5 @@ from trainmaster.sdk.environment.definition import Environment as Environment
 from trainmaster.sdk.environment.docker_section import ContainerRegistry as ContainerRegistry
 from trainmaster.sdk.environment.docker_section import DockerSection as DockerSection
 from trainmaster.sdk.environment.python_section import PythonSection as PythonSection
-from trainmaster.sdk.environment.spark_section import SparkSection as SparkSection
 from trainmaster.sdk.v1.conda_dependencies import CondaDependencies as CondaDependencies
+from trainmaster.sdk.v1.spark_section import SparkSection as SparkSection

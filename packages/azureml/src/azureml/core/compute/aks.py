@@ -1,4 +1,4 @@
 """Shows `azureml.core.compute.aks` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.compute.attached import AksCompute as AksCompute
-from trainmaster.sdk.compute.attached import AksProvisioningConfiguration as AksProvisioningConfiguration
+from trainmaster.sdk.v1.azure_targets import AksCompute as AksCompute
+from trainmaster.sdk.v1.azure_targets import AksProvisioningConfiguration as AksProvisioningConfiguration

@@ -1,3 +1,3 @@
 """Shows `azureml.core.compute.batchai` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.compute.clusters import BatchAiCompute as BatchAiCompute
+from trainmaster.sdk.v1.azure_targets import BatchAiCompute as BatchAiCompute

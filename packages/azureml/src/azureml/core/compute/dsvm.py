@@ -1,3 +1,3 @@
 """Shows `azureml.core.compute.dsvm` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.compute.attached import DsvmCompute as DsvmCompute
+from trainmaster.sdk.v1.azure_targets import DsvmCompute as DsvmCompute

@@ -1,3 +1,3 @@
 """Shows `azureml.core.compute.hdinsight` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.compute.attached import HDInsightCompute as HDInsightCompute
+from trainmaster.sdk.v1.azure_targets import HDInsightCompute as HDInsightCompute

@@ -1,3 +1,3 @@
 """Shows `azureml.core.compute.remote` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.compute.attached import RemoteCompute as RemoteCompute
+from trainmaster.sdk.compute.remote import RemoteCompute as RemoteCompute

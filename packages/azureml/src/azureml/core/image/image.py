@@ -1,3 +1,3 @@
 """Shows `azureml.core.image.image` to editors; never run. Written by `python -m trainmaster.migration.surface`."""
 
-from trainmaster.sdk.services.image import Image as Image
+from trainmaster.sdk.v1.image import Image as Image

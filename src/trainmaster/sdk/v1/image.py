@@ -21,7 +21,7 @@ from trainmaster.sdk.experiment import checked_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import deploying
 from trainmaster.sdk.services.following import wait_until_settled
-from trainmaster.sdk.services.image_configuration import ContainerImageConfig
+from trainmaster.sdk.v1.image_configuration import ContainerImageConfig
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ImageRecord

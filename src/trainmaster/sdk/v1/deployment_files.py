@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.job.errors import WebserviceException
 from trainmaster.sdk.environment import definition_file
 from trainmaster.sdk.environment.definition import Environment
-from trainmaster.sdk.services.aci import AciWebservice
-from trainmaster.sdk.services.aks import AksWebservice
 from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
 from trainmaster.sdk.services.inference_config import InferenceConfig
 from trainmaster.sdk.services.local import LocalWebservice
+from trainmaster.sdk.v1.aci import AciWebservice
+from trainmaster.sdk.v1.aks import AksWebservice
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace

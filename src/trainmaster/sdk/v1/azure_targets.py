@@ -1,0 +1,238 @@
+"""v1's kinds of compute targets that exist only in Azure.
+
+Some become nodes of this machine. The others are recorded, so that programs which name them work; a submit to one is
+refused with the reason (`dispatcher/runs/capacity.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from trainmaster.sdk.compute.clusters import Cluster
+from trainmaster.sdk.compute.configurations import (
+    ClusterConfiguration,
+    ComputeTargetAttachConfiguration,
+    ComputeTargetProvisioningConfiguration,
+    MachineConfiguration,
+    recorded,
+)
+from trainmaster.sdk.compute.target import ComputeTarget
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.records import TargetRecord
+
+
+@dataclass
+class BatchAiConfiguration(ClusterConfiguration):
+    """A cluster as programs of 2018 describe it."""
+
+    kind = "BatchAiCompute"
+
+
+class BatchAiCompute(Cluster):
+    """A cluster, by the name and with the parameters of October 2018."""
+
+    _type = "BatchAI"
+
+    @staticmethod
+    def provisioning_configuration(
+        vm_size: str = "STANDARD_D2_V2",
+        vm_priority: str = "dedicated",
+        autoscale_enabled: bool = True,
+        cluster_min_nodes: int | None = 0,
+        cluster_max_nodes: int | None = None,
+        location: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+    ) -> BatchAiConfiguration:
+        """A cluster of up to `cluster_max_nodes` nodes; without autoscaling, of `cluster_min_nodes` by default."""
+        least = 0 if cluster_min_nodes is None else cluster_min_nodes
+        most = cluster_max_nodes
+        if most is None and not autoscale_enabled:
+            most = max(1, least) if isinstance(least, int) else least
+        return BatchAiConfiguration(
+            vm_size=vm_size,
+            tags=tags,
+            description=description,
+            location=location,
+            azure={"autoscale_enabled": autoscale_enabled},
+            vm_priority=vm_priority,
+            min_nodes=least,
+            max_nodes=most,
+        )
+
+
+@dataclass
+class DsvmConfiguration(MachineConfiguration):
+    """One machine, as programs of 2018 made them."""
+
+    kind = "DsvmCompute"
+
+
+class DsvmCompute(ComputeTarget):
+    """One machine with the tools of data science; here one node of this machine."""
+
+    _type = "VirtualMachine"
+
+    @staticmethod
+    def provisioning_configuration(
+        vm_size: str = "Standard_DS3_v2",
+        ssh_port: int | str | None = None,
+        location: str | None = None,
+        admin_username: str | None = None,
+        admin_user_password: str | None = None,
+        admin_user_ssh_key: str | None = None,
+        tags: Mapping[str, str] | None = None,
+        description: str | None = None,
+    ) -> DsvmConfiguration:
+        """One machine of the kind `vm_size`. What only means something in Azure is recorded."""
+        return DsvmConfiguration(
+            vm_size=vm_size,
+            tags=tags,
+            description=description,
+            location=location,
+            azure={
+                "ssh_port": ssh_port,
+                "admin_username": admin_username,
+                "admin_user_password": admin_user_password,
+                "admin_user_ssh_key": admin_user_ssh_key,
+            },
+        )
+
+    @property
+    def address(self) -> str:
+        """Where it is."""
+        return "127.0.0.1"
+
+    @property
+    def ssh_port(self) -> int:
+        """Its SSH port."""
+        return int((self._option("azure") or {}).get("ssh_port") or 22)
+
+
+@dataclass
+class RecordedMixin:
+    """A target that is only written down."""
+
+    kind: ClassVar[str] = ""
+    engine: ClassVar[str] = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+        """The target of this name: no jobs run on it."""
+        options = {"class": self.kind, "azure": recorded(self.settings)}
+        return TargetRecord(name, self.engine, nodes=0, cpus_per_node=0, gpus_per_node=0, options=options)
+
+
+@dataclass
+class AksProvisioningConfiguration(RecordedMixin, ComputeTargetProvisioningConfiguration):
+    """A cluster for services."""
+
+    kind = "AksCompute"
+    engine = "services"
+
+
+@dataclass
+class AksAttachConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A cluster for services that exists already."""
+
+    kind = "AksCompute"
+    engine = "services"
+
+
+class AksCompute(ComputeTarget):
+    """v1's cluster for services: recorded. It takes no training jobs, here as there."""
+
+    _type = "AKS"
+
+    @staticmethod
+    def provisioning_configuration(
+        agent_count: int | None = None, vm_size: str | None = None, **azure_only: Any
+    ) -> AksProvisioningConfiguration:
+        """Recorded."""
+        return AksProvisioningConfiguration(settings={"agent_count": agent_count, "vm_size": vm_size, **azure_only})
+
+    @staticmethod
+    def attach_configuration(
+        resource_group: str | None = None,
+        cluster_name: str | None = None,
+        resource_id: str | None = None,
+        cluster_purpose: str | None = None,
+        **azure_only: Any,
+    ) -> AksAttachConfiguration:
+        """Recorded."""
+        given = {"resource_group": resource_group, "cluster_name": cluster_name, "resource_id": resource_id}
+        return AksAttachConfiguration(settings={**given, "cluster_purpose": cluster_purpose, **azure_only})
+
+
+@dataclass
+class HDInsightConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A Spark cluster of Azure."""
+
+    kind = "HDInsightCompute"
+    engine = "hdinsight"
+
+
+class HDInsightCompute(ComputeTarget):
+    """v1's Spark cluster: recorded. Estimators refuse it, here as there."""
+
+    _type = "HDInsight"
+
+    @staticmethod
+    def attach_configuration(
+        username: str,
+        subscription_id: str | None = None,
+        resource_group: str | None = None,
+        cluster_name: str | None = None,
+        resource_id: str | None = None,
+        address: str | None = None,
+        ssh_port: int = 22,
+        password: str = "",
+        private_key_file: str = "",
+        private_key_passphrase: str = "",
+    ) -> HDInsightConfiguration:
+        """Recorded, but for the password."""
+        return HDInsightConfiguration(
+            settings={
+                "username": username,
+                "subscription_id": subscription_id,
+                "resource_group": resource_group,
+                "cluster_name": cluster_name,
+                "resource_id": resource_id,
+                "address": address,
+                "ssh_port": ssh_port,
+                "private_key_file": private_key_file or None,
+            }
+        )
+
+
+@dataclass
+class KubernetesConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
+    """A Kubernetes cluster."""
+
+    kind = "KubernetesCompute"
+    engine = "kubernetes"
+
+
+class KubernetesCompute(ComputeTarget):
+    """v1's Kubernetes cluster: recorded; jobs do not run on it in this release."""
+
+    _type = "Kubernetes"
+
+    @staticmethod
+    def attach_configuration(
+        resource_id: str | None = None,
+        namespace: str | None = None,
+        identity_type: str | None = None,
+        identity_ids: Any = None,
+    ) -> KubernetesConfiguration:
+        """Recorded."""
+        return KubernetesConfiguration(
+            settings={
+                "resource_id": resource_id,
+                "namespace": namespace,
+                "identity_type": identity_type,
+                "identity_ids": identity_ids,
+            }
+        )
