@@ -82,7 +82,7 @@ def _reader(folder: RunFolder, record: RunRecord, rank: int | str, output: IO[st
 
 
 def _names(record: RunRecord) -> tuple[str, ...]:
-    from trainmaster.launch.names import rank_names
+    from trainmaster.launch.counts import rank_names
     from trainmaster.shared.job_spec import load_spec
 
     # A run without a job has no ranks, and no log of one.

@@ -1,4 +1,4 @@
-"""The variables by which one of several equal processes knows its place."""
+"""The variables of one of several equal processes: its rank, and how it reaches the others."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from trainmaster.launch.plan import Launch
 
 
 def rank_variables(launch: Launch, *, rank: int, world: int, local: int, per_node: int) -> dict[str, str]:
-    """torch's names, which other programs read too, and those of v1's time.
+    """torch's names, which other programs read too, and those of v1.
 
     >>> found = rank_variables(Launch("r", "c", "l", "python", hosts=("a", "b"), ports=(7000,)),
     ...                        rank=3, world=4, local=1, per_node=2)
@@ -34,3 +34,11 @@ def rank_variables(launch: Launch, *, rank: int, world: int, local: int, per_nod
         "AZ_BATCHAI_SHARED_JOB_TEMP": launch.node_folder,
         "AZ_BATCHAI_STDOUTERR_DIR": launch.log_folder,
     }
+
+
+def processes_on_machine(launch: Launch, node: int, count: int) -> int:
+    """How many processes of the run share the machine of this node, with `count` on each node.
+
+    Local nodes are parts of one machine.
+    """
+    return count * list(launch.hosts).count(launch.hosts[node])

@@ -9,7 +9,7 @@ from trainmaster.shared.job_spec import JobSpec
 
 
 def plan_single(spec: JobSpec, launch: Launch) -> tuple[NodePlan, ...]:
-    """The script once, with all GPUs of its node."""
+    """The script runs once, with all GPUs of its node."""
     gpus = share_of_gpus(launch.gpus[0], 0, 1)
     variables = process_variables(spec, launch, rank=0, node=0, gpus=gpus)
     process = ProcessPlan(

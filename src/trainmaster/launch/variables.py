@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from trainmaster.launch.plan import Launch
 from trainmaster.shared.job_spec import JobSpec
 
-# Set by the user to `node`: every process sees all GPUs of its node, and chooses among them by its LOCAL_RANK.
+# The user sets this variable to `node`: then every process sees all GPUs of its node and chooses by its LOCAL_RANK.
 GPUS = "TRAINMASTER_GPUS"
 
 
 def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gpus: Sequence[str]) -> dict[str, str]:
-    """All of them: the shell's few, the environment's, the user's, the run's; the later win."""
+    """The variables of the submitter's shell, the environment, the user and the run; later ones have precedence."""
     variables = {
         **spec.inherited_variables,
-        # Lines appear in the log when they are printed, not when a buffer is full.
+        # Lines appear in the log when they are printed.
         "PYTHONUNBUFFERED": "1",
-        # By this Python can be asked where it stands, when the run hangs.
+        # Lets the agent ask a process of a hanging run for its stacks.
         **({"PYTHONFAULTHANDLER": "1"} if spec.hang_seconds is not None else {}),
         **launch.environment_variables,
         **spec.environment_variables,
@@ -25,19 +25,19 @@ def process_variables(spec: JobSpec, launch: Launch, *, rank: int, node: int, gp
         "TRAINMASTER_RANK": str(rank),
         "TRAINMASTER_NODE": str(node),
     }
-    variables["PYTHONPATH"] = _joined(
+    variables["PYTHONPATH"] = _join_paths(
         launch.run_variables.get("PYTHONPATH", ""), spec.environment_variables.get("PYTHONPATH", "")
     )
     if gpus and spec.environment_variables.get(GPUS) == "node":
         gpus = launch.gpus[node]
     if gpus or "CUDA_VISIBLE_DEVICES" not in spec.environment_variables:
-        # Empty when its node has none: GPUs that were not given must not be used.
+        # Empty if its node has no GPUs: a process must not use GPUs that it was not given.
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
     return variables
 
 
 def share_of_gpus(gpus: Sequence[str], local_rank: int, processes: int) -> tuple[str, ...]:
-    """The GPUs of one process among `processes` on a node: equal runs of them; shared in turn when there are too few.
+    """The GPUs of one of `processes` on a node: equal shares, or one GPU for several processes if there are too few.
 
     >>> share_of_gpus(["0", "1", "2", "3"], 1, 2)
     ('2', '3')
@@ -53,5 +53,5 @@ def share_of_gpus(gpus: Sequence[str], local_rank: int, processes: int) -> tuple
     return tuple(gpus[first:last])
 
 
-def _joined(*paths: str) -> str:
+def _join_paths(*paths: str) -> str:
     return ":".join(path for path in paths if path)

@@ -19,7 +19,7 @@ from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_t
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.job.agent import result
 from trainmaster.job.helper.job_requests import STORAGE_REQUESTS, clear
-from trainmaster.launch.names import rank_names
+from trainmaster.launch.counts import rank_names
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.json_files import read_json

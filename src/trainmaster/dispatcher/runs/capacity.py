@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from trainmaster.dispatcher.runs.gpus import gpus_of, has_gpus_here, used_elsewhere
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.launch.plan import most_processes
-from trainmaster.launch.torch import per_node
+from trainmaster.launch import most_processes
 from trainmaster.launch.variables import GPUS
 from trainmaster.shared.hardware import node_gpus
 from trainmaster.shared.job_spec import JobSpec
@@ -102,14 +101,9 @@ def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:
 
 def computing_processes(spec: JobSpec) -> int:
     """The most processes that compute on one node; parameter servers do not."""
-    kind = spec.distribution.kind
-    if kind == "mpi":
-        return spec.distribution.process_count_per_node
-    if kind == "torch":
-        return per_node(spec)
-    if kind == "parameter_server":
+    if spec.distribution.kind == "parameter_server":
         return math.ceil(spec.distribution.worker_count / spec.node_count)
-    return 1
+    return most_processes(spec)
 
 
 def decide(

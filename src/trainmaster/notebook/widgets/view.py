@@ -120,7 +120,7 @@ def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
 
 
 def _rank_names(record: RunRecord) -> tuple[str, ...]:
-    from trainmaster.launch.names import rank_names
+    from trainmaster.launch.counts import rank_names
     from trainmaster.shared.job_spec import load_spec
 
     return rank_names(load_spec(record.spec)) if record.spec else ()
