@@ -178,7 +178,7 @@ def test_environment_that_lost_its_python_is_built_again(launch, shared):
     (prefix / "bin" / "python").symlink_to("/no/such/python")
     run = launch(script, pip_packages=["lastpackage"], user_managed=False)
     assert ended(run)["status"] == "Completed"
-    assert "built again" in text(run, BUILD_LOG)
+    assert "building it again" in text(run, BUILD_LOG)
 
 
 def test_half_built_environment_is_never_used(launch, shared):
