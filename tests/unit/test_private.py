@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.sdk.workspace.files import make_workspace, named_folder
+from trainmaster.sdk.workspace.files import find_named_folder, make_workspace
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.private import open_private, why_not_private
 
@@ -18,8 +18,8 @@ def test_the_users_folder_is_private(home: Path, mask: int) -> None:
     try:
         if mask in (0o277, 0o777) and os.geteuid() != 0:
             pytest.skip("a workspace that its own user may not enter")
-        make_workspace(WorkspaceFolder(named_folder("first")), {"name": "first"})
-        make_workspace(WorkspaceFolder(named_folder("second")), {"name": "second"})
+        make_workspace(WorkspaceFolder(find_named_folder("first")), {"name": "first"})
+        make_workspace(WorkspaceFolder(find_named_folder("second")), {"name": "second"})
     finally:
         os.umask(before)
     assert home.stat().st_mode & 0o777 == 0o700 and why_not_private(home) == ""
@@ -28,7 +28,7 @@ def test_the_users_folder_is_private(home: Path, mask: int) -> None:
 def test_a_folder_that_is_there_stays_as_it_is(home: Path) -> None:
     home.mkdir()
     home.chmod(0o750)
-    make_workspace(WorkspaceFolder(named_folder("first")), {"name": "first"})
+    make_workspace(WorkspaceFolder(find_named_folder("first")), {"name": "first"})
     assert home.stat().st_mode & 0o777 == 0o750
 
 

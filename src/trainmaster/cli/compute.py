@@ -16,7 +16,7 @@ from trainmaster.sdk.compute.local import LocalCompute
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.hardware import gpus
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.vm_sizes import edited_files, read_sizes
@@ -100,14 +100,14 @@ def create(options: Options) -> int:
     for doubt in doubts:
         note(str(doubt.message), "yellow")
     if options.gpus and options.gpus > len(gpus()):
-        few = f"this machine has {counted(len(gpus()), 'GPU')}, each node is to have {options.gpus}"
+        few = f"this machine has {count_of(len(gpus()), 'GPU')}, each node is to have {options.gpus}"
         note(f"{few}: the figure is taken as it is", "yellow")
     facts = target_as_json(target)
     if options.json:
         say_json(facts)
     else:
-        share = f"{counted(facts['cpus_per_node'], 'CPU')} and {counted(facts['gpus_per_node'], 'GPU')}"
-        say(f"Target '{target.name}' has {counted(target.nodes, 'node')} with {share} each.")
+        share = f"{count_of(facts['cpus_per_node'], 'CPU')} and {count_of(facts['gpus_per_node'], 'GPU')}"
+        say(f"Target '{target.name}' has {count_of(target.nodes, 'node')} with {share} each.")
     return exits.OK
 
 

@@ -18,7 +18,7 @@ from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.records import SshHostReport
 
 _COLUMNS = (
@@ -71,9 +71,9 @@ def _machines(target: ComputeTarget) -> tuple[Sequence[SlurmMachine | SshHostRep
 
 
 def _say_target(facts: dict[str, Any], settings: dict[str, Any]) -> None:
-    share = f"{counted(facts['cpus_per_node'], 'CPU')} and {counted(facts['gpus_per_node'], 'GPU')}"
-    say(f"Target '{facts['name']}' ({facts['engine']}) has {counted(facts['nodes'], 'node')} with {share} each.")
-    say(f"Its runs have {counted(facts['busy'], 'node')}; {counted(facts['waiting'], 'run')} waiting.")
+    share = f"{count_of(facts['cpus_per_node'], 'CPU')} and {count_of(facts['gpus_per_node'], 'GPU')}"
+    say(f"Target '{facts['name']}' ({facts['engine']}) has {count_of(facts['nodes'], 'node')} with {share} each.")
+    say(f"Its runs have {count_of(facts['busy'], 'node')}; {count_of(facts['waiting'], 'run')} waiting.")
     widest = max(map(len, settings), default=0)
     for name, value in settings.items():
         say(f"  {name.ljust(widest)}  {' '.join(map(str, value)) if isinstance(value, list) else value}")

@@ -13,7 +13,7 @@ from trainmaster.sdk.compute.slurm import SlurmCompute, SlurmConfiguration
 from trainmaster.sdk.compute.slurm_machines import gpus_of
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, say, say_json
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.folders import WorkspaceFolder
 
 _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
@@ -85,8 +85,8 @@ def create(words: Sequence[str], options: Options) -> int:
     if options.json:
         say_json(facts)
         return exits.OK
-    share = f"{counted(facts['cpus_per_node'], 'CPU')} and {counted(facts['gpus_per_node'], 'GPU')}"
-    say(f"Target '{name}': up to {counted(target.nodes, 'node')} for a run, with {share} each.")
+    share = f"{count_of(facts['cpus_per_node'], 'CPU')} and {count_of(facts['gpus_per_node'], 'GPU')}"
+    say(f"Target '{name}': up to {count_of(target.nodes, 'node')} for a run, with {share} each.")
     return exits.OK
 
 
@@ -134,8 +134,8 @@ def choose(partitions: list[Partition], wanted: str | None) -> Partition:
 def described(partitions: Iterable[Partition]) -> str:
     """One line for each."""
     return "\n".join(
-        f"  {each.name}{' (default)' if each.is_default else ''}: {counted(each.nodes, 'node')} with "
-        f"{counted(each.cpus, 'CPU')} and {counted(each.gpus, 'GPU')}, time limit {each.time_limit}"
+        f"  {each.name}{' (default)' if each.is_default else ''}: {count_of(each.nodes, 'node')} with "
+        f"{count_of(each.cpus, 'CPU')} and {count_of(each.gpus, 'GPU')}, time limit {each.time_limit}"
         for each in partitions
     )
 

@@ -13,7 +13,7 @@ from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import SshHostReport
 
@@ -92,8 +92,8 @@ def create(words: Sequence[str], options: Options) -> int:
         say(line)
     if len({(each.cpus, each.gpus) for each in found}) > 1:
         note("the hosts differ: every node counts as one of the smallest", "yellow")
-    share = f"{counted(configuration.cpus_per_node, 'CPU')} and {counted(configuration.gpus_per_node, 'GPU')}"
-    say(f"Target '{name}' has {counted(target.nodes, 'node')} with {share} each.")
+    share = f"{count_of(configuration.cpus_per_node, 'CPU')} and {count_of(configuration.gpus_per_node, 'GPU')}"
+    say(f"Target '{name}' has {count_of(target.nodes, 'node')} with {share} each.")
     return exits.OK
 
 

@@ -12,7 +12,7 @@ from trainmaster.job.script.dataset_views import describe_sources
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, moment
+from trainmaster.sdk.display.text import count_of, moment
 from trainmaster.shared.records import DatasetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -100,7 +100,7 @@ def upload(options: Options) -> int:
     if options.json:
         say_json(_as_json(from_plain(DatasetRecord, workspace.connection.call("datasets.get", id=made.id))))
         return exits.OK
-    files = counted(len(made._all_files()), "file")
+    files = count_of(len(made._all_files()), "file")
     say(f"Dataset '{made.name}' version {made.version} has {files}, in {target[1]} of datastore '{store.name}'.")
     return exits.OK
 

@@ -9,7 +9,7 @@ from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.sdk.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -31,7 +31,7 @@ def up(options: Options) -> int:
         say_json({**state, "started": not was_alive})
         return exits.OK
     word = "serves" if was_alive else "now serves"
-    say(f"Dispatcher {state['pid']} {word} {state['path']}: {counted(len(state['active_runs']), 'active run')}.")
+    say(f"Dispatcher {state['pid']} {word} {state['path']}: {count_of(len(state['active_runs']), 'active run')}.")
     return exits.OK
 
 
@@ -52,7 +52,7 @@ def status(options: Options) -> int:
         say(f"{'No dispatcher' if folder.identity.exists() else 'No workspace'} in {state['path']}.")
         note("The next command that needs one starts it; 'trainmaster up' does so now.")
     else:
-        say(f"Dispatcher {state['pid']} serves {state['path']}: {counted(len(state['active_runs']), 'active run')}.")
+        say(f"Dispatcher {state['pid']} serves {state['path']}: {count_of(len(state['active_runs']), 'active run')}.")
         for run_id in state["active_runs"]:
             say(f"  {paint(run_id, 'cyan')}")
         for name in state["services"]:
@@ -82,9 +82,9 @@ def down(options: Options) -> int:
         runs = state["active_runs"]
         say(f"Dispatcher {state['pid']} of {state['path']} has stopped.")
         if runs:
-            note(f"{counted(len(runs), 'active run')}: those that run go on, those that wait start with the next one.")
+            note(f"{count_of(len(runs), 'active run')}: those that run go on, those that wait start with the next one.")
         if state["services"]:
-            note(f"{counted(len(state['services']), 'service')}: they go on, and the next one watches over them.")
+            note(f"{count_of(len(state['services']), 'service')}: they go on, and the next one watches over them.")
     return exits.OK
 
 

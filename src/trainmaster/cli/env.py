@@ -16,9 +16,9 @@ from trainmaster.environments import cleanup, lock
 from trainmaster.environments.cleanup import Built
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import iso
-from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, width_of_terminal
+from trainmaster.sdk.display.screen import note, note_warnings, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, moment, size
+from trainmaster.sdk.display.text import count_of, moment, size
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 
@@ -168,7 +168,7 @@ def build(options: Options) -> int:
 
       trainmaster env build --pip numpy --pip 'pandas<3' --python-version 3.12
     """
-    with noted_warnings():
+    with note_warnings():
         spec = spec_of(options)
     workspace = open_workspace(options.workspace)
     folder = build_environment(workspace, spec, options.refresh, options.json)
@@ -227,7 +227,7 @@ def prune(options: Options) -> int:
         say(each.name)
     verb = "would be removed" if options.dry_run else "removed"
     freed = f"{size(sums['own_bytes'])} of {size(sums['bytes'])}"
-    note(f"{counted(len(gone), 'environment')} {verb}, which frees {freed}")
+    note(f"{count_of(len(gone), 'environment')} {verb}, which frees {freed}")
     return exits.OK
 
 

@@ -11,7 +11,7 @@ from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, size
+from trainmaster.sdk.display.text import count_of, size
 from trainmaster.sdk.run import files as run_files
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.run_files import left_names, path_of
@@ -85,5 +85,5 @@ def download(options: Options) -> int:
         return exits.OK
     for path in copied:
         say(str(path))
-    note(f"{counted(len(copied), 'file')} to {options.output}")
+    note(f"{count_of(len(copied), 'file')} to {options.output}")
     return exits.OK

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from trainmaster import __version__
-from trainmaster.sdk.display.text import first_line, masked, size
+from trainmaster.sdk.display.text import first_line, mask_password, size
 from trainmaster.shared.folders import WorkspaceFolder
 
 State = Literal["found", "missing", "wrong"]
@@ -132,7 +132,7 @@ def packages(environ: Mapping[str, str]) -> Finding:
 
     settings = pip_settings(environ)
     names = ("index-url", "extra-index-url", "find-links", "no-index", "cert")
-    lines = [f"{name}: {masked(' '.join(settings[name].split()))}" for name in names if settings.get(name)]
+    lines = [f"{name}: {mask_password(' '.join(settings[name].split()))}" for name in names if settings.get(name)]
     return Finding("packages", "found", "\n".join(lines) or "https://pypi.org/simple (nothing else is configured)")
 
 

@@ -10,7 +10,7 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.display.metric_values import metric_row, shown
+from trainmaster.sdk.display.metric_values import format_value, metric_row
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
 from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
@@ -140,7 +140,7 @@ def _show_values(found: list[MetricSeries]) -> None:
 def rank_row(metric: RankMetric) -> tuple[str, ...]:
     """The same of one rank."""
     name, *cells = metric_row(metric.summary, metric.series)
-    return (name, shown(metric.rank), *cells)
+    return (name, format_value(metric.rank), *cells)
 
 
 def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
@@ -151,5 +151,5 @@ def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
         step = series.steps[n] if n < len(series.steps) else None
         at = time.strftime("%H:%M:%S", time.localtime(series.times[n])) if n < len(series.times) else ""
         rank = series.ranks[n] if n < len(series.ranks) else None
-        rows.append((str(index), shown(step), at, shown(rank), shown(value)))
+        rows.append((str(index), format_value(step), at, format_value(rank), format_value(value)))
     return rows

@@ -13,7 +13,7 @@ from trainmaster.job.errors import UserErrorException, WebserviceException
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, moment, pairs, size, tags
+from trainmaster.sdk.display.text import count_of, moment, pairs, size, tags
 from trainmaster.shared.serialization import to_plain
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def register(options: Options) -> int:
         say_json(as_json(model))
     else:
         record = model._record
-        say(f"{model.id} has {counted(record.file_count, 'file')}, {size(record.byte_count)}.")
+        say(f"{model.id} has {count_of(record.file_count, 'file')}, {size(record.byte_count)}.")
     return exits.OK
 
 

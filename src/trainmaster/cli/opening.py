@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmaster.job.errors import RunNotFoundException
 from trainmaster.sdk.display.screen import note
-from trainmaster.sdk.workspace.files import find_config, named_folder, read_config
+from trainmaster.sdk.workspace.files import find_config, find_named_folder, read_config
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.records import RunQuery, RunRecord
@@ -36,18 +36,18 @@ def locate(given: str | None) -> WorkspaceFolder:
     if given is not None:
         return WorkspaceFolder(_given_folder(given))
     config = find_config(Path.cwd())
-    return WorkspaceFolder(_configured_folder(config) if config else named_folder("default"))
+    return WorkspaceFolder(_configured_folder(config) if config else find_named_folder("default"))
 
 
 def _given_folder(given: str) -> Path:
     if os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file():
         return Path(given).expanduser().resolve()
-    return named_folder(given)
+    return find_named_folder(given)
 
 
 def _configured_folder(config: Path) -> Path:
     facts, place = read_config(config)
-    return named_folder(facts["name"]) if place is None else place.resolve()
+    return find_named_folder(facts["name"]) if place is None else place.resolve()
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:

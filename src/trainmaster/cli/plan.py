@@ -10,9 +10,9 @@ from trainmaster.cli.opening import locate
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.source import source_as_json
 from trainmaster.sdk.display.screen import paint, say, say_json, section
-from trainmaster.sdk.display.text import counted, size, tags
+from trainmaster.sdk.display.text import count_of, size, tags
 from trainmaster.sdk.dry_run import plan_run
-from trainmaster.sdk.experiment import check_experiment_name, checked_tags
+from trainmaster.sdk.experiment import check_experiment_name, check_tags
 from trainmaster.shared.job_spec import JobSpec
 
 _SHOWN_IGNORED = 15
@@ -21,7 +21,7 @@ _SHOWN_IGNORED = 15
 def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
     """Prints the plan. JSON: {"experiment", "workspace", "target", "environment", "snapshot", "processes"}."""
     check_experiment_name(experiment)
-    labels = checked_tags(tags(options.tag))
+    labels = check_tags(tags(options.tag))
     folder = locate(options.workspace)
     planned = plan_run(spec, experiment, folder)
     plan = {
@@ -45,7 +45,7 @@ def _show(plan: dict[str, Any], spec: JobSpec) -> None:
     section("Environment", _environment_lines(plan["environment"]))
     section("Snapshot", _snapshot_lines(plan["snapshot"]))
     target = plan["target"]
-    where = f"{target['name']} ({counted(target['nodes'], 'node')})"
+    where = f"{target['name']} ({count_of(target['nodes'], 'node')})"
     room = paint("room now", "green") if target["has_room"] else paint(target["waiting_for"], "yellow")
     section("Target", [f"{where}: {room}"])
     made = "" if plan["workspace"]["exists"] else " (will be made)"
@@ -57,7 +57,7 @@ def _process_lines(plan: dict[str, Any], spec: JobSpec) -> list[str]:
     first = plan["processes"][0]
     lines = [paint(shlex.join(first["command"]), "cyan"), f"in {first['folder']}"]
     if len(plan["processes"]) > 1:
-        lines.append(f"and {counted(len(plan['processes']) - 1, 'more process').replace('processs', 'processes')}")
+        lines.append(f"and {count_of(len(plan['processes']) - 1, 'more process').replace('processs', 'processes')}")
     own = {name: value for name, value in first["variables"].items() if spec.inherited_variables.get(name) != value}
     taken_over = [name for name in first["variables"] if name not in own]
     lines += [f"{name}={shlex.quote(value)}" for name, value in own.items()]
@@ -74,7 +74,7 @@ def _environment_lines(environment: dict[str, Any]) -> list[str]:
 
 
 def _snapshot_lines(snapshot: dict[str, Any]) -> list[str]:
-    lines = [f"{snapshot['folder']}: {counted(snapshot['files'], 'file')}, {size(snapshot['bytes'])}"]
+    lines = [f"{snapshot['folder']}: {count_of(snapshot['files'], 'file')}, {size(snapshot['bytes'])}"]
     lines += [f"{size(each['bytes']):>10}  {each['path']}" for each in snapshot["largest"]]
     ignored = snapshot["ignored"]
     if ignored:

@@ -11,7 +11,7 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.runs import statuses
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
-from trainmaster.sdk.display.text import counted, seconds_of, size
+from trainmaster.sdk.display.text import count_of, seconds_of, size
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.records import TERMINAL
 
@@ -90,16 +90,16 @@ def _remove(workspace: Workspace, run_ids: list[str], options: Options, kept: di
 
 def _tell(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> None:
     if kept.get("models"):
-        note(f"Not removed, because models were registered from them: {counted(len(kept['models']), 'run')}.")
+        note(f"Not removed, because models were registered from them: {count_of(len(kept['models']), 'run')}.")
     if kept.get("used"):
-        note(f"Not removed, because a sweep goes on with them: {counted(len(kept['used']), 'run')}.")
+        note(f"Not removed, because a sweep goes on with them: {count_of(len(kept['used']), 'run')}.")
     for line in done["left"][:5]:
         note(f"could not be removed: {line}", "yellow")
     if not done["run_ids"]:
         if not done["left"]:
             note("There is nothing to remove.")
         return
-    children = f" with {counted(done['children'], 'child run')}" if done["children"] else ""
+    children = f" with {count_of(done['children'], 'child run')}" if done["children"] else ""
     verb = "would be removed" if dry_run else "removed"
     freed = f"{size(done['bytes'])} {'or more would be' if dry_run else 'are'} free"
-    note(f"{counted(len(done['run_ids']), 'run')}{children} {verb}; {freed}.")
+    note(f"{count_of(len(done['run_ids']), 'run')}{children} {verb}; {freed}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.display.screen import note, noted_warnings, say, say_json
+from trainmaster.sdk.display.screen import note, note_warnings, say, say_json
 from trainmaster.sdk.display.text import experiment_name, pairs, tags
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def submit(options: Options) -> int:
       trainmaster submit . train.py --wait -- --lr 0.1
       trainmaster submit . train.py --pip torch --experiment mnist
     """
-    with noted_warnings():
+    with note_warnings():
         spec = job(options)
         name = options.experiment or experiment_name(Path(spec.source_directory).resolve().name)
     if options.dry_run:

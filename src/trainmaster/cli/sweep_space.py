@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.cli.marked_yaml import Marked
 from trainmaster.job.errors import TrainmasterError, UserErrorException
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.spelling import guess
 from trainmaster.tuning import parameter_expressions
 from trainmaster.tuning.parameter_expressions import EXPRESSIONS, Expression
@@ -113,7 +113,7 @@ def range_in_words(expression: Expression) -> str:
     """
     kind, arguments = expression
     if kind == "choice":
-        return counted(len(arguments[0]), "set" if isinstance(arguments[0][0], dict) else "value")
+        return count_of(len(arguments[0]), "set" if isinstance(arguments[0][0], dict) else "value")
     if kind == "randint":
         return f"whole numbers from 0 to {arguments[0] - 1}"
     first, second = arguments[:2]

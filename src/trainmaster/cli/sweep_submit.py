@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.cli import exits
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.sweep_space import expression_in_words, range_in_words
-from trainmaster.sdk.display.screen import note, noted_warnings, paint, say, say_json, section, width_of_terminal
+from trainmaster.sdk.display.screen import note, note_warnings, paint, say, say_json, section, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, tags
+from trainmaster.sdk.display.text import count_of, tags
 
 if TYPE_CHECKING:
     from trainmaster.cli.sweep_file import SweepFile
@@ -64,7 +64,7 @@ def submit(options: Options) -> int:
     """
     from trainmaster.cli.sweep_file import read_sweep_file
 
-    with noted_warnings():
+    with note_warnings():
         found = read_sweep_file(Path(options.file))
         spec = found.config.compile({}) if options.dry_run else None
     name = options.experiment or found.experiment
@@ -79,7 +79,7 @@ def _send(found: SweepFile, name: str, options: Options) -> int:
 
     workspace = open_workspace(options.workspace)
     labels = {**found.tags, **tags(options.tag)}
-    with noted_warnings():
+    with note_warnings():
         run = Experiment(workspace, name).submit(found.config, tags=labels)
     if options.wait:
         from trainmaster.cli.sweeps import followed
@@ -142,14 +142,14 @@ def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:
     rows = [(name, expression_in_words(item), range_in_words(item)) for name, item in spec.space.items()]
     columns = (Column("PARAMETER"), Column("EXPRESSION", flexible=True), Column("VALUES", flexible=True))
     section("Space", render(columns, rows, width_of_terminal(), paint))
-    minutes = counted(spec.max_duration_minutes, "minute")
+    minutes = count_of(spec.max_duration_minutes, "minute")
     section(
         "Sweep",
         [
             f"{plan['goal'].lower()} {spec.metric}, in experiment {plan['experiment']}",
             f"{plan['sampling']} sampling" + ("" if plan["seed"] is None else f", seed {plan['seed']}"),
             f"policy: {plan['policy']}",
-            f"{counted(plan['total'], 'trial')}, {spec.max_concurrent_runs} at once, for {minutes} at most",
+            f"{count_of(plan['total'], 'trial')}, {spec.max_concurrent_runs} at once, for {minutes} at most",
         ],
     )
     section("The first trials", [shlex.join(sample["arguments"]) for sample in plan["samples"]])

@@ -15,7 +15,7 @@ from trainmaster.sdk.display.describing import SWEEP, style_of, took
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.sweep_frame import number, summary_as_json, sweep_as_json, whole
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import counted, duration, moment
+from trainmaster.sdk.display.text import count_of, duration, moment
 from trainmaster.shared.records import RunQuery, RunRecord
 from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.view import SweepSummary
@@ -93,7 +93,7 @@ def find_sweep(workspace: Workspace, given: str) -> RunRecord:
         found = list_runs(workspace, RunQuery(type=SWEEP, limit=place))
         if len(found) < place:
             raise UserErrorException(
-                f"workspace '{workspace.name}' has {counted(len(found), 'sweep') if found else 'no sweeps'}",
+                f"workspace '{workspace.name}' has {count_of(len(found), 'sweep') if found else 'no sweeps'}",
                 hint="'trainmaster sweep list' lists them, 'trainmaster sweep submit FILE' makes one.",
             )
         return found[-1]

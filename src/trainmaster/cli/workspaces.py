@@ -13,7 +13,7 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
 from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.workspace.files import named_folder, read_identity
+from trainmaster.sdk.workspace.files import find_named_folder, read_identity
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.folders import WorkspaceFolder, home
 
@@ -71,7 +71,7 @@ def create_arguments(parser: Parser) -> None:
 
 def create(options: Options) -> int:
     """Make a workspace. JSON: the workspace."""
-    folder = WorkspaceFolder(Path(options.path).resolve() if options.path else named_folder(options.name))
+    folder = WorkspaceFolder(Path(options.path).resolve() if options.path else find_named_folder(options.name))
     if folder.identity.exists():
         raise UserErrorException(
             f"there is a workspace in {folder.path} already",

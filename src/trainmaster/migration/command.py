@@ -17,7 +17,7 @@ from trainmaster.migration.report import (
 )
 from trainmaster.migration.table import Verdict
 from trainmaster.sdk.display.screen import note, paint, say, say_json
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 
 _ALL_WORK, _SOME_ABSENT, _UNREADABLE = 0, 1, 2
 _WORDS = {
@@ -95,7 +95,7 @@ def _place(cell: int | None, line: int | None) -> str:
 
 def _show_summary(reports: Sequence[FileReport], total: Summary) -> None:
     if not total.with_uses and not total.unreadable:
-        note(f"No azureml in {counted(total.files, 'file')}.")
+        note(f"No azureml in {count_of(total.files, 'file')}.")
         return
     missing = grouped(reports, Verdict.ABSENT)
     if missing:
@@ -105,8 +105,8 @@ def _show_summary(reports: Sequence[FileReport], total: Summary) -> None:
         say()
     works, differs, absent = (total.counts[verdict] for verdict in (Verdict.WORKS, Verdict.DIFFERS, Verdict.ABSENT))
     say(
-        f"{counted(total.files, 'file')}, {total.with_uses} with azureml: "
+        f"{count_of(total.files, 'file')}, {total.with_uses} with azureml: "
         f"{works} uses work, {differs} work differently, {absent} are not here."
     )
     if total.unreadable:
-        say(paint(f"{counted(total.unreadable, 'file')} could not be read, or not all of it.", "bold red"))
+        say(paint(f"{count_of(total.unreadable, 'file')} could not be read, or not all of it.", "bold red"))

@@ -47,7 +47,7 @@ class Connection:
     def _answer(self, op: str, args: dict[str, Any]) -> Any:
         for attempt in range(_ATTEMPTS):
             try:
-                line = self._connected()
+                line = self._connect()
                 line.send({"id": 1, "op": op, "args": args})
                 reply = line.receive()
             except (ConnectionError, EOFError) as lost:
@@ -72,7 +72,7 @@ class Connection:
         """News of one run, from its state now to its end."""
         return Watch(self.folder, run_id)
 
-    def _connected(self) -> Line:
+    def _connect(self) -> Line:
         # A forked child must not speak on its parent's connection.
         if self._line is None or self._owner != os.getpid():
             self._line = open_line(self.folder)
@@ -125,13 +125,13 @@ class Subscription(Generic[News]):
 
     def fileno(self) -> int:
         """What becomes readable when there is news."""
-        return self._connected().fileno()
+        return self._connect().fileno()
 
     def next(self) -> News:
         """The next news; a dispatcher that died meanwhile is replaced and asked again."""
         while True:
             try:
-                reply = self._connected().receive()
+                reply = self._connect().receive()
             except (ConnectionError, EOFError):
                 self.close()
                 continue
@@ -140,7 +140,7 @@ class Subscription(Generic[News]):
             news: News = reply["result"]
             return news
 
-    def _connected(self) -> Line:
+    def _connect(self) -> Line:
         while self._line is None:
             line = open_line(self._folder)
             try:
@@ -189,14 +189,14 @@ def open_line(folder: WorkspaceFolder) -> Line:
             killed += not start_dispatcher(folder, deadline)
             line = try_line(folder)
         if line is not None:
-            if _greeted(line, folder):
+            if _greet(line, folder):
                 return line
             line.close()
         if killed == _ATTEMPTS or time.monotonic() > deadline:
             raise ServiceException(f"the dispatcher of {folder.path} could not be reached", hint=f"See {folder.log}.")
 
 
-def _greeted(line: Line, folder: WorkspaceFolder) -> bool:
+def _greet(line: Line, folder: WorkspaceFolder) -> bool:
     """Whether this dispatcher is of our version and its code is still what is installed; else it is sent away, if it is
     not newer (its runs go on).
     """

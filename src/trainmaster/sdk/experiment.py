@@ -91,7 +91,7 @@ class Experiment:
         """
         from trainmaster.sdk.run.run import ScriptRun
 
-        spec = compiled(config, kwargs)
+        spec = compile_config(config, kwargs)
         if isinstance(spec, JobSpec):
             return ScriptRun(self, _record=self.send(spec, tags or {}, run_type="azureml.scriptrun"))
         from trainmaster.sdk.sweeps.run import HyperDriveRun
@@ -146,7 +146,7 @@ class Experiment:
             snapshot_id=snapshot.id,
             warnings=snapshot.warnings,
             submitted_by=user_name(),
-            tags=checked_tags(tags),
+            tags=check_tags(tags),
             properties={"ContentSnapshotId": snapshot.id, **git.result()},
         )
 
@@ -195,7 +195,7 @@ class Experiment:
 
     def set_tags(self, tags: Mapping[str, Any]) -> None:
         """Sets labels."""
-        self._update(tags={**self._fresh().tags, **checked_tags(tags)})
+        self._update(tags={**self._fresh().tags, **check_tags(tags)})
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:
         """Drops labels."""
@@ -252,7 +252,7 @@ class Experiment:
         return html_table(columns)
 
 
-def compiled(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
+def compile_config(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
     """The job, or the sweep, that a configuration describes."""
     if not hasattr(config, "compile"):
         raise UserErrorException(
@@ -272,7 +272,7 @@ def check_experiment_name(name: Any) -> None:
         )
 
 
-def checked_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
+def check_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
     """Labels as they are stored: names and values are texts, a value may be None."""
     if not isinstance(tags, Mapping):
         raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")

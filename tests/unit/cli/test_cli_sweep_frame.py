@@ -10,7 +10,7 @@ from trainmaster.cli import sweep_space
 from trainmaster.cli.sweep_following import Teller
 from trainmaster.sdk.display import sweep_frame
 from trainmaster.sdk.display.screen import strict
-from trainmaster.sdk.display.sweep_frame import chosen_trials, frame, sweep_as_json, whole
+from trainmaster.sdk.display.sweep_frame import choose_trials, frame, sweep_as_json, whole
 from trainmaster.sdk.display.table import cells
 from trainmaster.shared.records import Status
 from trainmaster.tuning.view import ranked
@@ -51,7 +51,7 @@ def test_many_parameters_share_a_column():
 
 def test_the_best_is_first_and_those_that_go_are_there():
     view = sweep_of(1000, 1, going=3, total=2000)
-    chosen = chosen_trials(view, 10)
+    chosen = choose_trials(view, 10)
     assert len(chosen) == 10
     assert chosen[0] == ranked(view)[0]
     assert {997, 998, 999} <= {trial.number for trial in chosen}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.sdk.display.table import Column, cells, clipped, render
+from trainmaster.sdk.display.table import Column, cells, clip, render
 
 COLUMNS = (Column("RUN"), Column("NOTE", flexible=True))
 ROWS = [("experiment_1700000000_abcdef01", "a reason that is a good deal longer than it has to be"), ("b", "")]
@@ -44,4 +44,4 @@ def test_no_line_ends_with_spaces() -> None:
 
 @given(st.text(), st.integers(1, 40))
 def test_clipped_fits(text: str, width: int) -> None:
-    assert cells(clipped(text, width)) <= width
+    assert cells(clip(text, width)) <= width

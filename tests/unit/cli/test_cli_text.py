@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.text import (
-    counted,
+    count_of,
     duration,
     experiment_name,
     first_line,
-    masked,
+    mask_password,
     moment,
     pairs,
     size,
@@ -71,12 +71,12 @@ def test_a_tag_may_stand_alone() -> None:
     "address", ["https://user:pass@host/simple", "https://token@host/simple", "http://u:p@a/x http://v:q@b/y"]
 )
 def test_no_password_is_shown(address: str) -> None:
-    shown = masked(address)
+    shown = mask_password(address)
     assert "***@" in shown
     assert not {"pass", "token", "u:p", "v:q"} & set(shown.replace("/", "@").split("@"))
 
 
 def test_counts_and_first_lines() -> None:
-    assert counted(0, "file") == "0 files"
+    assert count_of(0, "file") == "0 files"
     assert first_line("\n  \n  a cause\nmore") == "a cause"
     assert first_line("") == ""

@@ -172,7 +172,7 @@ class TestEnvironment:
     def test_the_environment_of_a_job_in_a_container(self):
         container = ContainerSpec("image:1", "4g", ("--init",))
         spec = EnvironmentSpec(user_managed=True, interpreter="python", container=container)
-        environment = Environment.of_job(JobSpec(".", "local", script="a.py", environment=spec), "of a run")
+        environment = Environment.from_job(JobSpec(".", "local", script="a.py", environment=spec), "of a run")
         docker = environment.docker
         assert (environment.name, docker.enabled, docker.base_image) == ("of a run", True, "image:1")
         assert (docker.shm_size, docker.arguments, environment.python.interpreter_path) == ("4g", ["--init"], "python")

@@ -6,8 +6,8 @@ from trainmaster.notebook.widgets.view import RunView
 from trainmaster.sdk.display.describing import style_of, took
 from trainmaster.sdk.display.metric_values import metric_row
 from trainmaster.sdk.display.sweep_frame import frame as sweep_frame
-from trainmaster.sdk.display.table import Column, Paint, clipped, render
-from trainmaster.sdk.display.text import counted, duration, plain_text
+from trainmaster.sdk.display.table import Column, Paint, clip, render
+from trainmaster.sdk.display.text import count_of, duration, plain_text
 
 _MOST_METRICS = 12
 _MOST_RANKS = 8
@@ -41,8 +41,8 @@ def _error(view: RunView, width: int, paint: Paint) -> list[str]:
     if error is None:
         return []
     first, *rest = [plain_text(line) for line in error.message.splitlines()] or [""]
-    shown = [paint(clipped(f"{error.code}: {first}", width), "bold red")]
-    return shown + [clipped(f"  {line}", width) for line in rest[-_MOST_LINES:]]
+    shown = [paint(clip(f"{error.code}: {first}", width), "bold red")]
+    return shown + [clip(f"  {line}", width) for line in rest[-_MOST_LINES:]]
 
 
 def _head(view: RunView, now: float, width: int, paint: Paint) -> str:
@@ -52,14 +52,14 @@ def _head(view: RunView, now: float, width: int, paint: Paint) -> str:
     facts += [duration(seconds)] if seconds is not None else []
     facts += [f"on {record.target}"] if record.target else []
     status = str(record.status)
-    rest = clipped("  " + "  ".join(facts), max(1, width - len(status)))
+    rest = clip("  " + "  ".join(facts), max(1, width - len(status)))
     return paint(status, f"bold {style_of(record.status)}".strip()) + rest
 
 
 def _notes(view: RunView, width: int, paint: Paint) -> list[str]:
     notes = [view.record.waiting_for] if view.record.waiting_for else []
     notes += [f"note: {text}" for text in view.record.warnings]
-    return [paint(clipped(plain_text(text), width), "yellow") for text in notes]
+    return [paint(clip(plain_text(text), width), "yellow") for text in notes]
 
 
 def _metrics(view: RunView, width: int, paint: Paint) -> list[str]:
@@ -68,7 +68,7 @@ def _metrics(view: RunView, width: int, paint: Paint) -> list[str]:
     rows = [metric_row(metric.summary, metric.series) for metric in view.metrics[:_MOST_METRICS]]
     lines = ["", *render(_METRICS, [tuple(map(plain_text, row)) for row in rows], width, paint)]
     left = len(view.metrics) - _MOST_METRICS
-    return [*lines, f"and {counted(left, 'more metric')}"] if left > 0 else lines
+    return [*lines, f"and {count_of(left, 'more metric')}"] if left > 0 else lines
 
 
 def _ranks(view: RunView, width: int, paint: Paint) -> list[str]:
@@ -79,7 +79,7 @@ def _ranks(view: RunView, width: int, paint: Paint) -> list[str]:
     longest = max(len(rank.name) for rank in chosen)
     lines = [
         paint(rank.name.ljust(longest), "red" if rank.failed else "bold")
-        + clipped(f"  {plain_text(rank.last_line)}", max(1, width - longest))
+        + clip(f"  {plain_text(rank.last_line)}", max(1, width - longest))
         for rank in chosen
     ]
     left = len(view.ranks) - len(chosen)
@@ -91,11 +91,11 @@ def _children(view: RunView, width: int) -> list[str]:
         return []
     states = [str(child.status) for child in view.children]
     told = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-    return ["", clipped(f"{counted(len(states), 'child run')}: {told}", width)]
+    return ["", clip(f"{count_of(len(states), 'child run')}: {told}", width)]
 
 
 def _log(view: RunView, width: int, room: int, paint: Paint) -> list[str]:
     if not view.log:
         return []
-    lines = [clipped(plain_text(line), width) for line in view.log[-room:]]
-    return ["", paint(clipped(view.log_name, width), "dim"), *lines]
+    lines = [clip(plain_text(line), width) for line in view.log[-room:]]
+    return ["", paint(clip(view.log_name, width), "dim"), *lines]

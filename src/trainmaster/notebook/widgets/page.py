@@ -10,8 +10,8 @@ from trainmaster.notebook.widgets.markup import escape
 from trainmaster.notebook.widgets.sweep_page import sweep_parts
 from trainmaster.notebook.widgets.view import Metric, Picture, RunView
 from trainmaster.sdk.display.describing import took
-from trainmaster.sdk.display.metric_values import shown
-from trainmaster.sdk.display.text import counted, duration, plain_text
+from trainmaster.sdk.display.metric_values import format_value
+from trainmaster.sdk.display.text import count_of, duration, plain_text
 from trainmaster.shared.records import RunRecord, Status
 
 _MOST_LINES = 20
@@ -99,7 +99,7 @@ def _cards(view: RunView) -> str:
     cards = [_card(metric) for metric in view.metrics if metric.summary.kind != "image"]
     left = len(cards) - _MOST_CHARTS
     if left > 0:
-        cards = [*cards[:_MOST_CHARTS], f'<div class="tm-dim">and {counted(left, "more metric")}</div>']
+        cards = [*cards[:_MOST_CHARTS], f'<div class="tm-dim">and {count_of(left, "more metric")}</div>']
     cards += [_picture(picture) for picture in view.pictures]
     return f'<div class="tm-cards">{"".join(cards)}</div>' if cards else ""
 
@@ -107,11 +107,11 @@ def _cards(view: RunView) -> str:
 def _card(metric: Metric) -> str:
     summary = metric.summary
     drawn = chart(plain_text(summary.name), lines(metric)) if summary.kind == "scalar" and summary.count > 1 else ""
-    span = f"{shown(summary.minimum)} to {shown(summary.maximum)}, {counted(summary.count, 'value')}"
+    span = f"{format_value(summary.minimum)} to {format_value(summary.maximum)}, {count_of(summary.count, 'value')}"
     below = f'<div class="tm-dim">{escape(span)}</div>' if drawn else ""
     return (
         f'<div class="tm-card"><span class="tm-name">{escape(summary.name)}</span> '
-        f"{escape(shown(summary.last)[:200])}{drawn}{below}</div>"
+        f"{escape(format_value(summary.last)[:200])}{drawn}{below}</div>"
     )
 
 

@@ -9,7 +9,7 @@ from trainmaster.notebook.widgets.markup import escape
 from trainmaster.sdk.display.sparkline import sparkline
 from trainmaster.sdk.display.sweep_frame import (
     best_line,
-    chosen_trials,
+    choose_trials,
     last_failure,
     number,
     parameter_names,
@@ -18,7 +18,7 @@ from trainmaster.sdk.display.sweep_frame import (
     states,
     took,
 )
-from trainmaster.sdk.display.text import counted
+from trainmaster.sdk.display.text import count_of
 from trainmaster.sdk.sweeps.pictures import picture
 from trainmaster.shared.records import Status
 from trainmaster.tuning.space import flat
@@ -54,17 +54,17 @@ def sweep_parts(view: SweepView | None, now: float) -> Iterator[str]:
 def _picture(view: SweepView) -> str:
     shown = tuple(sorted(ranked(view)[:_MOST_LINES], key=lambda trial: trial.number))
     left = len(view.trials) - len(shown)
-    note = f'<div class="tm-dim">without the last {counted(left, "trial")}</div>' if left else ""
+    note = f'<div class="tm-dim">without the last {count_of(left, "trial")}</div>' if left else ""
     return picture(replace(view, trials=shown)).svg() + note
 
 
 def _table(view: SweepView, now: float) -> str:
-    trials = chosen_trials(view, _MOST_ROWS)
+    trials = choose_trials(view, _MOST_ROWS)
     names = parameter_names(view.trials)
     heads = ["trial", "state", view.metric, "", *(name.lstrip("-") for name in names), "took", ""]
     rows = "".join(_row(view, trial, names, now) for trial in trials)
     left = len(view.trials) - len(trials)
-    more = f'<div class="tm-dim">and {counted(left, "more trial")}</div>' if left else ""
+    more = f'<div class="tm-dim">and {count_of(left, "more trial")}</div>' if left else ""
     heading = "".join(f"<th>{escape(head)}</th>" for head in heads)
     return f'<table class="tm-table"><tr>{heading}</tr>{rows}</table>{more}'
 

@@ -6,7 +6,12 @@ import builtins
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from trainmaster.sdk.compute.configurations import ClusterConfiguration, check_scale, idle_seconds, recorded
+from trainmaster.sdk.compute.configurations import (
+    ClusterConfiguration,
+    check_scale,
+    describe_azure_settings,
+    idle_seconds,
+)
 from trainmaster.sdk.compute.status import AmlComputeStatus, NodeStateCounts, ScaleSettings
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.folders import WorkspaceFolder
@@ -123,7 +128,7 @@ class Cluster(ComputeTarget):
 
     def _change_azure(self, **values: Any) -> None:
         self.refresh_state()
-        self._change(azure=recorded({**(self._option("azure") or {}), **values}))
+        self._change(azure=describe_azure_settings({**(self._option("azure") or {}), **values}))
 
     def _properties(self) -> dict[str, Any]:
         return {

@@ -76,7 +76,7 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
         self.validate_configuration()
-        granted = self._granted(workspace)
+        granted = self._grant(workspace)
         for doubt in granted.doubts:
             warn(f"target '{name}': {doubt}")
         return TargetRecord(
@@ -92,7 +92,7 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
                 "description": self.description or "",
                 "location": self.location or "",
                 **self.settings(),
-                "azure": recorded(self.azure),
+                "azure": describe_azure_settings(self.azure),
                 "doubts": list(granted.doubts),
             },
         )
@@ -101,7 +101,7 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
         """What a kind of target records beside that."""
         return {}
 
-    def _granted(self, workspace: WorkspaceFolder) -> Grant:
+    def _grant(self, workspace: WorkspaceFolder) -> Grant:
         return grant(read_sizes(workspace), self.vm_size or "", self.nodes, cpus=cpus(), gpus=len(gpus()))
 
 
@@ -159,7 +159,7 @@ def idle_seconds(value: Any) -> int:
     return seconds
 
 
-def recorded(azure: Mapping[str, Any]) -> dict[str, Any]:
+def describe_azure_settings(azure: Mapping[str, Any]) -> dict[str, Any]:
     """What is kept of parameters that only mean something in Azure: those that were given, and no secret."""
     kept = {name: value for name, value in azure.items() if value is not None}
     return {name: "(not kept)" if "password" in name else _plain(value) for name, value in kept.items()}

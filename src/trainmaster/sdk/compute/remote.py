@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.compute.configurations import ComputeTargetAttachConfiguration, recorded
+from trainmaster.sdk.compute.configurations import ComputeTargetAttachConfiguration, describe_azure_settings
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.hardware import cpus, gpus
@@ -75,7 +75,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
                 "config_file": self.config_file,
                 "authentication": "key" if key else "password" if self.secret else "agent",
                 "secret": secret_name(name) if self.secret and not self.is_here else "",
-                "azure": recorded(self.azure),
+                "azure": describe_azure_settings(self.azure),
             },
         )
         return record if self.is_here else self._add_facts(record, workspace)

@@ -53,14 +53,14 @@ def parse(text: str) -> list[SlurmMachine]:
         partitions = (*(found[name].partitions if name in found else ()), partition.rstrip("*"))
         told = "" if reason.lower() == "none" else reason
         size = round(_number(memory) / 1024, 1)
-        found[name] = SlurmMachine(name, in_words(state), partitions, _number(cpus), gpus_of(gres), size, told)
+        found[name] = SlurmMachine(name, describe_state(state), partitions, _number(cpus), gpus_of(gres), size, told)
     return [replace(each, partitions=tuple(dict.fromkeys(each.partitions))) for each in found.values()]
 
 
-def in_words(state: str) -> str:
+def describe_state(state: str) -> str:
     """Slurm's word for a state, and what the sign behind it means.
 
-    >>> in_words("idle"), in_words("down*"), in_words("idle~")
+    >>> describe_state("idle"), describe_state("down*"), describe_state("idle~")
     ('idle', 'down, not responding', 'idle, powered off')
     """
     word = state.rstrip("".join(_SIGNS))

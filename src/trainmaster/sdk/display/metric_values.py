@@ -16,28 +16,28 @@ def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
     spark = sparkline(series.values, _SPARK_WIDTH) if summary.kind == "scalar" and summary.count > 1 else ""
     return (
         summary.name,
-        shortened(shown(summary.last)),
-        shown(summary.minimum),
-        shown(summary.maximum),
+        shorten(format_value(summary.last)),
+        format_value(summary.minimum),
+        format_value(summary.maximum),
         str(summary.count),
         spark,
     )
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     """A text as a cell beside others: in one line, and not longer than a number of blocks.
 
-    >>> shortened("a b"), shortened("word\\n" * 20)
+    >>> shorten("a b"), shorten("word\\n" * 20)
     ('a b', 'word word word word word word word wo...')
     """
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 3]}..."
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value of a metric for people.
 
-    >>> shown(0.123456789), shown(3), shown(None), shown({"a": 1})
+    >>> format_value(0.123456789), format_value(3), format_value(None), format_value({"a": 1})
     ('0.123457', '3', '', 'a=1')
     """
     if value is None:
@@ -45,5 +45,5 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, dict):
-        return " ".join(f"{key}={shown(item)}" for key, item in value.items())
+        return " ".join(f"{key}={format_value(item)}" for key, item in value.items())
     return str(value)

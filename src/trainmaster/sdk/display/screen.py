@@ -45,7 +45,7 @@ def note(text: str, styles: str = "dim") -> None:
 
 
 @contextlib.contextmanager
-def noted_warnings() -> Iterator[None]:
+def note_warnings() -> Iterator[None]:
     """What the SDK warns of meanwhile is said at the end, without the lines of code it points to."""
     import warnings
 
@@ -111,13 +111,13 @@ def width_of_terminal() -> int | None:
 
 def draw(output: IO[str], lines: list[str], above: int) -> None:
     """Draws `lines` over the `above` lines that were drawn before."""
-    _write(getattr(output, "unfiltered", output), redrawn(lines, above))
+    _write(getattr(output, "unfiltered", output), redraw_sequence(lines, above))
 
 
-def redrawn(lines: list[str], above: int) -> str:
+def redraw_sequence(lines: list[str], above: int) -> str:
     """What draws `lines` over the `above` lines that were drawn before. In the lines themselves only colours count.
 
-    >>> redrawn(["a"], 2)
+    >>> redraw_sequence(["a"], 2)
     '\\x1b[2Aa\\x1b[K\\n\\x1b[J'
     """
     up = f"\x1b[{above}A" if above else ""

@@ -7,8 +7,8 @@ from typing import Any
 
 from trainmaster.sdk.display.describing import iso, style_of
 from trainmaster.sdk.display.sparkline import sparkline
-from trainmaster.sdk.display.table import Column, Paint, cells, clipped, render
-from trainmaster.sdk.display.text import counted, duration, plain_text
+from trainmaster.sdk.display.table import Column, Paint, cells, clip, render
+from trainmaster.sdk.display.text import count_of, duration, plain_text
 from trainmaster.shared.records import Status
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import (
@@ -33,15 +33,15 @@ _TRIAL, _STATE, _METRIC, _LINE, _TOOK, _PARAMETERS = " trial", " state", " metri
 
 def frame(view: SweepView, now: float, width: int, height: int, paint: Paint) -> list[str]:
     """At most `height` lines of at most `width` cells, which can be drawn again and again."""
-    lines = [paint(clipped(line, width), styles) for line, styles in _head(view, now)]
+    lines = [paint(clip(line, width), styles) for line, styles in _head(view, now)]
     room = height - len(lines) - 3
     if room < 1 or not view.trials:
         return lines[:height]
-    chosen = chosen_trials(view, room)
+    chosen = choose_trials(view, room)
     drawn = table(view, chosen, now, width, paint)
     lines += ["", *drawn]
     left = len(view.trials) - len(chosen) * bool(drawn)
-    return [*lines, clipped(f"and {counted(left, 'more trial')}", width)] if left else lines
+    return [*lines, clip(f"and {count_of(left, 'more trial')}", width)] if left else lines
 
 
 def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: int | None = None) -> list[str]:
@@ -53,10 +53,10 @@ def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: i
     # Lines that a very narrow terminal breaks are better than none.
     lines += ["", *(table(view, chosen, now, width, paint) or table(view, chosen, now, None, paint))]
     left = len(view.trials) - len(chosen)
-    return [*lines, f"and {counted(left, 'more trial')}"] if left else lines
+    return [*lines, f"and {count_of(left, 'more trial')}"] if left else lines
 
 
-def chosen_trials(view: SweepView, room: int) -> list[TrialView]:
+def choose_trials(view: SweepView, room: int) -> list[TrialView]:
     """The best, and half of the room for those that go if they are not among them; in the order of rank."""
     order = ranked(view)
     if len(order) <= room:
@@ -73,7 +73,7 @@ def chosen_trials(view: SweepView, room: int) -> list[TrialView]:
 def progress(view: SweepView, now: float) -> str:
     """How far it is, in one line."""
     done = counts(view).ended
-    line = f"{bar(done, view.total)} {done} of {counted(view.total, 'trial')}"
+    line = f"{bar(done, view.total)} {done} of {count_of(view.total, 'trial')}"
     if view.started_at is not None:
         line += f"  {duration(max(0.0, (view.ended_at or now) - view.started_at))}"
     left = seconds_left(view, now)
@@ -257,11 +257,11 @@ def _columns(view: SweepView, names: Sequence[str]) -> dict[str, Column]:
     return {
         _TRIAL: Column("TRIAL", style=lambda text: "bold green" if text == best else ""),
         _STATE: Column("STATE", style=lambda text: "yellow" if text.startswith(_CUT) else style_of(text)),
-        _METRIC: Column(clipped(plain_text(view.metric), _WIDEST), right=True, style=lambda text: "bold"),
+        _METRIC: Column(clip(plain_text(view.metric), _WIDEST), right=True, style=lambda text: "bold"),
         _LINE: Column("", style=lambda text: "cyan"),
         _TOOK: Column("TOOK", right=True),
         _PARAMETERS: Column("PARAMETERS", flexible=True),
-        **{name: Column(clipped(plain_text(name.lstrip("-")), _WIDEST)) for name in names},
+        **{name: Column(clip(plain_text(name.lstrip("-")), _WIDEST)) for name in names},
     }
 
 
@@ -274,7 +274,7 @@ def _row(trial: TrialView, names: Sequence[str], now: float) -> dict[str, str]:
         _LINE: sparkline(trial.series, _SPARK) if trial.reports > 1 else "",
         _TOOK: took(trial, now),
         _PARAMETERS: parameters_in_words(trial.parameters),
-        **{name: clipped(value_in_words(values[name]), _WIDEST) if name in values else "" for name in names},
+        **{name: clip(value_in_words(values[name]), _WIDEST) if name in values else "" for name in names},
     }
     return {name: plain_text(text) for name, text in row.items()}
 

@@ -34,14 +34,14 @@ def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
         max(cells(text) for text in (column.heading, *(row[n] for row in rows))) for n, column in enumerate(columns)
     ]
     if width is not None:
-        widths = _fitted(columns, widths, width)
+        widths = _fit_widths(columns, widths, width)
     lines = [_line(columns, [column.heading for column in columns], widths, lambda column, text: paint(text, "bold"))]
     for row in rows:
         lines.append(_line(columns, row, widths, lambda column, text: paint(text, column.style(text))))
     return lines
 
 
-def _fitted(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+def _fit_widths(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
     """Narrower widths for flexible columns, the widest first; what must not be cut may stand out."""
     fitted = list(widths)
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - width
@@ -60,17 +60,17 @@ def _line(
 ) -> str:
     parts = []
     for n, (column, text) in enumerate(zip(columns, texts, strict=True)):
-        shown = clipped(text, widths[n])
+        shown = clip(text, widths[n])
         space = " " * (widths[n] - cells(shown))
         # Padding outside of the paint: no colour runs on behind the last letter.
         parts.append(space + painted(column, shown) if column.right else painted(column, shown) + space)
     return _GAP.join(parts).rstrip()
 
 
-def clipped(text: str, width: int) -> str:
+def clip(text: str, width: int) -> str:
     """`text` in at most `width` cells.
 
-    >>> clipped("a long story", 8)
+    >>> clip("a long story", 8)
     'a long …'
     """
     if cells(text) <= width:

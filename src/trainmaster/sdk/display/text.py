@@ -65,9 +65,9 @@ def size(count: int) -> str:
     return f"{amount:.1f} {units[-1]}"
 
 
-def counted(count: int, noun: str) -> str:
+def count_of(count: int, noun: str) -> str:
     """
-    >>> counted(1, "file"), counted(12000, "file")
+    >>> count_of(1, "file"), count_of(12000, "file")
     ('1 file', '12,000 files')
     """
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -128,10 +128,10 @@ def tags(given: list[str] | None) -> dict[str, str | None]:
     return found
 
 
-def masked(address: str) -> str:
+def mask_password(address: str) -> str:
     """An address without the user and password in it.
 
-    >>> masked("https://me:secret@packages.example/simple"), masked("https://packages.example/simple")
+    >>> mask_password("https://me:secret@packages.example/simple"), mask_password("https://packages.example/simple")
     ('https://***@packages.example/simple', 'https://packages.example/simple')
     """
     return re.sub(r"(?<=://)[^/@\s]+@", "***@", address)

@@ -68,16 +68,16 @@ class CondaDependencies:
         created = cls()
         if python_version:
             created.set_python_version(python_version)
-        for package in _listed("conda_packages", conda_packages):
+        for package in _list_texts("conda_packages", conda_packages):
             created.add_conda_package(package)
-        for package in _listed("pip_packages", pip_packages):
+        for package in _list_texts("pip_packages", pip_packages):
             created.add_pip_package(package)
         if pip_indexurl:
             created.set_pip_index_url(pip_indexurl)
         return created
 
     @classmethod
-    def of_file(cls, file: Path, where: str) -> CondaDependencies:
+    def from_file(cls, file: Path, where: str) -> CondaDependencies:
         """From a conda file; `where` names it in messages."""
         created = cls()
         created._take(conda_file.read_conda_file(file, where))
@@ -97,7 +97,7 @@ class CondaDependencies:
         >>> CondaDependencies.merge_requirements(["numpy>=1.20", "NumPy<2"])
         ['numpy>=1.20,<2']
         """
-        return merge(_listed("requirements", requirements))
+        return merge(_list_texts("requirements", requirements))
 
     @staticmethod
     def sdk_origin_url() -> str:
@@ -199,7 +199,7 @@ class CondaDependencies:
 
     def set_pip_requirements(self, pip_requirements: Iterable[str]) -> None:
         """Replaces all pip packages and options, line by line as in a requirements file."""
-        lines = _listed("pip_requirements", pip_requirements)
+        lines = _list_texts("pip_requirements", pip_requirements)
         self._pip_options = [line for line in lines if line.startswith("-")]
         self._pip_packages = [line for line in lines if not line.startswith("-")]
 
@@ -315,7 +315,7 @@ def _option_name(option: str) -> str:
     return re.split(r"[\s=]", option.strip(), maxsplit=1)[0]
 
 
-def _listed(name: str, values: Iterable[str] | None) -> list[str]:
+def _list_texts(name: str, values: Iterable[str] | None) -> list[str]:
     # A plain string is iterable too, and would become one package per letter.
     if isinstance(values, str) or not isinstance(values, Iterable | None):
         raise UserErrorException(f"{name} must be a list of strings, such as {name}=['numpy'], not {values!r}")

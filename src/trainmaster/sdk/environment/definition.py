@@ -73,7 +73,7 @@ class Environment:
                 hint="Register environment.clone('my-environment').",
             )
         definition = definition_file.describe(self)
-        registered = _of_record(workspace.connection.call("environments.put", name=self.name, definition=definition))
+        registered = _open_record(workspace.connection.call("environments.put", name=self.name, definition=definition))
         self.version, self._registered = registered.version, definition
         return registered
 
@@ -89,20 +89,20 @@ class Environment:
             if stand_in.packages:
                 on = f" on Python {stand_in.python}" if stand_in.python else ""
                 warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
-            return _curated(name, stand_in)
+            return _open_curated(name, stand_in)
         if version is not None and label is not None:
             raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
-        return _of_record(
+        return _open_record(
             workspace.connection.call("environments.get", name=name, version=_number(version), label=label)
         )
 
     @staticmethod
     def list(workspace: Workspace) -> dict[str, Environment]:
         """Name to the newest version of each registered environment, and Azure's curated ones that are known here."""
-        registered = {record["name"]: _of_record(record) for record in workspace.connection.call("environments.list")}
+        registered = {record["name"]: _open_record(record) for record in workspace.connection.call("environments.list")}
         return {
             **registered,
-            **{name: _curated(name, curated_environments.stand_in(name)) for name in curated_environments.NAMES},
+            **{name: _open_curated(name, curated_environments.stand_in(name)) for name in curated_environments.NAMES},
         }
 
     @staticmethod
@@ -113,7 +113,7 @@ class Environment:
             raise UserErrorException(f"labels must be texts, such as ['good'], not {labels!r}")
         workspace.connection.call("environments.label", name=name, version=_number(version), labels=[*wanted])
 
-    def registered_version(self) -> str:
+    def find_registered_version(self) -> str:
         """The version that says exactly this; empty for what was never registered, or changed since."""
         unchanged = self._registered is not None and definition_file.describe(self) == self._registered
         return self.version or "" if unchanged else ""
@@ -127,7 +127,7 @@ class Environment:
         return cloned
 
     @staticmethod
-    def of_job(job: JobSpec, name: str) -> Environment:
+    def from_job(job: JobSpec, name: str) -> Environment:
         """What a job was compiled from; `name` is for one that had none."""
         environment = Environment(job.environment_name or name)
         environment.version = job.environment_version or None
@@ -276,7 +276,7 @@ class Environment:
 EnvironmentDefinition = Environment
 
 
-def _curated(name: str, stand_in: curated_environments.StandIn) -> Environment:
+def _open_curated(name: str, stand_in: curated_environments.StandIn) -> Environment:
     environment = Environment(name)
     python = environment.python
     python.conda_dependencies = CondaDependencies.create(
@@ -286,7 +286,7 @@ def _curated(name: str, stand_in: curated_environments.StandIn) -> Environment:
     return environment
 
 
-def _of_record(answer: Mapping[str, Any]) -> Environment:
+def _open_record(answer: Mapping[str, Any]) -> Environment:
     record = from_plain(EnvironmentRecord, answer)
     environment = Environment(record.name)
     definition_file.fill(environment, record.definition, f"environment {record.name!r}")

@@ -14,7 +14,7 @@ from trainmaster.sdk.estimators.arguments import Arguments
 from trainmaster.sdk.estimators.container import with_container
 from trainmaster.sdk.estimators.distribution import distribution_of, node_count_of
 from trainmaster.sdk.estimators.environment_variables import environment_variables, warn_reserved
-from trainmaster.sdk.estimators.inherited import inherited
+from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.estimators.mpi_environment import for_distribution
 from trainmaster.sdk.estimators.run_configuration import RunConfiguration
 from trainmaster.shared.job_spec import Binding, DataBinding, DatasetInput, DatasetOutput, JobSpec
@@ -48,11 +48,11 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
     variables = _variables(config, program.source_directory)
     _warn_ignored(config)
     distribution = distribution_of(config)
-    bindings = data.merged(
+    bindings = data.merge_bindings(
         (
             *arguments.data,
             *inputs,
-            *data.configured(config.data_references),
+            *data.bind_references(config.data_references),
             *data.datasets_of("data", config.data),
             *data.datasets_of("output_data", config.output_data),
         )
@@ -71,9 +71,9 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
             config,
         ),
         environment_name=environment.name,
-        environment_version=environment.registered_version(),
+        environment_version=environment.find_registered_version(),
         environment_variables=variables,
-        inherited_variables=inherited(os.environ),
+        inherited_variables=select_inherited(os.environ),
         data=tuple(each for each in bindings if isinstance(each, DataBinding)),
         dataset_inputs=tuple(each for each in bindings if isinstance(each, DatasetInput)),
         dataset_outputs=tuple(each for each in bindings if isinstance(each, DatasetOutput)),

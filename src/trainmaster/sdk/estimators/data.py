@@ -46,7 +46,7 @@ def refuse_unbound(parameter: str, value: Any) -> None:
 def binding_of(parameter: str, value: Any) -> Binding:
     """The binding of one item of `inputs`."""
     if is_reference(value):
-        return _checked(parameter, value.to_binding())
+        return _check_binding(parameter, value.to_binding())
     refuse_unbound(parameter, value)
     raise UserErrorException(
         f"{parameter} holds a {type(value).__name__}, which is not supported",
@@ -66,16 +66,16 @@ def inputs_of(parameter: str, given: Any) -> list[Binding]:
     return [binding_of(parameter, item) for item in values.items(parameter, given)]
 
 
-def configured(references: Any) -> list[Binding]:
+def bind_references(references: Any) -> list[Binding]:
     """The bindings of `RunConfiguration.data_references`."""
     given = values.mapping("data_references", references)
-    return [_configured(values.text("each name of data_references", name), given[name]) for name in given]
+    return [_bind_reference(values.text("each name of data_references", name), given[name]) for name in given]
 
 
 def datasets_of(parameter: str, given: Any) -> list[Binding]:
     """The bindings of `RunConfiguration.data` and `output_data`: the key is the name of each."""
     found = [(name, binding_of(parameter, value)) for name, value in values.mapping(parameter, given).items()]
-    return [_checked(parameter, replace(binding, name=values.text(parameter, name))) for name, binding in found]
+    return [_check_binding(parameter, replace(binding, name=values.text(parameter, name))) for name, binding in found]
 
 
 def check_resume_from(value: Any) -> None:
@@ -94,7 +94,7 @@ def resume_binding(value: Any) -> Binding:
     return binding_of("resume_from", value.create_data_reference(data_reference_name=MODEL_LOCATION))
 
 
-def merged(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
+def merge_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
     """`bindings` without repetitions; two different ones of the same name are an error."""
     found: dict[str, Binding] = {}
     for binding in bindings:
@@ -106,23 +106,23 @@ def merged(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
     return tuple(found.values())
 
 
-def _configured(name: str, value: Any) -> Binding:
+def _bind_reference(name: str, value: Any) -> Binding:
     where = f"data_references[{name!r}]"
     if is_reference(value):
         # The key is what the program calls it, whatever name the reference had before.
-        return _checked(where, replace(binding_of(where, value), name=name))
+        return _check_binding(where, replace(binding_of(where, value), name=name))
     if not _is_configuration(value) or not value.datastore_name:
         raise UserErrorException(
             f"{where} must name a datastore", hint="Give a DataReferenceConfiguration(datastore_name=...)."
         )
-    return _checked(where, value.to_binding(name))
+    return _check_binding(where, value.to_binding(name))
 
 
 def _is_configuration(value: Any) -> bool:
     return hasattr(value, "datastore_name") and callable(getattr(value, "to_binding", None))
 
 
-def _checked(parameter: str, binding: Any) -> Binding:
+def _check_binding(parameter: str, binding: Any) -> Binding:
     if not isinstance(binding, Binding):
         raise UserErrorException(f"{parameter} holds a {type(binding).__name__} where data was expected")
     if isinstance(binding, DataBinding) and binding.mode not in get_args(DataMode):

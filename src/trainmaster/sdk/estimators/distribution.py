@@ -56,7 +56,7 @@ def distribution_of(config: RunConfiguration) -> Distribution:
     if values.text("framework", config.framework).lower() == "pyspark":
         not_yet.spark(config.framework)
     communicator = values.text("communicator", config.communicator).lower()
-    per_node = values.count("mpi.process_count_per_node", _of("mpi", config.mpi, "process_count_per_node"))
+    per_node = values.count("mpi.process_count_per_node", _read_field("mpi", config.mpi, "process_count_per_node"))
     if communicator == "none":
         return _single(node_count_of(config), per_node)
     if communicator in _MPI:
@@ -71,7 +71,7 @@ def distribution_of(config: RunConfiguration) -> Distribution:
     )
 
 
-def _of(section: str, value: Any, field: str) -> Any:
+def _read_field(section: str, value: Any, field: str) -> Any:
     # Programs assign whole sections, so that their type is only sure here.
     if not hasattr(value, field):
         raise RunConfigurationException(
@@ -91,16 +91,16 @@ def _single(nodes: int, per_node: int) -> Distribution:
 
 
 def _parameter_server(config: TensorflowConfiguration) -> Distribution:
-    servers = _of("tensorflow", config, "parameter_server_count")
+    servers = _read_field("tensorflow", config, "parameter_server_count")
     return Distribution(
         kind="parameter_server",
-        worker_count=values.count("worker_count", _of("tensorflow", config, "worker_count")),
+        worker_count=values.count("worker_count", _read_field("tensorflow", config, "worker_count")),
         parameter_server_count=values.server_count("parameter_server_count", servers),
     )
 
 
 def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distribution:
-    total = _of("pytorch", config.pytorch, "process_count")
+    total = _read_field("pytorch", config.pytorch, "process_count")
     nodes = node_count_of(config)
     if total is not None:
         total = values.count("process_count", total)

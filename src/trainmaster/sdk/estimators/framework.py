@@ -42,7 +42,7 @@ class FrameworkEstimator(BaseEstimator):
 
     def __init__(self, source_directory: str | os.PathLike[str], given: Mapping[str, Any]) -> None:
         super().__init__(source_directory, given)
-        self._release = self._chosen_release()
+        self._release = self._choose_release()
         if self._brings_framework():
             self._warn_untested()
             self._add_packages()
@@ -64,7 +64,7 @@ class FrameworkEstimator(BaseEstimator):
         spec = super().compile(overrides)
         if spec.environment.user_managed or spec.environment.is_of_image or not self._brings_framework():
             return spec
-        return replace(spec, environment=self._completed(spec))
+        return replace(spec, environment=self._complete_environment(spec))
 
     def _check(self, settings: Settings) -> None:
         super()._check(settings)
@@ -90,7 +90,7 @@ class FrameworkEstimator(BaseEstimator):
         image = self._settings.custom_docker_image
         return bool(image) and not is_base_image(image)
 
-    def _chosen_release(self) -> Release:
+    def _choose_release(self) -> Release:
         version = self._settings.framework_version
         if version is None:
             # A user who pins the framework as a package means that release, with all that belongs to it.
@@ -134,7 +134,7 @@ class FrameworkEstimator(BaseEstimator):
     def _warn_replaced(self, theirs: str, mine: str) -> None:
         warn(f"{theirs!r} of the estimator's packages replaces {mine!r} of {self._release}")
 
-    def _completed(self, spec: JobSpec) -> EnvironmentSpec:
+    def _complete_environment(self, spec: JobSpec) -> EnvironmentSpec:
         environment = spec.environment
         accelerator: Accelerator = "cuda" if spec.use_gpu else "cpu"
         environment = replace(environment, accelerator=accelerator)

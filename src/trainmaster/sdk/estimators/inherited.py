@@ -22,10 +22,10 @@ _PREFIXES = ("LC_", "XDG_")
 _PASSWORD = re.compile(r"//[^/@]*:[^/@]*@")
 
 
-def inherited(environ: Mapping[str, str]) -> dict[str, str]:
+def select_inherited(environ: Mapping[str, str]) -> dict[str, str]:
     """The part of `environ` that a job may see. A proxy with a password in its address is left out.
 
-    >>> inherited({"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s", "http_proxy": "http://me:pw@proxy"})
+    >>> select_inherited({"PATH": "/bin", "AWS_SECRET_ACCESS_KEY": "s", "http_proxy": "http://me:pw@proxy"})
     {'PATH': '/bin'}
     """
     return {

@@ -17,7 +17,7 @@ def read_requirements(source_directory: str, given: str) -> list[str]:
 def read_conda(source_directory: str, given: str) -> CondaDependencies:
     """The packages of `conda_dependencies_file`."""
     file = file_inside(source_directory, "conda_dependencies_file", given)
-    return CondaDependencies.of_file(file, f"conda_dependencies_file {given!r}")
+    return CondaDependencies.from_file(file, f"conda_dependencies_file {given!r}")
 
 
 def merge(packages: list[str], from_file: list[str]) -> list[str]:

@@ -61,7 +61,7 @@ def save(config: RunConfiguration, path: Any, name: str | None, separate_environ
     import yaml
 
     file = _file_to_write(path, name)
-    data = _described(config)
+    data = _describe(config)
     environment = data["environment"]
     conda = environment["python"].pop("condaDependencies", None)
     if environment["python"].get("condaDependenciesFile"):
@@ -111,7 +111,7 @@ def delete(path: Any, name: str) -> None:
 # What is written
 
 
-def _described(config: RunConfiguration) -> dict[str, Any]:
+def _describe(config: RunConfiguration) -> dict[str, Any]:
     for kind in ("data", "output_data"):
         if getattr(config, kind):
             raise RunConfigurationException(

@@ -95,7 +95,7 @@ class ScriptRunConfig:
             settings["max_run_duration_seconds"] = max_run_duration_seconds if limited else None
             settings["max_retries"] = max_retries or None
             settings["hang_seconds"] = hang_seconds
-            self.run_config = _given_run_config(run_config, settings)
+            self.run_config = _check_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         """The job as it stands now. There is nothing to override: set attributes instead.
@@ -143,7 +143,7 @@ def _command(command: Any) -> Arguments:
     return from_list("command", values.items("command", command))
 
 
-def _given_run_config(config: Any, settings: Mapping[str, Any]) -> RunConfiguration:
+def _check_run_config(config: Any, settings: Mapping[str, Any]) -> RunConfiguration:
     if not isinstance(config, RunConfiguration):
         raise UserErrorException(f"run_config must be a RunConfiguration, not {type(config).__name__}")
     ignored = [name for name, value in settings.items() if value is not None]

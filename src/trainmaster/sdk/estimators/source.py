@@ -41,7 +41,8 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
         raise ExperimentExecutionException(
             f"{parameter} {given!r} does not exist in source_directory",
             cause=f"There is nothing at {file}.",
-            hint=_meant(folder, script) or "The script must be inside source_directory, and its path relative to it.",
+            hint=_suggest_script(folder, script)
+            or "The script must be inside source_directory, and its path relative to it.",
         )
     if not file.is_file():
         raise ExperimentExecutionException(f"{parameter} {given!r} is not a file", hint="Give a Python script.")
@@ -73,7 +74,7 @@ def _program_of(file: Path) -> str:
     return "bash" if file.suffix.lower() in _SHELLS else ""
 
 
-def _meant(folder: Path, script: str) -> str:
+def _suggest_script(folder: Path, script: str) -> str:
     """Which script of the folder was meant, if one is there with almost this path, or with this name elsewhere."""
     there = list(islice(_scripts(folder), _LOOKED_AT))
     name = os.path.basename(script)

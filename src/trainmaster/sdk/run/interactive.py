@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.identity import user_name
-from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
@@ -97,7 +97,7 @@ def start_logging(
         display_name=display_name or "",
         snapshot_id=snapshot_id,
         submitted_by=user_name(),
-        tags=checked_tags(tags or {}),
+        tags=check_tags(tags or {}),
         properties={**properties, **this_program()},
     )
     answer = experiment.workspace.connection.call("runs.create", runs=[to_plain(record)])

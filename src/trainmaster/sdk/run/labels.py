@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.experiment import checked_tags, tag_names
+from trainmaster.sdk.experiment import check_tags, tag_names
 from trainmaster.shared.records import RunRecord
 
 
@@ -27,7 +27,7 @@ class RunLabels:
 
     def set_tags(self, tags: Mapping[str, Any]) -> None:
         """Sets labels."""
-        self._call("runs.tags.set", tags=checked_tags(tags))
+        self._call("runs.tags.set", tags=check_tags(tags))
         self._refresh()
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:

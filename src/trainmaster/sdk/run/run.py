@@ -16,7 +16,7 @@ from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserE
 from trainmaster.job.script.files import RunFiles, walk_files
 from trainmaster.job.script.journal import Journal
 from trainmaster.job.script.recorder import Recorder
-from trainmaster.sdk.experiment import Experiment, checked_tags, compiled
+from trainmaster.sdk.experiment import Experiment, check_tags, compile_config
 from trainmaster.sdk.html_table import html_table
 from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
@@ -306,7 +306,7 @@ class Run(RunLabels, Recorder):
 
     def submit_child(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
         """Submits a configuration as a child of this run."""
-        spec = compiled(config, kwargs)
+        spec = compile_config(config, kwargs)
         if not isinstance(spec, JobSpec):
             raise UserErrorException(
                 "a sweep cannot be the child of a run", hint="Submit it with experiment.submit(config)."
@@ -342,7 +342,7 @@ class Run(RunLabels, Recorder):
             parent_id=self.id,
             display_name=name,
             submitted_by=self._record.submitted_by,
-            tags=checked_tags(tags),
+            tags=check_tags(tags),
             properties=this_program(),
         )
 
@@ -465,7 +465,7 @@ class Run(RunLabels, Recorder):
 
         if not self._refresh().spec:
             return None
-        environment = Environment.of_job(load_spec(self._record.spec), f"environment of {self.id}")
+        environment = Environment.from_job(load_spec(self._record.spec), f"environment of {self.id}")
         lock = self._folder.environment_lock
         environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
         return environment

@@ -42,7 +42,7 @@ class WebserviceDeploymentConfiguration:
     """v1's other parameters: they change nothing here."""
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
+    def from_parameters(cls, given: Mapping[str, Any]) -> Self:
         """Of all parameters by their names: those that have a field count, the others are noted."""
         counting = {each.name for each in fields(cls)}
         return cls(

@@ -22,13 +22,13 @@ from trainmaster.job.onnx.exported import Exported
 from trainmaster.job.onnx.needed import needed
 from trainmaster.job.onnx.reading import exported_of
 from trainmaster.job.script.registered_model import describe_model
-from trainmaster.sdk.estimators.inherited import inherited
+from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.models.model import Model
 from trainmaster.sdk.models.references import References
 from trainmaster.sdk.models.registering import register_sources
-from trainmaster.sdk.services.no_code.inputs import known_inputs
+from trainmaster.sdk.services.no_code.inputs import find_inputs
 from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise, torch_file
-from trainmaster.sdk.services.no_code.packages import of_release, of_run
+from trainmaster.sdk.services.no_code.packages import find_training_environment, make_environment
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import to_plain
@@ -66,7 +66,7 @@ class Conversion:
 
 def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Model, Exported]:
     """Converts `model` and registers the result; nothing is registered that does not answer as the model does."""
-    found = _recognised(model)
+    found = _recognise_model(model)
     name = wanted.name or f"{model.name}-onnx"
     with tempfile.TemporaryDirectory(prefix="trainmaster-") as work:
         target = Path(work) / f"{model.name}.onnx"
@@ -89,7 +89,7 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
 def environment_for(workspace: Workspace, model: Model, kind: Kind, more: Sequence[str]) -> EnvironmentSpec:
     """The environment of the model, with what converts it."""
     framework, converters = _FRAMEWORKS[kind]
-    spec = of_run(workspace, model, framework) or of_release(model, framework)
+    spec = find_training_environment(workspace, model, framework) or make_environment(model, framework)
     release = release_in(framework, (*spec.pip_packages, *spec.conda_packages))
     if framework is PYTORCH and release is not None and not _has_newer_exporter(release.requirement):
         converters = tuple(each for each in converters if each != "onnxscript")
@@ -103,7 +103,7 @@ def _has_newer_exporter(requirement: str) -> bool:
     return (int(numbers[0]), int(numbers[1])) >= (2, 5)
 
 
-def _recognised(model: Model) -> Recognised:
+def _recognise_model(model: Model) -> Recognised:
     if model.model_framework == Model.Framework.ONNX:
         raise WebserviceException(f"model {model.id} is ONNX already")
     file = torch_file(model)
@@ -126,7 +126,7 @@ def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversi
         "target": str(target),
         "answer": str(told),
         "code": [*(os.path.abspath(each) for each in wanted.code), *_code_of_run(workspace, model, target.parent)],
-        "inputs": [dict(each) for each in wanted.inputs or known_inputs(model)],
+        "inputs": [dict(each) for each in wanted.inputs or find_inputs(model)],
         "sample": os.path.abspath(wanted.sample) if wanted.sample else "",
         "settings": dict(wanted.settings),
     }
@@ -134,7 +134,7 @@ def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversi
         [prefix.python, "-m", "trainmaster.job.onnx"],
         input=json.dumps(order),
         cwd=target.parent,
-        env={**inherited(os.environ), **prefix.variables, "PYTHONPATH": str(ensure_kit(workspace.path))},
+        env={**select_inherited(os.environ), **prefix.variables, "PYTHONPATH": str(ensure_kit(workspace.path))},
         capture_output=True,
         text=True,
         errors="replace",

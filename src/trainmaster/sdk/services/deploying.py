@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.environments.sources import source_variables
 from trainmaster.job.errors import RunNotFoundException, WebserviceException
 from trainmaster.sdk.environment.definition import Environment
-from trainmaster.sdk.estimators.inherited import inherited
-from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.estimators.inherited import select_inherited
+from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
 from trainmaster.sdk.services.environment import with_server
@@ -42,8 +42,8 @@ def deploy(
 ) -> Webservice:
     """`Model.deploy`: a service of models on this machine, on its way when this returns."""
     check_service_name(name)
-    config = checked_configuration(deployment_config, deployment_target)
-    spec = make_spec(workspace, registered(workspace, models), inference_config)
+    config = check_configuration(deployment_config, deployment_target)
+    spec = make_spec(workspace, resolve_models(workspace, models), inference_config)
     service = send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
     if show_output:
         service.wait_for_deployment(show_output=True)
@@ -61,7 +61,7 @@ def send(
     image_id: str = "",
 ) -> Webservice:
     """Asks the dispatcher for a service; returns when it is durably on its way."""
-    from trainmaster.sdk.services.webservice import of_record
+    from trainmaster.sdk.services.webservice import open_record
 
     check_service_name(name)
     record = ServiceRecord(
@@ -72,7 +72,7 @@ def send(
         port=config.port or 0,
         host=config.host or "127.0.0.1",
         settings=_settings(config, target),
-        tags=checked_tags(config.tags or {}),
+        tags=check_tags(config.tags or {}),
         properties=as_properties(config.properties or {}),
         description=str(config.description or ""),
         image_id=image_id,
@@ -85,7 +85,7 @@ def send(
         sources=source_variables(os.environ),
         overwrite=bool(overwrite),
     )
-    return of_record(workspace, from_plain(ServiceRecord, answer))
+    return open_record(workspace, from_plain(ServiceRecord, answer))
 
 
 def send_update(
@@ -127,18 +127,18 @@ def spec_of(
     else:
         packages, name = environment.to_spec(), environment.name
         variables = {key: str(value) for key, value in environment.job_variables().items()}
-        made_in = _made_in(workspace, models)
+        made_in = _find_training_environment(workspace, models)
     return ServiceSpec(
         code=code,
         models=tuple(model.id for model in models),
         environment=with_server(packages, made_in),
         environment_name=name,
         environment_variables=variables,
-        inherited_variables=inherited(os.environ),
+        inherited_variables=select_inherited(os.environ),
     )
 
 
-def _made_in(workspace: Workspace, models: Sequence[Model]) -> EnvironmentSpec:
+def _find_training_environment(workspace: Workspace, models: Sequence[Model]) -> EnvironmentSpec:
     """The environment that the models come from: that of their run, as far as it is still there."""
     try:
         return _models_own(workspace, models)[0]
@@ -168,16 +168,16 @@ def _without_code(workspace: Workspace, models: Sequence[Model]) -> ServiceSpec:
     return found
 
 
-def registered(workspace: Workspace, models: Any) -> list[Model]:
+def resolve_models(workspace: Workspace, models: Any) -> list[Model]:
     """Models as they are given: objects, ids, names, or files that are registered first."""
     if isinstance(models, str | os.PathLike | Model) or not isinstance(models, Iterable):
         raise WebserviceException(
             f"models must be a list of models, not {type(models).__name__}", hint="Write models=[model]."
         )
-    return [_registered(workspace, model) for model in models]
+    return [_resolve_model(workspace, model) for model in models]
 
 
-def _registered(workspace: Workspace, model: Any) -> Model:
+def _resolve_model(workspace: Workspace, model: Any) -> Model:
     if isinstance(model, Model):
         return model
     if isinstance(model, str | os.PathLike):
@@ -202,7 +202,7 @@ def model_name_of(path: Path) -> str:
     return name[:255] or "model"
 
 
-def checked_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
+def check_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
     """The settings; without any, those of the kind that the target stands for."""
     from trainmaster.sdk.v1.aci import AciWebservice
     from trainmaster.sdk.v1.aks import AksWebservice

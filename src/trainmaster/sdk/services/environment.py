@@ -66,8 +66,8 @@ def as_model_needs(spec: EnvironmentSpec, made_in: EnvironmentSpec) -> Environme
     return replace(
         spec,
         python_version=python,
-        pip_packages=(*_in_releases_of(of_pip, (*spec.pip_packages, *from_pip)), *_limits(of_pip, below)),
-        conda_packages=(*_in_releases_of(of_conda, from_conda), *_limits(of_conda, below)),
+        pip_packages=(*_pin_known_releases(of_pip, (*spec.pip_packages, *from_pip)), *_limits(of_pip, below)),
+        conda_packages=(*_pin_known_releases(of_conda, from_conda), *_limits(of_conda, below)),
     )
 
 
@@ -76,7 +76,7 @@ def _limits(known: Mapping[str, str], names: Iterable[str]) -> list[str]:
     return sorted(known[name] for name in names if name in known and not is_open(known[name]))
 
 
-def _in_releases_of(known: Mapping[str, str], asked: Iterable[str]) -> tuple[str, ...]:
+def _pin_known_releases(known: Mapping[str, str], asked: Iterable[str]) -> tuple[str, ...]:
     """The requirements that were asked for; those without a version as they are known."""
     return tuple(known.get(package_name(each), each) if is_open(each) else each for each in asked)
 

@@ -64,7 +64,7 @@ class InferenceConfig:
             )
         self._check_excluded()
         check_runtime(self.runtime)
-        check_packages_file(self._beside(self.conda_file))
+        check_packages_file(self._find_file(self.conda_file))
         check_image_settings(self.base_image, self.extra_docker_file_steps, self.cuda_version)
         self.validation_script_content()
 
@@ -126,13 +126,13 @@ class InferenceConfig:
             check_container(self.environment)
             return self.environment
         if self.conda_file is not None:
-            return Environment.from_conda_specification("conda_file", self._beside(self.conda_file) or "")
+            return Environment.from_conda_specification("conda_file", self._find_file(self.conda_file) or "")
         return None
 
     def _script(self) -> Path:
         return code.find_script("entry_script", self.entry_script, self.source_directory)
 
-    def _beside(self, given: str | os.PathLike[str] | None) -> Path | None:
+    def _find_file(self, given: str | os.PathLike[str] | None) -> Path | None:
         """A file that is named relative to the source folder, or to here."""
         if given is None:
             return None

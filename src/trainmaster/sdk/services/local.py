@@ -61,7 +61,7 @@ class LocalWebservice(Webservice):
 
         Only this machine reaches it, unless `host` is another address of it, such as 0.0.0.0.
         """
-        return LocalWebserviceDeploymentConfiguration.of(locals())
+        return LocalWebserviceDeploymentConfiguration.from_parameters(locals())
 
     @staticmethod
     def list(  # type: ignore[override]
@@ -137,9 +137,9 @@ class LocalWebservice(Webservice):
         self._check_there()
         settings = self._settings(deployment_config)
         if image_config is not None and inference_config is None:
-            from trainmaster.sdk.v1.image import checked_image_configuration
+            from trainmaster.sdk.v1.image import check_image_configuration
 
-            inference_config = checked_image_configuration(image_config)
+            inference_config = check_image_configuration(image_config)
         self._change(
             models=models,
             inference_config=inference_config,
@@ -168,7 +168,7 @@ class LocalWebservice(Webservice):
         self, name: str | None = None, deployment_config: Any = None, deployment_target: Any = None
     ) -> Webservice:
         """The same code, models and packages as a service of another kind."""
-        config = deploying.checked_configuration(deployment_config, deployment_target)
+        config = deploying.check_configuration(deployment_config, deployment_target)
         if config.compute_type == "Local":
             raise WebserviceException("deployment_config must not be that of a local service")
         return deploying.send(self.workspace, name or self.name, self._base(), config, target=deployment_target)

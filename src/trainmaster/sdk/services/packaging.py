@@ -29,7 +29,7 @@ from trainmaster.job.agent.layout import lay_out
 from trainmaster.job.errors import WebserviceException
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services import package_texts as texts
-from trainmaster.sdk.services.deploying import make_spec, registered
+from trainmaster.sdk.services.deploying import make_spec, resolve_models
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import to_plain
@@ -55,11 +55,11 @@ def package(
     image_label: str | None = None,
 ) -> ModelPackage:
     """Writes models, their scoring script, its packages and the server as one folder; returns when it is there."""
-    chosen = registered(workspace, models)
+    chosen = resolve_models(workspace, models)
     spec = make_spec(workspace, chosen, inference_config)
     spec = replace(spec, environment=_for_package(spec.environment))
-    folder = _built(workspace, spec.environment)
-    requirements = hashed(folder, spec.environment)
+    folder = _build_environment(workspace, spec.environment)
+    requirements = hash_requirements(folder, spec.environment)
     about = {
         "image": f"{image_name or _IMAGE}:{image_label or 'latest'}",
         "dockerfile": bool(generate_dockerfile),
@@ -211,7 +211,7 @@ class Requirements:
     local: tuple[str, ...]
 
 
-def hashed(folder: Path, spec: EnvironmentSpec) -> Requirements:
+def hash_requirements(folder: Path, spec: EnvironmentSpec) -> Requirements:
     """The lock of a built environment with the hashes of all files that may be installed for it."""
     kept = (folder / lock.LOCK_NAME).read_text()
     pins = lock.pins(kept)
@@ -300,7 +300,7 @@ def _for_package(spec: EnvironmentSpec) -> EnvironmentSpec:
     return replace(spec, horovod="", open_mpi=False)
 
 
-def _built(workspace: Workspace, spec: EnvironmentSpec) -> Path:
+def _build_environment(workspace: Workspace, spec: EnvironmentSpec) -> Path:
     answer = workspace.connection.call("environments.build", spec=to_plain(spec), sources=source_variables(os.environ))
     return Path(answer["folder"])
 

@@ -153,25 +153,28 @@ def summary(measured: Measured) -> dict[str, Any]:
         "successQueries": len(ordered),
         "successRate": len(ordered) / total,
         "averageLatencyInMs": round(1000 * sum(ordered) / len(ordered), 3),
-        **{f"latencyPercentile{_named(each)}InMs": round(1000 * _at(ordered, each), 3) for each in _PERCENTILES},
+        **{
+            f"latencyPercentile{_percentile_name(each)}InMs": round(1000 * _percentile(ordered, each), 3)
+            for each in _PERCENTILES
+        },
         "measuredQueriesPerSecond": round(total / measured.seconds, 1),
         "maxUtilizedCpu": round(busy, 3),
         "maxUtilizedMemoryInGB": round(gigabytes, 3),
-        "recommendedCpu": _rounded_up(busy),
-        "recommendedMemoryInGB": _rounded_up(gigabytes * _MEMORY_MARGIN),
+        "recommendedCpu": _round_up(busy),
+        "recommendedMemoryInGB": _round_up(gigabytes * _MEMORY_MARGIN),
         "error": measured.first_failure or None,
     }
 
 
-def _named(percentile: float) -> str:
+def _percentile_name(percentile: float) -> str:
     return str(percentile).replace(".", "")
 
 
-def _at(ordered: Sequence[float], percentile: float) -> float:
+def _percentile(ordered: Sequence[float], percentile: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(round(percentile * len(ordered) / 100, 6)) - 1)]
 
 
-def _rounded_up(value: float) -> float:
+def _round_up(value: float) -> float:
     """To tenths, and one tenth at least: v1's smallest step."""
     return max(0.1, math.ceil(round(value * 10, 6)) / 10)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services import deploying
 from trainmaster.shared.serialization import from_plain
@@ -32,12 +32,12 @@ def change(
 
     `spec` has fields of the description, `settings` what is only noted, `labels` are tags, properties and description.
     """
-    asked, noted, said = _given(spec), _given(settings), _given(labels)
+    asked, noted, said = _drop_none(spec), _drop_none(settings), _drop_none(labels)
     stays = models is None and inference_config is None and image is None and not asked
     if stays and not noted and not said:
         raise WebserviceException("update was given nothing to change")
     record = from_plain(ServiceRecord, workspace.connection.call("services.get", name=name))
-    changes = {**_checked(said), "settings": {**record.settings, **noted}}
+    changes = {**_check_labels(said), "settings": {**record.settings, **noted}}
     if stays:
         return from_plain(ServiceRecord, workspace.connection.call("services.label", name=name, **changes))
     of_image = _image(image)
@@ -62,7 +62,7 @@ def _following(
     if models is None:
         used = [Model(workspace, id=each) for each in base.models]
     else:
-        used = deploying.registered(workspace, models)
+        used = deploying.resolve_models(workspace, models)
     if inference_config is None and not base.code.is_ready_made:
         return replace(spec, models=tuple(model.id for model in used))
     return _with_settings(deploying.make_spec(workspace, used, inference_config), base)
@@ -82,15 +82,15 @@ def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
 
 
 def _image(image: Any) -> ImageRecord | None:
-    from trainmaster.sdk.v1.image import checked_image
+    from trainmaster.sdk.v1.image import check_image
 
-    return None if image is None else checked_image(image)
+    return None if image is None else check_image(image)
 
 
-def _checked(labels: Mapping[str, Any]) -> dict[str, Any]:
-    checks = {"tags": checked_tags, "properties": deploying.as_properties}
+def _check_labels(labels: Mapping[str, Any]) -> dict[str, Any]:
+    checks = {"tags": check_tags, "properties": deploying.as_properties}
     return {key: checks[key](value) if key in checks else value for key, value in labels.items()}
 
 
-def _given(values: Mapping[str, Any] | None) -> dict[str, Any]:
+def _drop_none(values: Mapping[str, Any] | None) -> dict[str, Any]:
     return {key: value for key, value in (values or {}).items() if value is not None}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from trainmaster.job.errors import WebserviceException, from_wire
 from trainmaster.job.script.labels import matches
 from trainmaster.job.script.model_rules import as_filter
-from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import calling, deploying, updating
 from trainmaster.sdk.services.described import Described
@@ -87,7 +87,7 @@ class Webservice(Described, ABC):
         from trainmaster.sdk.v1.image import Image
 
         Webservice.check_for_existing_webservice(workspace, name, overwrite)
-        deploying.checked_configuration(deployment_config, deployment_target)
+        deploying.check_configuration(deployment_config, deployment_target)
         image = Image.create(workspace, name, models, image_config)
         return Webservice.deploy_from_image(workspace, name, image, deployment_config, deployment_target, overwrite)
 
@@ -101,11 +101,11 @@ class Webservice(Described, ABC):
         overwrite: bool = False,
     ) -> Webservice:
         """Deploys what an image was made of; v1's third way."""
-        from trainmaster.sdk.v1.image import checked_image
+        from trainmaster.sdk.v1.image import check_image
 
         check_service_name(name)
-        config = deploying.checked_configuration(deployment_config, deployment_target)
-        record = checked_image(image)
+        config = deploying.check_configuration(deployment_config, deployment_target)
+        record = check_image(image)
         return deploying.send(
             workspace, name, record.spec, config, target=deployment_target, overwrite=overwrite, image_id=record.id
         )
@@ -121,13 +121,13 @@ class Webservice(Described, ABC):
     ) -> Webservice:
         """The same as a LocalWebservice; as in v1, no image of it is kept."""
         from trainmaster.sdk.services.local import LocalWebservice
-        from trainmaster.sdk.v1.image import checked_image_configuration
+        from trainmaster.sdk.v1.image import check_image_configuration
 
         check_service_name(name)
         given = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
-        config = deploying.checked_configuration(given, None)
-        image = checked_image_configuration(image_config)
-        spec = deploying.make_spec(workspace, deploying.registered(workspace, models), image)
+        config = deploying.check_configuration(given, None)
+        image = check_image_configuration(image_config)
+        spec = deploying.make_spec(workspace, deploying.resolve_models(workspace, models), image)
         service = deploying.send(workspace, name, spec, config, overwrite=True)
         if wait:
             service.wait_for_deployment()
@@ -171,7 +171,7 @@ class Webservice(Described, ABC):
             and matches(record.tags, wanted_tags)
             and matches(record.properties, wanted_properties)
         ]
-        return [of_record(workspace, record) for record in found]
+        return [open_record(workspace, record) for record in found]
 
     @staticmethod
     def deserialize(workspace: Workspace, webservice_payload: Mapping[str, Any]) -> Webservice:
@@ -286,7 +286,7 @@ class Webservice(Described, ABC):
 
     def add_tags(self, tags: Mapping[str, Any]) -> None:
         """Adds labels."""
-        self._label(tags={**self._fresh().tags, **checked_tags(tags)})
+        self._label(tags={**self._fresh().tags, **check_tags(tags)})
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:
         """Drops labels by their keys."""
@@ -317,7 +317,7 @@ class Webservice(Described, ABC):
         self._record = from_plain(ServiceRecord, answer)
 
 
-def of_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
+def open_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
     """The object of a record."""
     return Webservice(workspace, record.name, _record=record)
 

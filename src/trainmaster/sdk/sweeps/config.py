@@ -70,7 +70,7 @@ class HyperDriveConfig:
         self._metric = checks.text("primary_metric_name", primary_metric_name)
         self._goal = _goal(primary_metric_goal)
         self._total = checks.whole("max_total_runs", max_total_runs, 1)
-        self._at_once = _at_once(max_concurrent_runs, self._total)
+        self._at_once = _concurrent_runs(max_concurrent_runs, self._total)
         self._minutes = _minutes(max_duration_minutes)
         self._failures = checks.whole("max_failures_in_a_row", max_failures_in_a_row, 1)
         self._policy = _policy(policy)
@@ -195,7 +195,7 @@ def _goal(value: Any) -> PrimaryMetricGoal:
     return value
 
 
-def _at_once(value: Any, total: int) -> int:
+def _concurrent_runs(value: Any, total: int) -> int:
     return total if value is None else min(checks.whole("max_concurrent_runs", value, 1), total)
 
 

@@ -46,7 +46,7 @@ def _script(job: JobSpec) -> ScriptRunConfig:
     config = RunConfiguration()
     config.target = job.target
     config.node_count = job.node_count
-    config.environment = Environment.of_job(job, job.environment_name or "environment")
+    config.environment = Environment.from_job(job, job.environment_name or "environment")
     if job.command:
         return ScriptRunConfig(job.source_directory, command=list(job.command), run_config=config)
     return ScriptRunConfig(job.source_directory, script=job.script, arguments=list(job.arguments), run_config=config)

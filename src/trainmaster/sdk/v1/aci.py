@@ -72,7 +72,7 @@ class AciWebservice(Webservice):
         Ours: `port` and `host` (default: a free port, this machine alone), `replicas`, `scoring_timeout_ms`,
         `cors_origins`, `max_batch_size` with `max_batch_wait_ms`, `max_body_mb`.
         """
-        config = AciServiceDeploymentConfiguration.of(locals())
+        config = AciServiceDeploymentConfiguration.from_parameters(locals())
         tell_of_collection(collect_model_data)
         return config
 

@@ -98,7 +98,7 @@ class AksWebservice(Webservice):
         """v1's parameters. `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms` count; probes, CPU,
         memory and what is of the cluster are noted. Ours are those of AciWebservice.
         """
-        config = AksServiceDeploymentConfiguration.of(locals())
+        config = AksServiceDeploymentConfiguration.from_parameters(locals())
         tell_of_collection(collect_model_data)
         return config
 

@@ -16,7 +16,7 @@ from trainmaster.sdk.compute.configurations import (
     ComputeTargetAttachConfiguration,
     ComputeTargetProvisioningConfiguration,
     MachineConfiguration,
-    recorded,
+    describe_azure_settings,
 )
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.shared.folders import WorkspaceFolder
@@ -121,7 +121,7 @@ class RecordedMixin:
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
         """The target of this name: no jobs run on it."""
-        options = {"class": self.kind, "azure": recorded(self.settings)}
+        options = {"class": self.kind, "azure": describe_azure_settings(self.settings)}
         return TargetRecord(name, self.engine, nodes=0, cpus_per_node=0, gpus_per_node=0, options=options)
 
 

@@ -139,34 +139,34 @@ def stand_in(name: str) -> StandIn:
     """
     lower = name.lower()
     if lower.startswith(_EMPTY):
-        return StandIn(python=_chosen_python(_named_python(lower).split()))
+        return StandIn(python=_choose_python(_python_in_name(lower).split()))
     if lower == "azureml-tutorial":
-        return StandIn((*_TUTORIAL, *_2020.companions), _chosen_python(_2020.pythons.split()))
-    framework, version = _named(name)
+        return StandIn((*_TUTORIAL, *_2020.companions), _choose_python(_2020.pythons.split()))
+    framework, version = _find_framework(name)
     if framework is not None and version:
-        return _of_framework(lower, release_of(framework, version))
+        return _stand_in_for_framework(lower, release_of(framework, version))
     for package, times in _OTHERS:
         found = re.search(rf"{package}{_NUMBER}", lower)
         if found and found[1]:
-            return _of_package(lower, package, found[1], _time_of(found[1], times))
+            return _stand_in_for_package(lower, package, found[1], _time_of(found[1], times))
     raise _refusal(name)
 
 
-def _of_framework(name: str, release: Release) -> StandIn:
+def _stand_in_for_framework(name: str, release: Release) -> StandIn:
     time = _time_of(release.name, _TIMES[release.framework.name])
     use_gpu = name.endswith("gpu") and bool(gpus())
-    wanted = [each for each in f"{_named_python(name)} {time.pythons}".split() if each in release.pythons]
+    wanted = [each for each in f"{_python_in_name(name)} {time.pythons}".split() if each in release.pythons]
     return StandIn(
         packages=_together(release.packages(use_gpu), time.companions),
-        python=_chosen_python([*wanted, *([] if wanted else [pythons.running_version()]), *release.pythons]),
+        python=_choose_python([*wanted, *([] if wanted else [pythons.running_version()]), *release.pythons]),
         accelerator="cuda" if use_gpu else "cpu",
         optional=release.optional_beside(()),
     )
 
 
-def _of_package(name: str, package: str, version: str, time: Time) -> StandIn:
-    wanted = f"{_named_python(name)} {time.pythons}".split()
-    return StandIn((f"{package}=={version}.*", "scikit-learn", *time.companions), _chosen_python(wanted))
+def _stand_in_for_package(name: str, package: str, version: str, time: Time) -> StandIn:
+    wanted = f"{_python_in_name(name)} {time.pythons}".split()
+    return StandIn((f"{package}=={version}.*", "scikit-learn", *time.companions), _choose_python(wanted))
 
 
 def _together(packages: Collection[str], companions: Collection[str]) -> tuple[str, ...]:
@@ -175,13 +175,13 @@ def _together(packages: Collection[str], companions: Collection[str]) -> tuple[s
     return (*packages, *(each for each in companions if package_name(each) not in named))
 
 
-def _named_python(name: str) -> str:
+def _python_in_name(name: str) -> str:
     """The Python in a name: `3.7` of `...-py37-cpu`."""
     found = re.search(r"-py3(\d+)(?:-|$)", name)
     return f"3.{found[1]}" if found else ""
 
 
-def _chosen_python(wanted: list[str]) -> str:
+def _choose_python(wanted: list[str]) -> str:
     """The first that is on this machine, else the first; empty for the running one."""
     chosen = next((each for each in wanted if each in pythons.all_pythons()), wanted[0] if wanted else "")
     return "" if chosen == pythons.running_version() else chosen
@@ -201,11 +201,11 @@ def horovod_for(name: str) -> str:
     >>> horovod_for("AzureML-PyTorch-1.6-GPU"), horovod_for("mine")
     ('0.19.5', '')
     """
-    framework, version = _named(name) if is_curated(name) else (None, "")
+    framework, version = _find_framework(name) if is_curated(name) else (None, "")
     return release_of(framework, version).era.horovod if framework is not None and version else ""
 
 
-def _named(name: str) -> tuple[Framework | None, str]:
+def _find_framework(name: str) -> tuple[Framework | None, str]:
     for part, framework in _FRAMEWORKS:
         found = re.search(rf"{part}{_NUMBER}", name.lower())
         if found:

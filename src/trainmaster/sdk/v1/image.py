@@ -17,7 +17,7 @@ from trainmaster.environments.sources import source_variables
 from trainmaster.job.errors import WebserviceException, from_wire
 from trainmaster.job.script.labels import matches
 from trainmaster.job.script.model_rules import as_filter
-from trainmaster.sdk.experiment import checked_tags
+from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import deploying
 from trainmaster.sdk.services.following import wait_until_settled
@@ -74,13 +74,13 @@ class Image:
                 f"{str(name)[:60]!r} cannot be the name of an image",
                 hint="Use lower case letters, digits, dashes, dots and underscores; a letter or digit first and last.",
             )
-        config = checked_image_configuration(image_config)
+        config = check_image_configuration(image_config)
         record = ImageRecord(
             name=name,
             version=0,
-            spec=deploying.make_spec(workspace, deploying.registered(workspace, models), config),
+            spec=deploying.make_spec(workspace, deploying.resolve_models(workspace, models), config),
             token=uuid.uuid4().hex,
-            tags=checked_tags(config.tags or {}),
+            tags=check_tags(config.tags or {}),
             properties=deploying.as_properties(config.properties or {}),
             description=str(config.description or ""),
         )
@@ -226,12 +226,12 @@ class Image:
 
     def update(self, tags: Mapping[str, Any]) -> None:
         """Sets all labels."""
-        self._label(tags=checked_tags(tags))
+        self._label(tags=check_tags(tags))
 
     def add_tags(self, tags: Mapping[str, Any]) -> None:
         """Adds labels."""
         self.update_creation_state()
-        self._label(tags={**self.tags, **checked_tags(tags)})
+        self._label(tags={**self.tags, **check_tags(tags)})
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:
         """Drops labels by their keys."""
@@ -299,7 +299,7 @@ class ContainerImage(Image):
 
         name = f"try-{uuid.uuid4().hex[:12]}"
         config = LocalWebservice.deploy_configuration()
-        service = deploying.send(self.workspace, name, checked_image(self).spec, config, image_id=self.id)
+        service = deploying.send(self.workspace, name, check_image(self).spec, config, image_id=self.id)
         try:
             service.wait_for_deployment()
             return service.run(input_data)
@@ -307,7 +307,7 @@ class ContainerImage(Image):
             service.delete()
 
 
-def checked_image_configuration(config: Any) -> ContainerImageConfig:
+def check_image_configuration(config: Any) -> ContainerImageConfig:
     """What `image_configuration` gave, and nothing else."""
     if not isinstance(config, ContainerImageConfig):
         raise WebserviceException(
@@ -317,7 +317,7 @@ def checked_image_configuration(config: Any) -> ContainerImageConfig:
     return config
 
 
-def checked_image(image: Any) -> ImageRecord:
+def check_image(image: Any) -> ImageRecord:
     """The record of an image that did not fail."""
     if not isinstance(image, Image):
         raise WebserviceException(f"image must be an Image, not {type(image).__name__}")

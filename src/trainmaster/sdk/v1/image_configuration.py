@@ -55,7 +55,7 @@ class ContainerImageConfig:
         check_runtime(self.runtime)
         if isinstance(self.dependencies, str) or not isinstance(self.dependencies or (), Sequence):
             raise WebserviceException(f"dependencies must be a list of paths, not {self.dependencies!r}")
-        for path in self._beside():
+        for path in self._companions():
             if not path.exists():
                 raise WebserviceException(
                     f"dependency {str(path)!r} does not exist", hint="Its path is relative to here."
@@ -66,7 +66,7 @@ class ContainerImageConfig:
 
     def take_code(self, workspace: Path) -> ServiceCode:
         """The script and the files beside it as they are now, kept in the workspace."""
-        return code.take_files(workspace, self._script(), self._beside())
+        return code.take_files(workspace, self._script(), self._companions())
 
     def service_environment(self) -> Environment | None:
         """The packages of the conda file; None for those of the model."""
@@ -77,6 +77,6 @@ class ContainerImageConfig:
     def _script(self) -> Path:
         return code.find_script("execution_script", self.execution_script)
 
-    def _beside(self) -> list[Path]:
+    def _companions(self) -> list[Path]:
         schema = [] if self.schema_file is None else [self.schema_file]
         return [Path(each) for each in (*(self.dependencies or ()), *schema)]

@@ -19,7 +19,7 @@ _CONFIG_FOLDERS = (".azureml", "aml_config", ".")
 _CONFIG_NAMES = ("config.json", "project.json")
 
 
-def named_folder(name: str) -> Path:
+def find_named_folder(name: str) -> Path:
     """The folder of the workspace with this name."""
     check_workspace_name(name)
     return home() / "workspaces" / name
@@ -83,7 +83,7 @@ def _as_text(identity: dict[str, Any]) -> bytes:
     return (json.dumps(identity, indent=1) + "\n").encode()
 
 
-def given(**facts: Any) -> dict[str, Any]:
+def drop_none(**facts: Any) -> dict[str, Any]:
     """Those that were given."""
     return {name: value for name, value in facts.items() if value is not None}
 

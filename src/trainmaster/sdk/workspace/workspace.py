@@ -16,11 +16,11 @@ from trainmaster.sdk.workspace import mlflow_database
 from trainmaster.sdk.workspace.files import (
     change_identity,
     check_workspace_name,
+    drop_none,
     find_config,
-    given,
+    find_named_folder,
     make_once,
     make_workspace,
-    named_folder,
     read_config,
     read_identity,
 )
@@ -78,7 +78,7 @@ class Workspace(AzureOnly):
         if path is not None:
             folder = WorkspaceFolder(Path(path).resolve())
         else:
-            folder = WorkspaceFolder(named_folder(workspace_name))
+            folder = WorkspaceFolder(find_named_folder(workspace_name))
             facts = {"subscription_id": subscription_id, "resource_group": resource_group, "tags": tags}
             make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
         self._identity = read_identity(folder)
@@ -127,12 +127,12 @@ class Workspace(AzureOnly):
         The other parameters are v1's; those that only mean something in Azure are recorded (see `get_details`).
         """
         check_workspace_name(name)
-        folder = WorkspaceFolder(Path(path).resolve() if path is not None else named_folder(name))
+        folder = WorkspaceFolder(Path(path).resolve() if path is not None else find_named_folder(name))
         if folder.identity.exists() and not exist_ok:
             raise WorkspaceException(
                 f"there is a workspace in {folder.path} already", hint="Give exist_ok=True to open it."
             )
-        azure = given(
+        azure = drop_none(
             storageAccount=storage_account,
             keyVault=key_vault,
             applicationInsights=app_insights,
@@ -166,7 +166,7 @@ class Workspace(AzureOnly):
         Without any config file it is the default workspace of this user, made on first use; in a job that of the run.
         """
         config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
-        own = _of_this_job()
+        own = _find_workspace_of_job()
         if own is not None and path is None and not (config and config.resolve().is_relative_to(own)):
             return Workspace(path=own)
         if config is not None:
@@ -308,13 +308,13 @@ class Workspace(AzureOnly):
         """
         if tags is not None and not isinstance(tags, dict):
             raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
-        azure = given(
+        azure = drop_none(
             imageBuildCompute=image_build_compute,
             primaryUserAssignedIdentity=primary_user_assigned_identity,
             allowPublicAccessWhenBehindVnet=allow_public_access_when_behind_vnet,
             v1LegacyMode=v1_legacy_mode,
         )
-        changes = given(friendly_name=friendly_name, description=description, tags=tags)
+        changes = drop_none(friendly_name=friendly_name, description=description, tags=tags)
         self._identity = change_identity(
             self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **azure}}
         )
@@ -473,7 +473,7 @@ class Workspace(AzureOnly):
         )
 
 
-def _of_this_job() -> Path | None:
+def _find_workspace_of_job() -> Path | None:
     """The folder of the workspace whose job this program is, where it can be seen."""
     folder = os.environ.get("TRAINMASTER_WORKSPACE_FOLDER", "")
     return Path(folder).resolve() if folder and os.path.isdir(folder) else None

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 from trainmaster.cli import models_to_onnx
 from trainmaster.job.errors import UserErrorException, WebserviceException
 from trainmaster.sdk.services import no_code, package_texts
-from trainmaster.sdk.services.no_code.inputs import fact, known_inputs
+from trainmaster.sdk.services.no_code.inputs import fact, find_inputs
 from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise, torch_file, torch_kind
-from trainmaster.sdk.services.no_code.packages import of_release
+from trainmaster.sdk.services.no_code.packages import make_environment
 
 SCRIPTS = Path(no_code.__file__).parents[3] / "scoring" / "no_code"
 
@@ -237,7 +237,7 @@ def test_a_file_of_torch_save_can_still_be_converted(tmp_path):
 def test_facts_that_say_nothing(tmp_path):
     model = Known(tmp_path, {})
     model.facts = {"inputs": [{"name": "x", "type": "float32", "shape": None, "more": 1}], "outputs": [{"name": "y"}]}
-    assert known_inputs(model) == [{"name": "x", "type": "float32", "shape": None}]
+    assert find_inputs(model) == [{"name": "x", "type": "float32", "shape": None}]
     with pytest.raises(WebserviceException, match="'outputs' of model m:1 does not say"):
         fact(model, "outputs")
 
@@ -245,12 +245,12 @@ def test_facts_that_say_nothing(tmp_path):
 def test_the_release_of_the_model_is_served(tmp_path):
     from trainmaster.environments.frameworks import SKLEARN
 
-    spec = of_release(Known(tmp_path, {}, "ScikitLearn", "1.9.1"), SKLEARN)
+    spec = make_environment(Known(tmp_path, {}, "ScikitLearn", "1.9.1"), SKLEARN)
     assert "scikit-learn==1.9.1" in spec.pip_packages and spec.accelerator == "cpu"
     with pytest.warns(UserWarning, match="does not say its release"):
-        assert "scikit-learn==1.9.1" in of_release(Known(tmp_path, {}, "ScikitLearn"), SKLEARN).pip_packages
+        assert "scikit-learn==1.9.1" in make_environment(Known(tmp_path, {}, "ScikitLearn"), SKLEARN).pip_packages
     with pytest.raises(WebserviceException, match="no release of SKLearn"):
-        of_release(Known(tmp_path, {}, "ScikitLearn", "newest"), SKLEARN)
+        make_environment(Known(tmp_path, {}, "ScikitLearn", "newest"), SKLEARN)
 
 
 def raw(array: Any) -> str:

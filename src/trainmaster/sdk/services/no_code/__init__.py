@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import OnnxException, WebserviceException
 from trainmaster.job.onnx.reading import read
-from trainmaster.sdk.estimators.inherited import inherited
+from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.services.environment import with_server
-from trainmaster.sdk.services.no_code.inputs import fact, known_inputs
+from trainmaster.sdk.services.no_code.inputs import fact, find_inputs
 from trainmaster.sdk.services.no_code.kinds import Kind, Recognised, recognise
 from trainmaster.sdk.services.no_code.packages import environment_for
 from trainmaster.shared.service_spec import ServiceCode, ServiceSpec
@@ -47,7 +47,7 @@ def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
         code=_code(workspace.path, found.kind, known),
         models=(model.id,),
         environment=with_server(environment_for(workspace, model, found.kind)),
-        inherited_variables=inherited(os.environ),
+        inherited_variables=select_inherited(os.environ),
     )
 
 
@@ -81,4 +81,4 @@ def _ends(model: Model, found: Recognised) -> dict[str, Any]:
             "inputs": [asdict(each) for each in header.inputs],
             "outputs": [asdict(each) for each in header.outputs],
         }
-    return {"inputs": known_inputs(model), "outputs": fact(model, "outputs")}
+    return {"inputs": find_inputs(model), "outputs": fact(model, "outputs")}

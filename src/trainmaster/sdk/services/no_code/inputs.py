@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 _SAMPLE_ROWS = 2
 
 
-def known_inputs(model: Model) -> list[dict[str, Any]]:
+def find_inputs(model: Model) -> list[dict[str, Any]]:
     """The fact `inputs`; else what the model's sample of inputs shows, if that is a table of numbers."""
-    return fact(model, "inputs") or _of_sample(model)
+    return fact(model, "inputs") or _read_sample(model)
 
 
 def fact(model: Model, name: str) -> list[dict[str, Any]]:
@@ -30,7 +30,7 @@ def fact(model: Model, name: str) -> list[dict[str, Any]]:
         ) from None
 
 
-def _of_sample(model: Model) -> list[dict[str, Any]]:
+def _read_sample(model: Model) -> list[dict[str, Any]]:
     sample = model.sample_input_dataset
     if sample is None or not hasattr(sample, "to_pandas_dataframe"):
         return []

@@ -39,10 +39,10 @@ def environment_for(workspace: Workspace, model: Model, kind: Kind) -> Environme
         # ONNX Runtime reads the files of all earlier releases.
         return EnvironmentSpec(pip_packages=_ONNX, accelerator="cpu")
     framework = _FRAMEWORK_OF[kind]
-    return of_run(workspace, model, framework) or of_release(model, framework)
+    return find_training_environment(workspace, model, framework) or make_environment(model, framework)
 
 
-def of_run(workspace: Workspace, model: Model, framework: Framework) -> EnvironmentSpec | None:
+def find_training_environment(workspace: Workspace, model: Model, framework: Framework) -> EnvironmentSpec | None:
     """The environment in which the model was trained, if it can be built and has the framework."""
     if not model.run_id:
         return None
@@ -55,7 +55,7 @@ def of_run(workspace: Workspace, model: Model, framework: Framework) -> Environm
     return spec if is_named(framework, (*spec.pip_packages, *spec.conda_packages)) else None
 
 
-def of_release(model: Model, framework: Framework) -> EnvironmentSpec:
+def make_environment(model: Model, framework: Framework) -> EnvironmentSpec:
     """The release of the framework that the model names; the newest where it names none."""
     version = (model.model_framework_version or "").strip()
     if not version:

@@ -9,7 +9,7 @@ from trainmaster.sdk.sweeps.pictures.axes import Axis, metric_axis, parameter_ax
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, FRAME, INK, QUIET
 from trainmaster.sdk.sweeps.pictures.drawing import Drawing
 from trainmaster.sdk.sweeps.pictures.shapes import Box, Curve, Dot, Label, Line, Point, Shape
-from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, fitting, heading, in_order, nothing
+from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, drawing_order, fit_text, heading, nothing
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView, value_in_words
 
@@ -46,14 +46,14 @@ def _lines(view: SweepView, axes: Sequence[Axis], places: Sequence[float], shade
     count = len(view.trials)
     width = 2.0 if count <= _FEW else 1.3 if count <= _MANY else 1.0
     opacity = 0.95 if count <= _FEW else 0.8 if count <= _MANY else 0.65
-    for trial in in_order(view):
+    for trial in drawing_order(view):
         for points in _ways(trial, axes, places):
             if counts(trial):
-                yield Curve(points, shades.of(trial), width, opacity)
+                yield Curve(points, shades.shade_of(trial), width, opacity)
             else:
                 yield Curve(points, CUT, min(width, 1.2), 0.4 if count <= _MANY else 0.25)
         for bridge in _bridges(trial, axes, places):
-            yield Curve(bridge, shades.of(trial), width, 0.4 * opacity)
+            yield Curve(bridge, shades.shade_of(trial), width, 0.4 * opacity)
 
 
 def _ways(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[tuple[Point, ...]]:
@@ -87,21 +87,21 @@ def _points(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> 
 
 def _parameter(axis: Axis, x: float, gap: float) -> Iterator[Shape]:
     yield Line(((x, _TOP), (x, _BOTTOM)), FRAME, 1.5)
-    yield Label(x, _TOP - 22, fitting(axis.name.lstrip("-"), gap - 12, 12), 12, "middle", INK, bold=True)
+    yield Label(x, _TOP - 22, fit_text(axis.name.lstrip("-"), gap - 12, 12), 12, "middle", INK, bold=True)
     for share, text in axis.ticks():
         yield Line(((x - 4, _down(share)), (x, _down(share))), FRAME, 1.5)
-        yield Label(x - 8, _down(share), fitting(text, gap * 0.6, 11), 11, "end", QUIET, halo=True)
+        yield Label(x - 8, _down(share), fit_text(text, gap * 0.6, 11), 11, "end", QUIET, halo=True)
 
 
 def _metric(shades: Shades, axis: Axis, x: float, gap: float) -> Iterator[Shape]:
     """The last axis: its colours are those of the lines."""
     tall = (_BOTTOM - _TOP) / _SHADES
     for n in range(_SHADES):
-        yield Box(x, _TOP + n * tall, 9, tall + 0.3, shades.at(1 - (n + 0.5) / _SHADES))
-    yield Label(x, _TOP - 22, fitting(axis.name, gap - 4, 12), 12, "middle", INK, bold=True)
+        yield Box(x, _TOP + n * tall, 9, tall + 0.3, shades.shade_at(1 - (n + 0.5) / _SHADES))
+    yield Label(x, _TOP - 22, fit_text(axis.name, gap - 4, 12), 12, "middle", INK, bold=True)
     for share, text in axis.ticks():
         yield Line(((x + 9, _down(share)), (x + 13, _down(share))), FRAME, 1.5)
-        yield Label(x + 17, _down(share), fitting(text, _RIGHT - 14, 11), 11, "start", QUIET, halo=True)
+        yield Label(x + 17, _down(share), fit_text(text, _RIGHT - 14, 11), 11, "start", QUIET, halo=True)
 
 
 def _best_line(view: SweepView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[Shape]:
@@ -125,7 +125,7 @@ def _best_values(view: SweepView, axes: Sequence[Axis], places: Sequence[float])
             continue
         yield Dot(*point, 4.5, BEST, ring="#ffffff")
         if axis is not axes[-1]:
-            text = fitting(value_in_words(values[axis.name]), 96, 11)
+            text = fit_text(value_in_words(values[axis.name]), 96, 11)
             yield Label(point[0] + 8, point[1] - 10, text, 11, "start", BEST, bold=True, halo=True)
 
 

@@ -8,7 +8,7 @@ from trainmaster.sdk.sweeps.pictures.axes import Axis, metric_axis, parameter_ax
 from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, FRAME, INK, QUIET
 from trainmaster.sdk.sweeps.pictures.drawing import Drawing
 from trainmaster.sdk.sweeps.pictures.shapes import Dot, Label, Line, Shape
-from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, fitting, heading, in_order, nothing, text_width
+from trainmaster.sdk.sweeps.pictures.trials import Shades, counts, drawing_order, fit_text, heading, nothing, text_width
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView
 
@@ -54,12 +54,12 @@ class _Panel:
             y = self._y(share)
             yield Line(((left, y), (right, y)), FRAME, 1, 0.45)
             if first:
-                yield Label(left - 8, y, fitting(text, _LEFT - 12, 11), 11, "end", QUIET)
+                yield Label(left - 8, y, fit_text(text, _LEFT - 12, 11), 11, "end", QUIET)
         if first:
-            yield Label(20, self._top - 12, fitting(self._up.name, self._width, 11), 11, "start", INK, bold=True)
+            yield Label(20, self._top - 12, fit_text(self._up.name, self._width, 11), 11, "start", INK, bold=True)
         yield Line(((left, self._top), (left, bottom), (right, bottom)), FRAME, 1.5)
         yield from self._ticks(bottom)
-        name = fitting(self._across.name.lstrip("-"), self._width, 12)
+        name = fit_text(self._across.name.lstrip("-"), self._width, 12)
         yield Label((left + right) / 2, bottom + 38, name, 12, "middle", INK, bold=True)
 
     def _ticks(self, bottom: float) -> Iterator[Shape]:
@@ -69,7 +69,7 @@ class _Panel:
         free = -1e9
         for share, text in ticks:
             x = self._x(share)
-            word = fitting(text, max(room, 40) - 4, 11)
+            word = fit_text(text, max(room, 40) - 4, 11)
             half = text_width(word, 11) / 2
             yield Line(((x, bottom), (x, bottom + 4)), FRAME, 1.5)
             if x - half > free:
@@ -79,12 +79,12 @@ class _Panel:
     def trials(self, view: SweepView, shades: Shades) -> Iterator[Shape]:
         """A dot each; the best above all others."""
         radius = 4.5 if len(view.trials) <= _MANY else 3.2
-        for trial in in_order(view):
+        for trial in drawing_order(view):
             point = self._point(trial)
             if point is None:
                 continue
             if counts(trial):
-                yield Dot(*point, radius, shades.of(trial), 0.85)
+                yield Dot(*point, radius, shades.shade_of(trial), 0.85)
             else:
                 yield Dot(*point, radius - 1, CUT, 0.45)
         best = None if view.best is None else self._point(view.best)

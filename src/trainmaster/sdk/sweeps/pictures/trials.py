@@ -16,7 +16,7 @@ _LETTER = 0.56
 _GAP = 18.0
 
 
-def in_order(view: SweepView) -> list[TrialView]:
+def drawing_order(view: SweepView) -> list[TrialView]:
     """The worst first, so that the best are drawn above the others; those that do not count first of all."""
     trials = list(reversed(ranked(view)))
     return sorted(trials, key=counts)
@@ -36,12 +36,12 @@ class Shades:
         shares = (axis.place(trial.best) for trial in view.trials if counts(trial))
         self._shares = sorted(share for share in shares if share is not None)
 
-    def of(self, trial: TrialView) -> str:
+    def shade_of(self, trial: TrialView) -> str:
         """The colour of a trial."""
         share = self._axis.place(trial.best)
-        return CUT if share is None or not counts(trial) else self.at(share)
+        return CUT if share is None or not counts(trial) else self.shade_at(share)
 
-    def at(self, share: float) -> str:
+    def shade_at(self, share: float) -> str:
         """The colour at a place of the metric's axis."""
         last = len(self._shares) - 1
         below = bisect_left(self._shares, share - 1e-9) / last if last > 0 else share
@@ -55,8 +55,8 @@ def heading(view: SweepView, width: float, left: float) -> list[Shape]:
     title = f"{view.experiment}: {view.metric} of {count} {'trial' if count == 1 else 'trials'}"
     goal = "larger is better" if view.goal == PrimaryMetricGoal.MAXIMIZE else "smaller is better"
     shapes: list[Shape] = [
-        Label(left, 24, fitting(title, width - left - 20, 15), 15, "start", INK, bold=True),
-        Label(left, 44, fitting(f"{view.sampling} sampling, {goal}", width * 0.45, 11), 11, "start", QUIET),
+        Label(left, 24, fit_text(title, width - left - 20, 15), 15, "start", INK, bold=True),
+        Label(left, 44, fit_text(f"{view.sampling} sampling, {goal}", width * 0.45, 11), 11, "start", QUIET),
     ]
     entries = [] if best is None else [(BEST, f"best: run_{best.number}, {best.best:.6g}")]
     entries += [(CUT, "cut or failed")] if any(not counts(trial) and trial.has_ended for trial in view.trials) else []
@@ -79,9 +79,9 @@ def text_width(text: str, size: float) -> float:
     return len(text) * size * _LETTER
 
 
-def fitting(text: str, width: float, size: float) -> str:
+def fit_text(text: str, width: float, size: float) -> str:
     """
-    >>> fitting("a long name", 40, 11)
+    >>> fit_text("a long name", 40, 11)
     'a lon…'
     """
     most = max(2, int(width / (size * _LETTER)))
