@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 class _LazyPackage(type(sys)):  # type: ignore[misc]
     # Python 3.6 has no module-level __getattr__.
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__") and name != "__all__":
             raise AttributeError("module 'trainmaster' has no attribute {!r}".format(name))
         # Agents use no public name, so they do not load the table.
@@ -22,13 +22,13 @@ class _LazyPackage(type(sys)):  # type: ignore[misc]
         setattr(self, name, value)
         return value
 
-    def __dir__(self):
+    def __dir__(self) -> "list[str]":
         return sorted(set(self.__dict__) | set(self.__all__))
 
 
 class _LazyErrors(type(sys)):  # type: ignore[misc]
     # `trainmaster.errors` is public. Agents do not use it, so it is loaded when it is first used.
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> object:
         __import__("trainmaster.job.errors")
         return getattr(sys.modules["trainmaster.job.errors"], name)
 

@@ -163,7 +163,7 @@ def _processes_in(folder: Path) -> list[str]:
             known = b"\0".join((entry / name).read_bytes() for name in ("cmdline", "environ"))
             parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
             below = (entry / "task" / entry.name / "children").read_text()
-            if b"\0--nursery\0" in known and (parent == dispatcher or not below):
+            if b"\0--pool\0" in known and (parent == dispatcher or not below):
                 continue
             if os.fsencode(folder) in known or (entry / "cwd").readlink().is_relative_to(folder):
                 found.append(f"{entry.name} {(entry / 'cmdline').read_bytes()!r}")

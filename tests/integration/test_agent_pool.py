@@ -30,7 +30,7 @@ def nursery_of(workspace: Workspace) -> int | None:
         if entry.name.isdigit():
             found = process.look(entry.name)
             line = process.read(f"/proc/{entry.name}/cmdline") or b""
-            if found is not None and found.parent == dispatcher and b"--nursery" in line.split(b"\0"):
+            if found is not None and found.parent == dispatcher and b"--pool" in line.split(b"\0"):
                 return int(entry.name)
     return None
 

@@ -70,7 +70,7 @@ def test_a_hang_is_ended_with_the_stack_of_every_rank(submit: Submit, kind: str,
     assert sorted(error["stacks"]) == [str(rank) for rank in range(ranks)]
     assert len(logs(run)) == ranks
     for text in logs(run).values():
-        assert text.startswith("waiting\n\ntrainmaster: nothing was heard of the run for 4 s")
+        assert text.startswith("waiting\n\ntrainmaster: the run was silent for 4 s")
         assert "line 4 in wait_for_peer" in text
     assert processes_of(run.id) == []
 
@@ -168,7 +168,7 @@ def test_a_python_that_closes_down_has_no_stack(node: NodeRun) -> None:
     text = "import faulthandler, os, time; faulthandler.disable()\n" + SAY + "time.sleep(600)"
     without_spy = {"PATH": "/usr/bin:/bin"}
     node.rank(sys.executable, "-c", text, TRAINMASTER_RANK="0", PYTHONFAULTHANDLER="1", **without_spy)
-    assert "its Python does not answer: the script has ended and it closes down" in stack(node, env=without_spy)
+    assert "its Python does not answer: it is shutting down after the script" in stack(node, env=without_spy)
 
 
 def test_the_kernel_s_words_for_everything_else(node: NodeRun) -> None:

@@ -385,7 +385,7 @@ def test_asking_twice_hastens(make: Make) -> None:
     agent = run.start()
     run.heard()
     terminate(agent)
-    _until(lambda: "told to stop" in run.said())
+    _until(lambda: "asked to stop" in run.said())
     terminate(agent)
     assert run.end()["reason"] == "cancelled"
 
@@ -504,7 +504,7 @@ def test_one_plan_is_carried_out_once(make: Make) -> None:
         (None, 0, "./program: no such file", "path"),
         ("#!/bin/sh\n", 0o644, "./program: permission denied", "chmod +x"),
         ("#!/opt/no/python3.9\n", 0o755, "./program: its interpreter /opt/no/python3.9 does not exist", "first line"),
-        ("#!/bin/sh\r\necho\r\n", 0o755, "./program: its interpreter /bin/sh does not exist", "Unix line ends"),
+        ("#!/bin/sh\r\necho\r\n", 0o755, "./program: its interpreter /bin/sh does not exist", "Unix line endings"),
         ("neither this nor that", 0o755, "./program: not a program", "#!"),
     ],
 )
@@ -547,7 +547,7 @@ def test_data_is_linked_and_nothing_replaced(make: Make, tmp_path: Path) -> None
     (other.folder / "code").mkdir()
     (other.folder / "code" / "data.csv").write_text("mine")
     error = other.carry_out()["error"]
-    assert error["headline"].endswith("code/data.csv: something else is there")
+    assert error["headline"].endswith("code/data.csv: the name is already taken")
     assert (other.folder / "code" / "data.csv").read_text() == "mine"
 
 
@@ -568,7 +568,7 @@ def test_a_broken_plan(make: Make, text: str) -> None:
     run.start()
     result = run.end(code=2)
     assert result["reason"] == "error"
-    assert result["error"]["headline"].endswith("plan.json: broken plan")
+    assert result["error"]["headline"].endswith("plan.json: invalid plan")
     assert result["error"]["cause"]
     assert "Traceback" not in run.said()
 

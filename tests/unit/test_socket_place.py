@@ -125,10 +125,10 @@ def test_a_script_says_nothing_to_another_user(tmp_path: Path, monkeypatch: pyte
 @needs_root
 def test_an_agent_says_nothing_to_another_user(tmp_path: Path) -> None:
     with listening_stranger(tmp_path / "socket") as heard:
-        assert notify.tell(str(tmp_path / "socket"), "r", 0, "ended") is False
+        assert notify.send(str(tmp_path / "socket"), "r", 0, "ended") is False
         assert heard() == b""
     with listening_stranger(tmp_path / "other") as heard:
-        assert notify.listener(str(tmp_path / "other")) is None
+        assert notify.find_listener(str(tmp_path / "other")) is None
         assert heard() == b""
 
 

@@ -77,7 +77,7 @@ class Server:
         connection = writer.get_extra_info("socket")
         if is_trusted(connection):
             return True
-        user = credentials(connection)[1]
+        user = credentials(connection).user
         if user not in self._strangers:
             self._strangers.add(user)
             log.warning("user %d is refused: the workspace belongs to user %d", user, os.geteuid())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 
-from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.shared.retry import Backoff
 
 
@@ -35,6 +35,6 @@ async def _open(pid: int) -> int:
         try:
             return os.pidfd_open(pid)
         except OSError as error:
-            if not is_passing(error):
+            if not is_temporary(error):
                 raise
         await backoff.sleep()

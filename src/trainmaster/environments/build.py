@@ -30,7 +30,7 @@ from trainmaster.environments.resolver_process import ResolverProcess
 from trainmaster.environments.sources import config_files, source_variables
 from trainmaster.environments.tools import Tools
 from trainmaster.job.agent import durable
-from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import EnvironmentException, TrainmasterError, from_wire
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.orphans import die_with
@@ -364,7 +364,7 @@ def _sources_key(tools: Tools) -> str:
 
 def _is_passing(error: BaseException | None) -> bool:
     """Whether the same build may succeed later. A full disk needs a person."""
-    return bool(is_passing(error)) and getattr(error, "errno", 0) not in _NO_ROOM
+    return bool(is_temporary(error)) and getattr(error, "errno", 0) not in _NO_ROOM
 
 
 def _system_error(error: OSError) -> EnvironmentException:

@@ -200,7 +200,7 @@ class TestGang:
         assert claim.take(str(tmp_path / slurm.GANG), {"job_id": "1"})
         environment = {"SLURM_JOB_NODELIST": "node1", "SLURM_JOB_ID": "2"}
         assert slurm._begin(str(tmp_path), 1, environment) == 0
-        assert "another job has these nodes" in capsys.readouterr().err
+        assert "another job runs these nodes" in capsys.readouterr().err
         assert json.loads((tmp_path / slurm.GANG).read_text()) == {"job_id": "1"}
 
     def test_one_agent_for_each_node(self):
@@ -218,9 +218,9 @@ class TestWatch:
 
     def says(self, folder, count=2):
         watch = OtherNodes(str(folder / "0"), count)
-        assert not watch.says_stop(), "not before its time"
+        assert not watch.is_stop_required(), "not before its time"
         watch.look_at = 0.0
-        return watch.says_stop()
+        return watch.is_stop_required()
 
     def test_nothing_has_happened(self, tmp_path):
         for node in range(2):

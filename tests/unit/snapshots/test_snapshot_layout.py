@@ -48,7 +48,7 @@ def test_an_empty_folder_in_its_place_is_no_hindrance(manifest, workspace, tmp_p
 
 def test_a_folder_that_is_there_is_not_touched(manifest, workspace, tmp_path):
     fill(tmp_path, {"code/mine": "x"})
-    with pytest.raises(SnapshotException, match="is there already"):
+    with pytest.raises(SnapshotException, match="already exists"):
         lay_out(manifest, workspace / "blobs", tmp_path / "code")
     assert contents(tmp_path / "code") == {"mine": "x"}
     assert [path.name for path in tmp_path.iterdir() if "partial" in path.name] == []

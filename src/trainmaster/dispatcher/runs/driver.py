@@ -28,7 +28,7 @@ from trainmaster.dispatcher.store.connection import is_trouble
 from trainmaster.engines import Engine, Nodes
 from trainmaster.engines.plans import read_claim
 from trainmaster.job.agent import claim
-from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import TrainmasterError, WorkspaceException
 from trainmaster.launch import agent_count, most_processes, port_count
 from trainmaster.shared.attempts import FailedAttempt, count_failed, current_attempt, failed_attempts
@@ -421,13 +421,13 @@ class RunDriver:
 
 def _is_temporary(error: Exception) -> bool:
     """Whether waiting may help: the machine lacks a resource, or the database cannot be used."""
-    return bool(is_passing(error)) or is_trouble(error) or isinstance(error, Shortage)
+    return bool(is_temporary(error)) or is_trouble(error) or isinstance(error, Shortage)
 
 
 def _may_still_be_written(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno not in HOPELESS
-    return not isinstance(error, RuntimeError) or bool(is_passing(error))
+    return not isinstance(error, RuntimeError) or bool(is_temporary(error))
 
 
 def _first_pause() -> float:

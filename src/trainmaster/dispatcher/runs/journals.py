@@ -17,7 +17,7 @@ from pathlib import Path
 
 from trainmaster.dispatcher.store import Store
 from trainmaster.dispatcher.store.journals import Batch, Record, Unusable
-from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.shared.folders import RunFolder
 
 # What one step and one transaction of it may take: for so long others may have to wait for the store.
@@ -138,7 +138,7 @@ class Ingest:
         try:
             return read_chunk(journal.path, start, size or self._chunk_bytes) if journal.size > start else (start, [])
         except OSError as error:
-            if is_passing(error):
+            if is_temporary(error):
                 raise
             self._warn(run_id, [replace(journal, problem=_said(error))])
             return start, []
@@ -220,7 +220,7 @@ def _journals(folder: Path) -> list[_Journal]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        if is_passing(error):
+        if is_temporary(error):
             raise
         return [_Journal(folder, problem=_said(error))]
     found = [_journal(folder / name) for name in names if name.endswith(".jsonl")]
@@ -240,7 +240,7 @@ def _journal(path: Path) -> _Journal | None:
     except UnicodeEncodeError:
         return _Journal(path, problem="has a name that is not UTF-8")
     except OSError as error:
-        if is_passing(error):
+        if is_temporary(error):
             raise
         return _Journal(path, problem=_said(error))
     return _Journal(path, facts.st_size)

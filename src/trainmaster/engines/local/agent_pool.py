@@ -110,7 +110,7 @@ class AgentPool:
         try:
             self.pid = os.posix_spawn(
                 python[0],
-                [*python, f"{kit}/trainmaster/job/agent/__main__.py", "--nursery", *modules],
+                [*python, f"{kit}/trainmaster/job/agent/__main__.py", "--pool", *modules],
                 variables,
                 file_actions=[
                     (os.POSIX_SPAWN_DUP2, theirs.fileno(), 0),

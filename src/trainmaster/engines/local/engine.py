@@ -20,7 +20,7 @@ from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.job.agent import containers, process, tree
 from trainmaster.job.agent.plan import PlanError
 from trainmaster.job.agent.plan import read as read_plan
-from trainmaster.job.agent.shortage import is_passing
+from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import ServiceException
 from trainmaster.shared.hardware import cpus, node_gpus
 
@@ -214,6 +214,6 @@ def _spawn_agent(folder: Path, kit: str) -> int:
             setsid=True,
         )
     except OSError as error:
-        if is_passing(error):
+        if is_temporary(error):
             raise
         raise ServiceException("the node agent could not be started", cause=str(error)) from None

@@ -1,6 +1,9 @@
-"""The node agent: carries out a node's part of a run and leaves no process behind.
+"""The node agent: executes one node's part of a run and leaves no process behind.
 
-It stands between `submit` and the script's first line, so it is single-threaded, needs only the standard
-library of Python 3.6 or newer, and imports the little it needs when it needs it. What it reads and writes is
-in docs/reference/on-disk.md.
+The agent runs between `submit` and the first line of the script. It is therefore single-threaded, needs only the
+standard library of Python 3.6 or newer, and imports a module only when it needs it. docs/reference/on-disk.md describes
+the files that it reads and writes.
+
+Annotations are quoted, and `typing` is imported for the type checker only: importing it would take longer than
+everything else that the agent imports.
 """

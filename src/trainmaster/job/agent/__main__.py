@@ -1,15 +1,15 @@
-"""`python -I -S -E <kit>/trainmaster/job/agent/__main__.py <plan.json>`, or `--nursery [modules]` instead of the plan.
+"""`python -I -S -E <kit>/trainmaster/job/agent/__main__.py <plan.json>`, or `--pool [modules]` instead of the plan.
 
-Kept tiny: unlike a module, a script is compiled anew at every start.
+Keep this file tiny: Python compiles a script at every start, while it caches modules.
 """
 
 import os
 import sys
 
 if __name__ == "__main__":
-    # -I keeps the user's packages and variables out; it also keeps out the kit this file lies in.
+    # -I keeps the user's packages and variables out, but also the kit that contains this file.
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
-    if sys.argv[1:2] == ["--nursery"]:
+    if sys.argv[1:2] == ["--pool"]:
         from trainmaster.job.agent.pool import main as serve
 
         sys.exit(serve(sys.argv[2:]))

@@ -1,7 +1,6 @@
-"""A cgroup (version 2) per node of a run: nothing forks its way out of it, and the kernel ends it as a whole.
+"""A cgroup (version 2) per node of a run: no process can fork its way out, and the kernel can kill all of it at once.
 
-All of this is best effort: where the machine has no cgroup that may be written, there is none, and the other
-ways of finding processes have to do.
+All of this is best effort. Where the machine has no writable cgroup, only the other ways of finding processes are used.
 """
 
 import errno
@@ -12,19 +11,16 @@ from trainmaster.job.agent.process import read
 _PREFIX = "trainmaster-"
 
 
-def path_for(run_id, node):
-    """Where the cgroup of this node of the run belongs, or None if this process may not make one."""
-    mount, parts = _home()
-    if mount is None:
-        return None
-    parent = os.path.join(mount, *parts)
-    if not os.access(parent, os.W_OK):
+def path_for(run_id: str, node: int) -> "str | None":
+    """The path of the cgroup for this node of the run, or None if this process may not create it."""
+    parent = _home()
+    if parent is None or not os.access(parent, os.W_OK):
         return None
     return os.path.join(parent, "{}{}-{}".format(_PREFIX, run_id, node))
 
 
-def make(path):
-    """Makes the cgroup; False if it cannot be had."""
+def make(path: str) -> bool:
+    """Creates the cgroup; False if that is not possible."""
     try:
         os.mkdir(path)
     except OSError as error:
@@ -32,55 +28,55 @@ def make(path):
     return True
 
 
-def leave():
-    """Takes this process out of the run's cgroup it was started in, if it was.
+def leave() -> None:
+    """Moves this process out of the cgroup of the run that started it, if a run did.
 
-    For a dispatcher that a script started, and for its agents: they must not end with that script's run.
+    For a dispatcher that a script started, and for its agents: they must not end with the run of that script.
     """
     if "/" + _PREFIX in (_own_path() or ""):
-        mount, parts = _home()
-        if mount is not None:
-            _put(os.path.join(mount, *parts, "cgroup.procs"), "0")
+        home = _home()
+        if home is not None:
+            _write(os.path.join(home, "cgroup.procs"), "0")
 
 
-def pids(path):
+def pids(path: str) -> "list[int]":
     """The processes in the cgroup and in those below it."""
-    found = []  # type: list[int]
-    for folder in _with_below(path):
+    found: "list[int]" = []
+    for folder in _list_tree(path):
         found.extend(int(line) for line in (read(os.path.join(folder, "cgroup.procs")) or b"").split())
     return found
 
 
-def is_populated(path):
-    """Whether a process lives in the cgroup or below: the kernel's word, which no forking can outrun."""
+def is_populated(path: str) -> bool:
+    """Whether a process lives in the cgroup or below. The kernel counts; forking cannot hide a process from it."""
     return b"populated 1" in (read(os.path.join(path, "cgroup.events")) or b"")
 
 
-def memory_events(path):
-    """What the kernel counts about memory in the nearest cgroup that has a count: this one or one above it."""
+def memory_events(path: str) -> "bytes | None":
+    """The kernel's memory counters of the nearest cgroup that has them: this one or one above it."""
     while "/" in path.rstrip("/"):
         counts = read(os.path.join(path, "memory.events"))
-        # Above the mount there is none; a machine without the memory controller has none at all.
+        # Folders above the mount have no counters, and a machine without the memory controller has none at all.
         if counts is not None or not os.path.exists(os.path.join(path, "cgroup.procs")):
             return counts
         path = os.path.dirname(path)
     return None
 
 
-def own():
-    """The cgroup this process is in, or None."""
+def find_own() -> "str | None":
+    """The path of the cgroup that contains this process, or None."""
     mount, path = _mount(), _own_path()
     return None if mount is None or path is None else os.path.join(mount, path.strip("/"))
 
 
-def kill(path):
-    """SIGKILL for all of it at once, however fast it forks; False where the kernel (before 5.14) cannot."""
-    return _put(os.path.join(path, "cgroup.kill"), "1")
+def kill(path: str) -> bool:
+    """Kills all processes of the cgroup, however fast they fork; False where the kernel (before 5.14) cannot."""
+    return _write(os.path.join(path, "cgroup.kill"), "1")
 
 
-def remove(path):
+def remove(path: str) -> bool:
     """Removes the cgroup and those below it; False if one is still in use."""
-    for folder in reversed(_with_below(path)):
+    for folder in reversed(_list_tree(path)):
         try:
             os.rmdir(folder)
         except OSError as error:
@@ -89,21 +85,21 @@ def remove(path):
     return True
 
 
-def _home():
-    """(mount point, folders below it) of the cgroup this process is in, or would be outside of any run's."""
+def _home() -> "str | None":
+    """The path of the cgroup that contains this process or, if that belongs to a run, of the one above it."""
     mount, own = _mount(), _own_path()
     if mount is None or own is None:
-        return None, []
-    parts = []
+        return None
+    parts: "list[str]" = []
     for part in own.split("/"):
         if part.startswith(_PREFIX):
             break
         if part:
             parts.append(part)
-    return mount, parts
+    return os.path.join(mount, *parts)
 
 
-def _mount():
+def _mount() -> "str | None":
     for line in (read("/proc/mounts") or b"").decode("utf-8", "surrogateescape").splitlines():
         fields = line.split(" ")
         if len(fields) > 2 and fields[2] == "cgroup2":
@@ -111,14 +107,14 @@ def _mount():
     return None
 
 
-def _own_path():
+def _own_path() -> "str | None":
     for line in (read("/proc/self/cgroup") or b"").decode("utf-8", "surrogateescape").splitlines():
         if line.startswith("0::"):
             return line[3:]
     return None
 
 
-def _with_below(path):
+def _list_tree(path: str) -> "list[str]":
     """The cgroup and all below it, upper ones first."""
     found = [path]
     for folder in found:
@@ -126,7 +122,7 @@ def _with_below(path):
             names = os.listdir(folder)
         except OSError:
             continue
-        # The kernel's own files have a dot in their names; telling by name saves a system call for each.
+        # The names of the kernel's files begin with that of a controller; checking this saves a system call for each.
         found.extend(
             os.path.join(folder, name)
             for name in names
@@ -149,7 +145,7 @@ _KERNEL_FILES = (
 )
 
 
-def _put(path, text):
+def _write(path: str, text: str) -> bool:
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError:

@@ -1,15 +1,19 @@
-"""agent.json: which agent carries out a plan. Made once, atomically: this is why every run runs once."""
+"""agent.json: which agent executes a plan. It is created once, atomically: this is why every run runs only once."""
 
 import errno
 import os
 
 from trainmaster.job.agent import jsonfile, process
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 NAME = "agent.json"
 
 
-def make(folder, cgroup, **more):
-    """Claims the plan in `folder` for this process; False if another agent has it. Raises OSError."""
+def make(folder: str, cgroup: "str | None", **more: object) -> bool:
+    """Claims the plan in `folder` for this process; False if another agent has claimed it. Raises OSError."""
     own = os.getpid()
     return take(
         os.path.join(folder, NAME),
@@ -25,32 +29,32 @@ def make(folder, cgroup, **more):
     )
 
 
-def take(place, data):
-    """Makes the file `place`, which whoever makes it has; False if another has it. Raises OSError."""
-    if os.path.lexists(place):
+def take(path: str, data: "dict[str, Any]") -> bool:
+    """Creates the file `path` with `data`; False if it exists already. Only one process can succeed. Raises OSError."""
+    if os.path.lexists(path):
         return False
     text = jsonfile.dumps(data)
-    # The host is in the name because the folder may be shared by machines with the same process ids.
-    temporary = "{}.{}.{}.part".format(place, os.uname().nodename, os.getpid())
+    # The name contains the host because machines with the same process ids may share the folder.
+    temporary = "{}.{}.{}.part".format(path, os.uname().nodename, os.getpid())
     try:
         jsonfile.write_new(temporary, text)
-        os.link(temporary, place)
+        os.link(temporary, path)
     except OSError as error:
         if error.errno == errno.EEXIST:
             return False
         if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
             raise
-        return _make_without_links(place, text)
+        return _take_without_links(path, text)
     finally:
         if os.path.lexists(temporary):
             os.unlink(temporary)
     return True
 
 
-def _make_without_links(place, text):
-    """For file systems without hard links: as exclusive, though for a moment the file is there but empty."""
+def _take_without_links(path: str, text: str) -> bool:
+    """For file systems without hard links: equally exclusive, but the file is empty for a moment."""
     try:
-        handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     except FileExistsError:
         return False
     try:

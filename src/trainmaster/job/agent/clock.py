@@ -1,21 +1,38 @@
-"""What time it is, for machines whose clocks may differ."""
+"""The time on machines whose clocks may differ, and waiting for a condition."""
 
 import os
 import time
 
-# Less than this is what network time leaves, and what file systems round to.
-_OFF_SECONDS = 2.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+# Network time synchronization leaves smaller differences, and file systems round times.
+_MAX_DIFFERENCE = 2.0
 
 
-def moment(folder):
-    """Now; by the clock of the folder's file system where that of this machine is off.
+def now(folder: "str | bytes") -> float:
+    """The current time: by the clock of the folder's file system where this machine's clock is wrong.
 
-    Nodes that share a folder are compared by such moments: which of them failed first?
+    Nodes that share a folder compare these times to find out which of them failed first.
     """
-    now = time.time()
+    here = time.time()
     try:
         os.utime(folder)
         there = os.stat(folder).st_mtime
     except OSError:
-        return now
-    return there if abs(there - now) > _OFF_SECONDS else now
+        return here
+    return there if abs(there - here) > _MAX_DIFFERENCE else here
+
+
+def wait_until(condition: "Callable[[], bool]", seconds: float, pause: float = 0.05) -> bool:
+    """Waits until `condition()` holds, for at most `seconds`; returns whether it held.
+
+    For what no event announces: files that other processes write, and processes that are not children.
+    """
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= until:
+            return False
+        time.sleep(pause)
+    return True

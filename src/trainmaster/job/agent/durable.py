@@ -1,41 +1,47 @@
-"""What has to survive a power cut is on the disk before anybody is told that it is done.
+"""Files that survive a power cut: they are on the disk before anything is reported as done.
 
-Every file is flushed by itself, many of them at once, so that the file system writes its journal once for all of them.
-A sync of the whole file system would take less for many files, but it also waits for what others are writing: it is
+Each file is flushed separately, several at a time, so that the file system commits its journal once for all of them.
+Syncing the whole file system would be faster for many files, but also waits for the writes of other programs. It is
 used from `_MANY` files on, and where the files are not known.
 """
 
 import errno
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterable, Union
+
+    AnyPath = Union[str, os.PathLike[str]]
+
 _AT_ONCE = 16
 _MANY = 1000
 _OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-# Network file systems that do not let a folder be flushed: they write its names through.
+# Network file systems that cannot flush a folder write its names through.
 _CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
-def flush(paths):
+def flush(paths: "Iterable[AnyPath]") -> None:
     """Returns when these files and folders are on the disk. Raises OSError.
 
-    A file needs its folder flushed too, and a new folder the one above it: the name lies there.
+    Flush the folder of a new file too, and the parent of a new folder: they contain the name.
     """
-    paths = sorted({os.fspath(path) for path in paths})
-    if len(paths) > _MANY:
-        devices = {os.lstat(path).st_dev: path for path in paths}
+    texts = sorted({os.fspath(path) for path in paths})
+    if len(texts) > _MANY:
+        devices = {os.lstat(path).st_dev: path for path in texts}
         for path in devices.values():
             flush_file_system(path)
         return
-    _each(flush_one, paths)
+    _for_each(flush_one, texts)
 
 
-def flush_one(path):
-    """`flush` of one file or folder."""
+def flush_one(path: "AnyPath") -> None:
+    """Like `flush`, for one file or folder."""
     _flush_path(os.fspath(path), _OPEN)
 
 
-def flush_open(handle):
-    """`flush` of an open file."""
+def flush_open(handle: int) -> None:
+    """Like `flush`, for an open file."""
     try:
         os.fsync(handle)
     except OSError as error:
@@ -43,10 +49,10 @@ def flush_open(handle):
             raise
 
 
-def flush_below(folder, *more):
-    """`flush` of a folder with all that is in it, and of `more`. Links are not followed.
+def flush_below(folder: "AnyPath", *more: "AnyPath") -> None:
+    """Like `flush`, for a folder with all of its contents, and for `more`. Does not follow links.
 
-    What is not there, or goes away meanwhile, is passed over.
+    Ignores what does not exist or disappears in the meantime.
     """
     folder = os.fspath(folder)
     paths = [folder] + [os.fspath(path) for path in more]
@@ -65,11 +71,11 @@ def flush_below(folder, *more):
     if len(paths) > _MANY:
         flush_file_system(folder)
         return
-    _each(_flush_if_there, paths)
+    _for_each(_flush_if_present, paths)
 
 
-def flush_file_system(path):
-    """Returns when all of the file system in which `path` lies is on the disk. Raises OSError."""
+def flush_file_system(path: "AnyPath") -> None:
+    """Returns when the whole file system that contains `path` is on the disk. Raises OSError."""
     import ctypes
 
     handle = os.open(path, _OPEN)
@@ -82,8 +88,8 @@ def flush_file_system(path):
         os.close(handle)
 
 
-def write(path, data, mode=0o666):
-    """Puts `data` (bytes) into the file `path`: after a power cut it is the old file or the whole new one."""
+def write(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
+    """Writes `data` to the file `path`: after a power cut it is the old file or the complete new one."""
     path = os.fspath(path)
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, ".{}.{}-{}".format(name[:200], os.getpid(), os.urandom(4).hex()))
@@ -97,8 +103,8 @@ def write(path, data, mode=0o666):
     flush_one(folder or ".")
 
 
-def write_new(path, data, mode=0o666):
-    """A new file with `data`, flushed; its name is not."""
+def write_new(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
+    """Creates a file with `data` and flushes it, but not its name."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         rest = memoryview(data)
@@ -109,13 +115,13 @@ def write_new(path, data, mode=0o666):
         os.close(handle)
 
 
-def make_folder(path, mode=0o777):
-    """Makes the folder `path` and those above it, as far as they are missing, and flushes their names.
+def make_folder(path: "AnyPath", mode: int = 0o777) -> None:
+    """Creates the folder `path` and its missing parents, and flushes their names.
 
-    `mode` is that of `path`; those above it are made with the usual one.
+    `mode` is that of `path`; the parents get the default mode.
     """
     path = os.path.abspath(os.fspath(path))
-    missing = []
+    missing: "list[str]" = []
     above = path
     while not os.path.isdir(above):
         missing.append(above)
@@ -129,12 +135,12 @@ def make_folder(path, mode=0o777):
     flush({os.path.dirname(folder) for folder in missing})
 
 
-def _flush_path(path, flags):
+def _flush_path(path: str, flags: int) -> None:
     try:
         handle = os.open(path, flags)
     except PermissionError:
-        # What may be written need not be readable, which is what flushing it by itself takes.
-        flush_file_system(_readable_above(path))
+        # A writable file need not be readable, and only a readable one can be opened and flushed.
+        flush_file_system(_readable_parent(path))
         return
     try:
         flush_open(handle)
@@ -142,14 +148,14 @@ def _flush_path(path, flags):
         os.close(handle)
 
 
-def _readable_above(path):
+def _readable_parent(path: str) -> str:
     path = os.path.dirname(os.path.abspath(path))
     while path != "/" and not os.access(path, os.R_OK):
         path = os.path.dirname(path)
     return path
 
 
-def _flush_if_there(path):
+def _flush_if_present(path: str) -> None:
     try:
         _flush_path(path, _OPEN | os.O_NOFOLLOW)
     except OSError as error:
@@ -158,21 +164,22 @@ def _flush_if_there(path):
             raise
 
 
-def _each(one, paths):
-    """Calls `one` with every path, several at a time; the first error is raised when all are done."""
+def _for_each(action: "Callable[[str], None]", paths: "list[str]") -> None:
+    """Calls `action` with every path, several at a time; raises the first error when all are done."""
     if len(paths) < 2:
         for path in paths:
-            one(path)
+            action(path)
         return
-    # Costs a script a few milliseconds that never comes here.
+    # Imported here, because it takes a few milliseconds that most scripts need not spend.
     import threading
 
-    rest, errors = list(paths), []
+    rest = list(paths)
+    errors: "list[OSError]" = []
 
-    def work():
+    def work() -> None:
         while rest:
             try:
-                one(rest.pop())
+                action(rest.pop())
             except IndexError:
                 return
             except OSError as error:

@@ -1,59 +1,56 @@
-"""What the agent does with a run that has fallen silent: every rank writes where it stands before it is ended."""
+"""Makes every rank of a silent run write its stack before the agent ends it."""
 
 import os
-import time
 
 from trainmaster.job.agent import jsonfile, process, stacks, tree
+from trainmaster.job.agent.clock import wait_until
 
-# A mpirun that has to reach every rank, and ranks that have to write, on a machine that may be busy.
-_PATIENCE_SECONDS = 20.0
-# Agents of other nodes see the silence at the same moment, give or take what keeps them busy.
-_OTHERS_SECONDS = 5.0
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
+    from trainmaster.job.agent.plan import Plan
+    from trainmaster.job.agent.ranks import Rank
+    from trainmaster.job.agent.silence import Silence
+
+# mpirun has to reach every rank, and the ranks have to write, on a machine that may be busy.
+_LAUNCHER_SECONDS = 20.0
+# The agents of the other nodes notice the silence at about the same moment.
+_OTHER_NODES_SECONDS = 5.0
 
 
-def take_down(plan, folder, silence, ranks, whole_tree):
-    """Notes the hang and has the stacks of all ranks of this node written into their logs."""
+def write_stacks(
+    plan: "Plan", folder: str, silence: "Silence", ranks: "Sequence[Rank]", whole_tree: "tree.Tree"
+) -> None:
+    """Notes the hang and has the stacks of all ranks of this node written to their logs."""
     silence.note()
     if plan.rank_count:
-        _ask_launcher(plan, folder, ranks)
+        _signal_launcher(plan, folder, ranks)
     else:
         paths = {one.rank: one.env.get("PATH", "") for one in plan.processes}
-        left = {one.rank: one for one in ranks if not one.ended}
-        places = [stacks.Place(one.rank, one.log, paths[one.rank]) for one in left.values()]
-        for rank, text in stacks.dump(places, whole_tree, silence.seconds).items():
-            left[rank].stack = text
-    _wait_until(lambda: not silence.others(), _OTHERS_SECONDS)
+        running = {one.rank: one for one in ranks if not one.has_ended}
+        targets = [stacks.Target(one.rank, one.log, paths[one.rank]) for one in running.values()]
+        for rank, text in stacks.dump(targets, whole_tree, silence.seconds).items():
+            running[rank].stack = text
+    wait_until(lambda: not silence.nodes_without_note(), _OTHER_NODES_SECONDS)
 
 
-def tree_of_agent(environ):
-    """The processes of the agent that started the process with these variables."""
-    return tree.Tree("{}={}".format(tree.NODE_VARIABLE, environ.get(tree.NODE_VARIABLE, "")))
+def tree_of_agent(environment: "Mapping[str, str]") -> "tree.Tree":
+    """The processes of the agent that started a process with these variables."""
+    return tree.Tree("{}={}".format(tree.NODE_VARIABLE, environment.get(tree.NODE_VARIABLE, "")))
 
 
-def _ask_launcher(plan, folder, ranks):
-    """SIGUSR1 is passed on by mpirun, to whatever machine; rank.py does the rest there, and notes it."""
+def _signal_launcher(plan: "Plan", folder: str, ranks: "Sequence[Rank]") -> None:
+    """Sends SIGUSR1 to mpirun, which passes it on to every machine. There rank.py writes the stack and notes it."""
     import _signal  # type: ignore[import-not-found]
 
     for one in ranks:
         launcher = process.look(one.pid)
         if launcher is not None and launcher.start_time == one.start_time:
             process.send(launcher, _signal.SIGUSR1)
-    names = [os.path.join(folder, "ranks", "{}.json".format(rank)) for rank in range(plan.rank_count)]
-    _wait_until(lambda: all(_has_told(_read(name)) for name in names), _PATIENCE_SECONDS)
+    paths = [os.path.join(folder, "ranks", "{}.json".format(rank)) for rank in range(plan.rank_count)]
+    wait_until(lambda: all(_is_complete(jsonfile.read_if_valid(path)) for path in paths), _LAUNCHER_SECONDS)
 
 
-def _has_told(note):
+def _is_complete(note: "dict[str, Any] | None") -> bool:
     return note is None or bool(note.get("stack") or note.get("ended_at"))
-
-
-def _read(path):
-    try:
-        return jsonfile.read(path)
-    except (OSError, ValueError):
-        return None
-
-
-def _wait_until(condition, seconds):
-    until = time.monotonic() + seconds
-    while not condition() and time.monotonic() < until:
-        time.sleep(0.05)

@@ -1,85 +1,91 @@
-"""Signals as something to wait for: nothing polls, and nothing happens in the middle of something else."""
+"""Signals as events to wait for: no polling, and no signal handler runs in the middle of other work."""
 
 import _signal  # type: ignore[import-not-found]
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
+
+    from trainmaster.job.agent.process import Process
+
 
 class Interrupted(BaseException):
-    """Told to stop while something is under way that may be left unfinished."""
+    """A request to stop arrived during work that may be left unfinished."""
 
 
 class Interrupts(object):
-    """Counts the requests to stop (SIGTERM, SIGINT); they and ended children wake the waiting agent."""
+    """Counts the requests to stop (SIGTERM, SIGINT). They, and children that end, wake the waiting agent."""
 
-    def __init__(self):
-        self.asked = 0
+    def __init__(self) -> None:
+        self.stop_requests = 0
         self._raises = False
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._reading, False)
         os.set_blocking(self._writing, False)
-        # Full is as good as one byte: whoever wakes looks at everything.
+        # A full pipe does as well as one byte: after waking up the agent checks everything.
         _set_wakeup(self._writing)
         _signal.signal(_signal.SIGTERM, self._on_stop)
         _signal.signal(_signal.SIGINT, self._on_stop)
-        # A handler of its own, for what is ignored (or left to its default) wakes nobody.
-        _signal.signal(_signal.SIGCHLD, _nothing)
+        # Needs a handler: a signal that is ignored or has its default action does not wake the agent.
+        _signal.signal(_signal.SIGCHLD, _ignore)
         _signal.signal(_signal.SIGHUP, _signal.SIG_IGN)
 
-    def close(self):
-        """Signals do again what they do to any process."""
+    def close(self) -> None:
+        """Restores the default actions of the signals."""
         for number in (_signal.SIGTERM, _signal.SIGINT, _signal.SIGCHLD):
             _signal.signal(number, _signal.SIG_DFL)
         _signal.set_wakeup_fd(-1)
         os.close(self._reading)
         os.close(self._writing)
 
-    def raised(self):
-        """Within this, a request to stop raises Interrupted."""
-        return _Raised(self)
+    def raise_on_stop(self) -> "_RaiseOnStop":
+        """A context manager in which a request to stop raises Interrupted."""
+        return _RaiseOnStop(self)
 
-    def wait(self, seconds, processes=()):
+    def wait(self, seconds: "float | None", processes: "Sequence[Process]" = ()) -> None:
         """Returns at a signal, when one of the processes ends, or after `seconds` (None: no limit)."""
         if processes:
             from trainmaster.job.agent.tree import wait_for_any
 
-            wait_for_any(processes, seconds, (self._reading,))
+            wait_for_any(processes, 3600.0 if seconds is None else seconds, (self._reading,))
         else:
             import select
 
-            # Longer times overflow; whoever waits looks at the clock again anyway.
+            # Longer times overflow; callers check the clock again anyway.
             select.select([self._reading], [], [], None if seconds is None else min(seconds, 3600.0))
         try:
             os.read(self._reading, 4096)
         except BlockingIOError:
-            # Nothing to take away: it was the time, or a process that is not our child.
+            # Woken by the timeout, or by the end of a process that is not a child.
             pass
 
-    def _on_stop(self, number, frame):
-        self.asked += 1
+    def _on_stop(self, number: int, frame: object) -> None:
+        self.stop_requests += 1
         if self._raises:
             raise Interrupted
 
 
-class _Raised(object):
-    def __init__(self, interrupts):
+class _RaiseOnStop(object):
+    def __init__(self, interrupts: Interrupts) -> None:
         self._interrupts = interrupts
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._interrupts._raises = True
-        if self._interrupts.asked:
+        if self._interrupts.stop_requests:
             self.__exit__()
             raise Interrupted
 
-    def __exit__(self, *error):
+    def __exit__(self, *error: object) -> None:
         self._interrupts._raises = False
 
 
-def _set_wakeup(handle):
+def _set_wakeup(handle: int) -> None:
     try:
         _signal.set_wakeup_fd(handle, warn_on_full_buffer=False)
     except TypeError:  # Python 3.6
         _signal.set_wakeup_fd(handle)
 
 
-def _nothing(number, frame):
+def _ignore(number: int, frame: object) -> None:
     return

@@ -1,15 +1,21 @@
-"""JSON files, read and written whole.
+"""JSON files, read and written as a whole.
 
-Only the C half of `json` is used where there is one: the module itself brings in `re` and `enum`, which
-together cost as much time as starting the interpreter does.
+Uses only the C half of `json` where it exists: the module itself imports `re` and `enum`, which together take as long
+as starting the interpreter.
 """
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Union
+
+    AnyPath = Union[str, bytes, os.PathLike[str]]
+
 try:
-    from _json import encode_basestring_ascii as _quote
+    from _json import encode_basestring_ascii as _quote_text
     from _json import make_scanner as _make_scanner
-except ImportError:  # another Python than CPython
+except ImportError:  # not CPython
     _make_scanner = None  # type: ignore[misc, assignment]
 
 
@@ -22,8 +28,8 @@ class _Options(object):
     parse_constant = float
 
 
-def loads(text):
-    """The data that `text` holds. Raises ValueError if it is not JSON."""
+def loads(text: str) -> "Any":
+    """The data in `text`. Raises ValueError if it is not JSON."""
     if _make_scanner is None:
         import json
 
@@ -32,7 +38,7 @@ def loads(text):
     try:
         data, end = _make_scanner(_Options)(text, 0)  # type: ignore[arg-type]
     except (StopIteration, SystemError):
-        # Some versions of the C half cannot say what is wrong as long as the other half is not loaded.
+        # Some versions of the C half cannot describe an error unless the other half is loaded.
         import json
 
         return json.loads(text)
@@ -41,7 +47,7 @@ def loads(text):
     return data
 
 
-def dumps(data):
+def dumps(data: object) -> str:
     """`data` (dicts, lists, texts, numbers, booleans, None) as JSON, in ASCII."""
     if data is None:
         return "null"
@@ -50,35 +56,43 @@ def dumps(data):
     if isinstance(data, (int, float)):
         return repr(data)
     if isinstance(data, str):
-        return _quoted(data)
+        return _quote(data)
     if isinstance(data, dict):
-        return "{" + ", ".join(_quoted(key) + ": " + dumps(value) for key, value in data.items()) + "}"
-    return "[" + ", ".join(dumps(item) for item in data) + "]"
+        return "{" + ", ".join(_quote(key) + ": " + dumps(value) for key, value in data.items()) + "}"
+    return "[" + ", ".join(dumps(item) for item in data) + "]"  # type: ignore[attr-defined]
 
 
-def _quoted(text):
+def _quote(text: str) -> str:
     if _make_scanner is None:
         import json
 
         return json.dumps(text)
-    return _quote(text)
+    return _quote_text(text)
 
 
-def read(path):
-    """The data in the file `path`. Raises OSError or ValueError (UnicodeDecodeError is one)."""
+def read(path: "AnyPath") -> "Any":
+    """The data in the file `path`. Raises OSError or ValueError (UnicodeDecodeError is a ValueError)."""
     with open(path, "rb") as file:
         return loads(file.read().decode("utf-8"))
 
 
-def write(path, data):
-    """Puts `data` into the file `path`: whoever looks sees the old file or the whole new one."""
+def read_if_valid(path: "AnyPath") -> "Any":
+    """The data in the file `path`, or None if it cannot be read."""
+    try:
+        return read(path)
+    except (OSError, ValueError):
+        return None
+
+
+def write(path: str, data: object) -> None:
+    """Writes `data` to the file `path`: readers see the old file or the complete new one."""
     temporary = path + ".part"
     write_new(temporary, dumps(data))
     os.rename(temporary, path)
 
 
-def write_new(path, text):
-    """A file with this text, over whatever a dead predecessor left there."""
+def write_new(path: str, text: str) -> None:
+    """Writes `text` to a file, over what a killed process may have left there."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         rest = text.encode("ascii")

@@ -1,6 +1,6 @@
-"""Files that a script leaves in its working folder, outside of outputs/ and logs/.
+"""Files that a script leaves in its working folder, outside outputs/ and logs/.
 
-What the snapshot brought and nobody changed is none of them. Python 3.6, standard library: this runs on the node.
+Unchanged files of the snapshot do not count. Python 3.6, standard library: this runs on the node.
 """
 
 import os
@@ -10,22 +10,29 @@ from itertools import islice
 from trainmaster.job.agent import jsonfile, layout
 from trainmaster.job.errors import TrainmasterError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
 _COLLECTED = ("outputs", "logs")
-_PASSED_OVER = "__pycache__"
-# A script may leave millions of files, on a file system that takes its time.
+_IGNORED = "__pycache__"
+# A script may leave millions of files, on a slow file system.
 _MOST = 100000
 _SECONDS = 5.0
-_NAMED = 5
+_MOST_NAMED = 5
 _LONGEST_NAME = 300
-# The kernel stamps files with a clock that is some milliseconds behind.
+# The clock by which the kernel stamps files may be some milliseconds behind.
 _TICK = 0.05
 _PIECE = 1 << 20
 
 
-def report(folder, number, snapshot, started_at):
-    """What the run in `folder` left on node `number`, as its result tells it; None if that cannot be said.
+def report(
+    folder: str, number: int, snapshot: "tuple[str, str] | None", started_at: "float | None"
+) -> "dict[str, Any] | None":
+    """Describes the files that the run in `folder` left on node `number`, for its result; None if unknown.
 
-    `snapshot` is what this attempt laid out, if it did; otherwise the first attempt says it, and when it began.
+    `snapshot` is the one that this attempt laid out. If it laid out none, the files of the first attempt say what was
+    laid out, and when the processes started.
     """
     first = os.path.join(folder, "nodes", str(number))
     if snapshot is None:
@@ -39,7 +46,7 @@ def report(folder, number, snapshot, started_at):
     if snapshot is None or started_at is None:
         return None
     files, is_all = find(os.path.join(folder, "code"), snapshot, started_at)
-    largest = sorted(files, key=lambda file: (-file[1], file[0]))[:_NAMED]
+    largest = sorted(files, key=lambda file: (-file[1], file[0]))[:_MOST_NAMED]
     return {
         "count": len(files),
         "bytes": sum(size for _, size in files),
@@ -48,77 +55,79 @@ def report(folder, number, snapshot, started_at):
     }
 
 
-def read_start_time(node):
-    """When the processes of the node folder `node` were started, as its files say; None if they do not."""
+def read_start_time(node: str) -> "float | None":
+    """When the processes of the node folder `node` were started, according to its files; None if unknown."""
     for name in ("running.json", "result.json"):
         try:
             started_at = jsonfile.read(os.path.join(node, name)).get("started_at")
         except (OSError, ValueError, AttributeError):
             continue
         if started_at:
-            return started_at
+            return float(started_at)
     return None
 
 
-def find(code, snapshot, started_at):
-    """Path and size of each file that was left in `code`, and whether all of them were looked at.
+def find(code: str, snapshot: "tuple[str, str]", started_at: float) -> "tuple[list[tuple[str, int]], bool]":
+    """Path and size of each file that was left in `code`, and whether the list is complete.
 
-    `snapshot` is the path of the manifest and the folder of blobs; files that have not been written to since the
-    processes were started are as they were laid out.
+    `snapshot` is the path of the manifest and the folder of blobs. A file of the snapshot with an older modification
+    time than `started_at` is unchanged.
     """
     manifest, blobs = snapshot
-    known = _known(manifest)
-    found = []  # type: list[tuple[str, int]]
-    looked_at, until = 0, time.monotonic() + _SECONDS
+    known = _read_known_files(manifest)
+    found: "list[tuple[str, int]]" = []
+    count, until = 0, time.monotonic() + _SECONDS
     pending = [""]
     while pending:
         folder = pending.pop()
         for entry in _entries(code, folder):
             name = folder + entry.name
-            looked_at += 1
-            if looked_at > _MOST or time.monotonic() > until:
+            count += 1
+            if count > _MOST or time.monotonic() > until:
                 return found, False
             if entry.is_dir(follow_symlinks=False):
-                if entry.name != _PASSED_OVER and name not in _COLLECTED:
+                if entry.name != _IGNORED and name not in _COLLECTED:
                     pending.append(name + "/")
             elif entry.is_file(follow_symlinks=False):
-                size = _size_if_left(entry, known.get(name), blobs, started_at)
+                size = _size_if_changed(entry, known.get(name), blobs, started_at)
                 if size is not None:
                     found.append((name, size))
     return found, True
 
 
-def _known(manifest):
-    """Size and digest of the snapshot's files, by their paths; none of a snapshot that cannot be read any more."""
+def _read_known_files(manifest: str) -> "Mapping[str, layout.SnapshotFile]":
+    """The snapshot's files by path; none if the manifest cannot be read any more."""
     try:
-        files, _, _ = layout.read_manifest(manifest)
+        return {file.path: file for file in layout.read_manifest(manifest).files}
     except TrainmasterError:
         return {}
-    return {path: (size, digest) for path, digest, size, _ in files}
 
 
-def _entries(code, folder):
+def _entries(code: str, folder: str) -> "list[os.DirEntry[str]]":
     try:
         with os.scandir(os.path.join(code, folder)) as entries:
             return list(islice(entries, _MOST + 1))
     except OSError:
-        # It has just gone, or may not be read.
+        # It has just been removed, or is not readable.
         return []
 
 
-def _size_if_left(entry, known, blobs, started_at):
-    """The size of a file, unless it is as the snapshot brought it."""
+def _size_if_changed(
+    entry: "os.DirEntry[str]", known: "layout.SnapshotFile | None", blobs: str, started_at: float
+) -> "int | None":
+    """The size of a file, or None if it is an unchanged file of the snapshot."""
     try:
         found = entry.stat(follow_symlinks=False)
-        if known is not None and known[0] == found.st_size:
-            if found.st_mtime < started_at - _TICK or _is_same(entry.path, layout.blob_path(blobs, known[1])):
+        if known is not None and known.size == found.st_size:
+            is_older = found.st_mtime < started_at - _TICK
+            if is_older or _have_same_content(entry.path, layout.blob_path(blobs, known.digest)):
                 return None
     except OSError:
         return None
     return found.st_size
 
 
-def _is_same(path, blob):
+def _have_same_content(path: str, blob: str) -> bool:
     with open(path, "rb") as one, open(blob, "rb") as other:
         while True:
             piece = one.read(_PIECE)
@@ -128,5 +137,5 @@ def _is_same(path, blob):
                 return True
 
 
-def _as_text(name):
+def _as_text(name: str) -> str:
     return os.fsencode(name).decode("utf-8", "replace")[:_LONGEST_NAME]

@@ -1,39 +1,39 @@
-"""Telling the dispatcher, and bringing one to life when there is none to tell."""
+"""Sends events to the dispatcher, and finds out whether one is running."""
 
-import _socket  # `socket` itself brings in `enum` and `selectors`
+import _socket  # `socket` itself imports `enum` and `selectors`
 import errno
 import os
 
 from trainmaster.job.agent import jsonfile, peer
 
 _SECONDS = 1
-_NOBODY = (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTDIR, errno.ENOTSOCK)
+_NO_LISTENER = (errno.ECONNREFUSED, errno.ENOENT, errno.ENOTDIR, errno.ENOTSOCK)
 
 
-def tell(path, run_id, node, event):
-    """Sends one line to the dispatcher. False only if it is certain that nobody listens."""
+def send(path: str, run_id: str, node: int, event: str) -> bool:
+    """Sends one line to the dispatcher. False only if certainly no dispatcher listens."""
     line = jsonfile.dumps({"id": 0, "op": "agent.notify", "args": {"run_id": run_id, "node": node, "event": event}})
     try:
         connection = _connect(path)
     except OSError as error:
-        # One that is too busy to answer is there nevertheless, and reads result.json sooner or later.
-        return error.errno not in _NOBODY
+        # A dispatcher that is too busy to answer is running, and will read result.json.
+        return error.errno not in _NO_LISTENER
     try:
         if not peer.is_trusted(connection):
             return False
         connection.sendall(line.encode("ascii") + b"\n")
     except OSError as error:
-        # It ended between our connecting and our sending.
+        # The dispatcher ended after the connection was made.
         return error.errno not in (errno.EPIPE, errno.ECONNRESET)
     finally:
         connection.close()
     return True
 
 
-def is_served(lock, path):
-    """Whether a dispatcher lives, by its lock and its socket: the cheap way, for those who have nothing to say.
+def is_running(lock: str, path: str) -> bool:
+    """Whether a dispatcher is running, by its lock and its socket: cheaper than a connection.
 
-    One that ends takes its socket away first, and is no longer one to count on.
+    A dispatcher that ends removes its socket first, and no longer counts as running.
     """
     import fcntl
 
@@ -43,7 +43,7 @@ def is_served(lock, path):
     except OSError:
         return False
     try:
-        # Shared, so that two who look at the same time do not take each other for a dispatcher.
+        # Shared, so that two agents that check at the same time do not see each other as a dispatcher.
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return False
     except OSError as error:
@@ -52,24 +52,24 @@ def is_served(lock, path):
         os.close(handle)
 
 
-def listener(path):
-    """The process id of the dispatcher that listens there, or None."""
+def find_listener(path: str) -> "int | None":
+    """The process id of the dispatcher that listens at `path`, or None."""
     try:
         connection = _connect(path)
     except OSError:
         return None
     try:
-        return peer.credentials(connection)[0] if peer.is_trusted(connection) else None
+        return peer.credentials(connection).pid if peer.is_trusted(connection) else None
     finally:
         connection.close()
 
 
-def _connect(path):
+def _connect(path: str) -> _socket.socket:
     import _struct
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        # A time-out of the kernel's: with a full backlog Python's own would fail at once instead of waiting.
+        # The kernel's own timeout: with a full backlog, Python's timeout would fail at once instead of waiting.
         limit = _struct.pack("ll", _SECONDS, 0)
         connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, limit)
         connection.connect(path.encode("utf-8", "surrogateescape"))

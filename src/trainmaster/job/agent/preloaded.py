@@ -1,23 +1,29 @@
-"""Runs scripts in a forked Python with preloaded modules, where a run asks for it (docs/internals/sweeps.md).
+"""Runs scripts by fork in a Python that has imported their modules. Only for runs that ask for it (docs/sweeps.md).
 
-A nursery that was told to import calls `ready`. Its agents then run a script of the same Python in a fork of themselves
-instead of in a new interpreter.
+An agent pool that was asked to import modules calls `preload`. Its agents then run a script of the same Python in a
+fork of themselves instead of in a new interpreter.
 """
 
 import _signal  # type: ignore[import-not-found]
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping, NoReturn, Sequence
+
+    from trainmaster.job.agent.spawn import Startable
+
 VARIABLE = "TRAINMASTER_WARM_IMPORTS"
-# By this name such a script is told from an agent, whose command line it has.
+# This name distinguishes such a script from an agent: both have the same command line.
 NAME = b"warm-script"
 
-_python = None  # the command by which this very Python is started in runs, once it is warm
-_path = []  # type: list[str]
+_python: "str | None" = None  # the command that starts this Python in runs, once the modules are imported
+_path: "list[str]" = []
 
 
-def ready(python, names, path):
-    """Imports `names`; from now on scripts of `python` fit. `path` is where they look for modules beside their own."""
+def preload(python: str, names: "Sequence[str]", path: "list[str]") -> None:
+    """Imports `names`, so that scripts of `python` can run here. `path` is their sys.path without their own folder."""
     global _python, _path
     import importlib
 
@@ -26,14 +32,14 @@ def ready(python, names, path):
     _python, _path = python, path
 
 
-def fits(process):
-    """Whether this process can be a fork of this one: a script of the same Python, without options."""
+def can_run(process: "Startable") -> bool:
+    """Whether the planned process can be a fork of this one: a script of the same Python, without options."""
     argv = process.argv
     return _python is not None and len(argv) > 1 and argv[0] == _python and argv[1].endswith(".py")
 
 
-def become(process, environment):
-    """Runs the script in this process, which ends with it. Its log is open and its folder entered."""
+def become(process: "Startable", environment: "Mapping[str, str]") -> "NoReturn":
+    """Runs the script in this process and exits. The log is open and the working folder set."""
     script = process.argv[1]
     _set_name()
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
@@ -43,32 +49,32 @@ def become(process, environment):
     os.environ.update(environment)
     sys.argv = list(process.argv[1:])
     sys.path[:] = [os.path.dirname(os.path.abspath(script)), *_path]
-    _seed_anew()
+    _reseed()
     os._exit(_finish(_run(script)))
 
 
-def _seed_anew():
-    """Unlike `random`, these would give every script the same numbers: all trials would begin with the same weights."""
+def _reseed() -> None:
+    """Unlike `random`, numpy and torch would give every fork the same numbers, and all trials the same weights."""
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     if "torch" in sys.modules:
         sys.modules["torch"].default_generator.seed()
 
 
-def _set_name():
+def _set_name() -> None:
     try:
         handle = os.open("/proc/self/comm", os.O_WRONLY)
         os.write(handle, NAME)
         os.close(handle)
     except OSError:
-        # Then it is ended with its agent only, by the kernel.
+        # Without the name, only the kernel ends the script, together with its agent.
         pass
 
 
-def _run(script):
+def _run(script: str) -> int:
     import types
 
-    # Python 3.9 and later know the main script by its whole path; sys.argv keeps the word that was given.
+    # Python 3.9 and later know the main script by its absolute path; sys.argv keeps the argument.
     path = os.path.abspath(script) if sys.version_info >= (3, 9) else script
     main = types.ModuleType("__main__")
     main.__file__ = path
@@ -79,23 +85,23 @@ def _run(script):
         exec(compile(text, path, "exec", dont_inherit=True), main.__dict__)
     except SystemExit as stop:
         return _exit_code(stop.code)
-    except BaseException as error:  # noqa: BLE001 - what Python itself does with an error that nobody caught
-        # The first frame is the one here, which is no part of the script.
+    except BaseException as error:  # noqa: BLE001 - Python does the same with an uncaught exception
+        # The first frame is the one here, which is not part of the script.
         error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
 
 
-def _exit_code(code):
+def _exit_code(code: object) -> int:
     if code is None or isinstance(code, int):
         return (code or 0) & 0xFF
     sys.stderr.write("{}\n".format(code))
     return 1
 
 
-def _finish(code):
-    """What an interpreter does at its end: waits for threads, calls what is registered, and writes what it holds."""
+def _finish(code: int) -> int:
+    """Does what an interpreter does at exit: waits for threads, calls exit functions, and flushes the output."""
     try:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
@@ -104,7 +110,7 @@ def _finish(code):
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
-    except BaseException:  # noqa: BLE001 - the last thing there is to be said
-        sys.excepthook(*sys.exc_info())
+    except BaseException as error:  # noqa: BLE001 - the script is over: report the error and exit
+        sys.excepthook(type(error), error, error.__traceback__)
         return code or 1
     return code

@@ -1,7 +1,8 @@
-"""How mpirun reaches the other hosts of a run without logging in to them: their agents wait for what it wants started.
+"""Lets mpirun start its daemons on the other hosts of a run without logging in: the agents there start them.
 
-`reach.py ask <folder> [options] <host> <command>...` stands in for ssh: it notes the command, and who watches this host
-brings it to the other. `reach.py wait <file>` waits there until the file has come, and becomes the command in it.
+`remote_launch.py ask <folder> [options] <host> <command>...` replaces ssh: it writes the command to a file, which the
+engine that watches this host brings to the other host. `remote_launch.py wait <file>` waits there for the file and
+becomes the command in it.
 """
 
 import os
@@ -10,23 +11,27 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _PAUSE_SECONDS = 0.02
 
 
-def ask(folder, words):
-    """Notes what is to be started on which host; returns at once, as ssh does for a program that goes on by itself."""
+def ask(folder: str, words: "list[str]") -> None:
+    """Writes which command to start on which host; returns at once, as ssh does for a program in the background."""
     from trainmaster.job.agent import jsonfile
 
     while words and words[0].startswith("-"):
         words = words[1:]
     host, command = words[0], " ".join(words[1:])
     os.makedirs(folder, exist_ok=True)
-    place = os.path.join(folder, host.replace("/", "_") + ".json")
-    jsonfile.write(place, {"version": 1, "host": host, "command": command})
+    path = os.path.join(folder, host.replace("/", "_") + ".json")
+    jsonfile.write(path, {"version": 1, "host": host, "command": command})
 
 
-def wait(path):
-    """Becomes the command that was asked for here."""
+def wait(path: str) -> "NoReturn":
+    """Waits for the file `path` and becomes the command in it."""
     from trainmaster.job.agent import jsonfile
 
     while not os.path.exists(path):

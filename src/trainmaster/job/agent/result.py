@@ -1,9 +1,12 @@
-"""result.json: the agent's last word, which must get onto the disk even when the disk is full."""
+"""result.json: the agent's result, which must reach the disk even if the disk is full."""
 
 import os
-import time
 
 from trainmaster.job.agent import jsonfile
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NAME = "result.json"
 PART = NAME + ".part"
@@ -11,35 +14,36 @@ _RESERVED = 32768
 _PATIENCE_SECONDS = 5.0
 
 
-def reserve(folder):
-    """Takes the room for the result now: a script that fills the disk must not silence its own failure."""
+def reserve(folder: str) -> None:
+    """Reserves disk space for the result now, so that a script that fills the disk cannot hide its failure."""
     try:
         jsonfile.write_new(os.path.join(folder, PART), " " * _RESERVED)
     except OSError:
-        # Perhaps there is room at the end.
+        # There may be space at the end of the run.
         pass
 
 
-def write(folder, result):
-    """Writes the result; the minimum of it if no more fits. False if nothing could be written."""
-    minimum = dict(result, error=_shortened(result["error"]))
+def write(folder: str, result: "dict[str, Any]") -> bool:
+    """Writes the result, without its long texts if it does not fit. False if nothing could be written."""
+    from trainmaster.job.agent.clock import wait_until
+
+    texts = [jsonfile.dumps(result), jsonfile.dumps(_shorten(result))]
+    return wait_until(lambda: any(_try_write(folder, text) for text in texts), _PATIENCE_SECONDS, pause=0.1)
+
+
+def _shorten(result: "dict[str, Any]") -> "dict[str, Any]":
+    error = result["error"]
+    short = dict(result, error=error and {name: text[:500] for name, text in error.items()})
     if result["first_failure"]:
-        minimum["first_failure"] = dict(result["first_failure"], tail="")
-    minimum["processes"] = [dict(one, stack="") if one.get("stack") else one for one in result["processes"]]
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while True:
-        for version in (result, minimum):
-            if _written(folder, jsonfile.dumps(version)):
-                return True
-        if time.monotonic() > until:
-            return False
-        time.sleep(0.1)
+        short["first_failure"] = dict(result["first_failure"], tail="")
+    short["processes"] = [dict(one, stack="") if one.get("stack") else one for one in result["processes"]]
+    return short
 
 
-def _written(folder, text):
+def _try_write(folder: str, text: str) -> bool:
     part = os.path.join(folder, PART)
     try:
-        # Not truncated before: the blocks that were reserved are what there is.
+        # Not truncated first: the reserved blocks may be the only free ones.
         handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             data = text.encode("ascii")
@@ -53,7 +57,3 @@ def _written(folder, text):
     except OSError:
         return False
     return True
-
-
-def _shortened(error):
-    return error and {name: text[:500] for name, text in error.items()}

@@ -1,13 +1,13 @@
-"""Shortages of the machine that pass: no process, file handle, memory or disk space is free just now."""
+"""Temporary shortages of the machine: no free process, file handle, memory or disk space at the moment."""
 
 import errno
 
-PASSING = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
+TEMPORARY = frozenset((errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT))
 
 
-def is_passing(error):
-    """Whether the same call may well succeed in a while."""
+def is_temporary(error: "BaseException | None") -> bool:
+    """Whether the same call may succeed later."""
     if isinstance(error, RuntimeError):
-        # All that Python says where the system refuses a thread.
+        # Python raises nothing more specific when the system refuses a thread.
         return "can't start new thread" in str(error)
-    return isinstance(error, OSError) and error.errno in PASSING
+    return isinstance(error, OSError) and error.errno in TEMPORARY

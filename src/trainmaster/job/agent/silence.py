@@ -1,8 +1,8 @@
-"""Whether a run has fallen silent: no output and no metric from any of its processes, on any of its nodes.
+"""Detects a silent run: no output and no metric from any of its processes, on any of its nodes.
 
-The logs and journals of all nodes lie in the run's folder, and their times come from one clock, that of its file
-system. So the agents of all nodes come to the same answer at the same moment, without talking to each other. Nothing
-is looked at more often than once in the time that may be silent, but for the moment when that time ends.
+The logs and journals of all nodes are in the run's folder, and their times come from one clock, that of its file
+system. So the agents of all nodes come to the same answer at the same moment without talking to each other. An agent
+looks at the files only when the permitted time of silence may be over.
 """
 
 import os
@@ -10,40 +10,40 @@ import time
 
 from trainmaster.job.agent import jsonfile
 
-# Beside the plan of a node: its agent took the silence for a hang.
+# Beside the plan of a node: its agent considers the run hung.
 NAME = "hang.json"
 
 
 class Silence(object):
-    """Looks at the logs and journals of the run in `run`, for the agent whose files are in `node`."""
+    """Watches the logs and journals of the run in `run`, for the agent whose files are in `node`."""
 
-    def __init__(self, run, node, seconds):
+    def __init__(self, run: str, node: str, seconds: float) -> None:
         self.seconds = seconds
         self._run = run
         self._node = node
         self._began = self._now()
         self.look_at = time.monotonic() + seconds
 
-    def is_too_long(self):
-        """Whether nothing was heard for so many seconds; if something was, `look_at` says when to ask again."""
-        silent = self._now() - max(self._began, self._last_word())
+    def is_too_long(self) -> bool:
+        """Whether the run was silent for the permitted time; if not, sets `look_at` to the time of the next check."""
+        silent = self._now() - max(self._began, self._last_change())
         if silent >= self.seconds:
             return True
-        # Not shorter than the clock's ticks, nor longer than the whole time if the clock was set back.
+        # At least one tick of the clock, and at most the whole time if the clock was set back.
         self.look_at = time.monotonic() + min(max(self.seconds - silent, 0.01), self.seconds)
         return False
 
-    def note(self):
-        """Tells the other nodes, and the ranks under a launcher: what is written from now on is no sign of life."""
+    def note(self) -> None:
+        """Tells the other nodes, and the ranks under a launcher, that later output is no longer a sign of life."""
         jsonfile.write(os.path.join(self._node, NAME), {"version": 1, "at": time.time(), "seconds": self.seconds})
 
-    def was_noted(self):
-        """Whether an agent of this run, on whatever node, took the silence for a hang."""
+    def was_noted(self) -> bool:
+        """Whether an agent of this run, on any node, considers the run hung."""
         nodes = os.path.dirname(self._node)
         return any(os.path.exists(os.path.join(nodes, name, NAME)) for name in _names(nodes))
 
-    def others(self):
-        """The other nodes whose agents are at work and have not noted the hang yet."""
+    def nodes_without_note(self) -> "list[str]":
+        """The folders of the other nodes whose agents are running and have not noted the hang yet."""
         nodes = os.path.dirname(self._node)
         folders = [os.path.join(nodes, name) for name in _names(nodes)]
         return [
@@ -55,12 +55,13 @@ class Silence(object):
             and not os.path.exists(os.path.join(folder, NAME))
         ]
 
-    def _last_word(self):
+    def _last_change(self) -> float:
         folders = (os.path.join(self._run, "files", "azureml-logs"), os.path.join(self._run, "journals"))
-        return max([0.0] + [_changed(os.path.join(folder, name)) for folder in folders for name in _names(folder)])
+        times = [_modification_time(os.path.join(folder, name)) for folder in folders for name in _names(folder)]
+        return max([0.0, *times])
 
-    def _now(self):
-        """The file system's clock, which on a shared one is not this machine's."""
+    def _now(self) -> float:
+        """The time by the clock of the file system, which may be on another machine."""
         try:
             os.utime(self._node)
             return os.stat(self._node).st_mtime
@@ -68,17 +69,17 @@ class Silence(object):
             return time.time()
 
 
-def _names(folder):
+def _names(folder: str) -> "list[str]":
     try:
         return os.listdir(folder)
     except OSError:
         return []
 
 
-def _changed(path):
-    """When the file was written to last; 0 if there is none."""
+def _modification_time(path: str) -> float:
+    """When the file was last written to; 0 if it does not exist."""
     try:
-        # Opened, because a network file system answers a bare stat from what it remembers.
+        # Opened, because a network file system answers a mere stat from its cache.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return 0.0

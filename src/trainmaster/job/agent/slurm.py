@@ -1,22 +1,26 @@
-"""What a batch job of Slurm runs. It notes which hosts it got, then becomes the agent, or starts one on each of them.
+"""The program of a Slurm batch job. It records its hosts, then becomes the agent or starts one on each host.
 
 `python -I -S slurm.py <folder of the nodes> <number of agents>`, by the batch script, on the first node;
 `python -I -S slurm.py <folder of the nodes>`, by srun, once on every node.
 
-`gang.json` is made once per attempt of a run, atomically. A job that finds it made by another goes away: so a job that
-was submitted twice, or queued again by Slurm behind our back while its old processes still run, does no harm.
+`gang.json` is created once per attempt of a run, atomically. A job that finds the file of another job ends. So a job
+that was submitted twice, or that Slurm requeued while its old processes still run, does no harm.
 """
 
 import os
 import sys
 
-# Because of -I nothing of ours is on the path.
+# Because of -I our package is not on the path.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))))
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator, Mapping, Sequence
 
 GANG = "gang.json"
 
 
-def main(arguments):
+def main(arguments: "Sequence[str]") -> int:
     """Returns the exit code."""
     folder = os.path.abspath(arguments[0])
     if len(arguments) == 1:
@@ -24,12 +28,12 @@ def main(arguments):
     return _begin(folder, int(arguments[1]), os.environ)
 
 
-def _begin(folder, agents, environment):
+def _begin(folder: str, agents: int, environment: "Mapping[str, str]") -> int:
     from trainmaster.job.agent import claim
     from trainmaster.job.agent.other_nodes import STOP
 
     if os.path.exists(os.path.join(folder, STOP)):
-        # A controller that lost what it last knew may start jobs that it had ended.
+        # A controller that lost its latest state may start jobs that it had already ended.
         sys.stderr.write("the run was given up: this job ends\n")
         return 0
     names = expand(environment["SLURM_JOB_NODELIST"])
@@ -41,16 +45,16 @@ def _begin(folder, agents, environment):
         "hosts": [_address(name) for name in names] if len(names) > 1 else names,
     }
     if not claim.take(os.path.join(folder, GANG), gang):
-        sys.stderr.write("another job has these nodes of the run: this one ends\n")
+        sys.stderr.write("another job runs these nodes of the run: this job ends\n")
         return 0
     if agents > 1:
-        # What it prints comes into the output of the job; Slurm passes signals on to the agents.
+        # Its output becomes the output of the job; Slurm passes signals on to the agents.
         os.execvp("srun", srun_command(folder, agents, environment))
     return _become_agent(folder, 0)
 
 
-def srun_command(folder, agents, environment):
-    """One agent on each node, with all of the node's share of the job; none ends because another did."""
+def srun_command(folder: str, agents: int, environment: "Mapping[str, str]") -> "list[str]":
+    """Starts one agent per node, with the node's whole share of the job. No agent ends because another one did."""
     cpus = environment.get("SLURM_CPUS_PER_TASK")
     return (
         ["srun", "--nodes={}".format(agents), "--ntasks={}".format(agents), "--ntasks-per-node=1"]
@@ -60,19 +64,19 @@ def srun_command(folder, agents, environment):
     )
 
 
-def _become_agent(folder, node):
-    from trainmaster.job.agent.agent import main as carry_out
+def _become_agent(folder: str, node: int) -> int:
+    from trainmaster.job.agent.agent import main as execute
 
     folder = os.path.join(folder, str(node))
     log = os.open(os.path.join(folder, "agent.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.close(log)
-    return carry_out([os.path.join(folder, "plan.json")])
+    return execute([os.path.join(folder, "plan.json")])
 
 
-def _address(name):
-    """How others reach a node: by its name or, where that is none of the network's, by the address Slurm has."""
+def _address(name: str) -> str:
+    """How other nodes reach a node: by its name or, if the network does not know it, by the address that Slurm has."""
     import socket
 
     try:
@@ -82,20 +86,20 @@ def _address(name):
         return _address_in_slurm(name) or name
 
 
-def _address_in_slurm(name):
+def _address_in_slurm(name: str) -> "str | None":
     import subprocess
 
     try:
-        told = subprocess.check_output(["scontrol", "show", "node", "--oneliner", name], stderr=subprocess.DEVNULL)
+        output = subprocess.check_output(["scontrol", "show", "node", "--oneliner", name], stderr=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError):
         return None
-    for word in told.decode("utf-8", "replace").split():
+    for word in output.decode("utf-8", "replace").split():
         if word.startswith("NodeAddr="):
             return word.partition("=")[2]
     return None
 
 
-def expand(text):
+def expand(text: str) -> "list[str]":
     """The names in Slurm's short form.
 
     >>> expand("node[1-2,08-10],gpu7")
@@ -103,32 +107,33 @@ def expand(text):
     >>> expand("r[1-2]n[1-2]")
     ['r1n1', 'r1n2', 'r2n1', 'r2n2']
     """
-    found = []
+    found: "list[str]" = []
     for part in _split(text):
-        found.extend(_expanded(part))
+        found.extend(_expand_part(part))
     return found
 
 
-def _split(text):
-    """At the commas outside of brackets."""
-    parts, depth, begin = [], 0, 0
-    for position, letter in enumerate(text):
-        depth += {"[": 1, "]": -1}.get(letter, 0)
-        if letter == "," and depth == 0:
+def _split(text: str) -> "list[str]":
+    """Splits at the commas outside brackets."""
+    parts: "list[str]" = []
+    depth = begin = 0
+    for position, character in enumerate(text):
+        depth += {"[": 1, "]": -1}.get(character, 0)
+        if character == "," and depth == 0:
             parts.append(text[begin:position])
             begin = position + 1
     return [part for part in [*parts, text[begin:]] if part]
 
 
-def _expanded(part):
+def _expand_part(part: str) -> "list[str]":
     before, bracket, rest = part.partition("[")
     if not bracket:
         return [part]
     inside, _, after = rest.partition("]")
-    return [before + number + end for number in _numbers(inside) for end in _expanded(after)]
+    return [before + number + end for number in _numbers(inside) for end in _expand_part(after)]
 
 
-def _numbers(text):
+def _numbers(text: str) -> "Iterator[str]":
     for piece in text.split(","):
         first, dash, last = piece.partition("-")
         if not dash:

@@ -1,62 +1,76 @@
-"""Where the processes of a rank stand, written into the rank's log: for a run that hangs and is about to be ended.
+"""Writes the stacks of a rank's processes to the rank's log, before the agent ends a run that hangs.
 
-faulthandler   PYTHONFAULTHANDLER is set for runs with hang detection: Python itself writes the stacks of all its
-               threads when it gets SIGABRT, without its lock and without any code in the script, and ends
-py-spy         where one is found and the script has no such handler (any more)
-/proc          for everything else: what the kernel says it waits for
+faulthandler   runs with hang detection have PYTHONFAULTHANDLER set: at SIGABRT Python writes the stacks of all its
+threads,
+               without its lock and without code in the script, and ends
+py-spy         where it is installed and the script has no such handler (any more)
+/proc          for everything else: what the kernel says the process waits for
 """
 
 import _signal  # type: ignore[import-not-found]
 import os
-import time
 
 from trainmaster.job.agent import process
+from trainmaster.job.agent.clock import wait_until
 from trainmaster.job.agent.spawn import encode
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterable, Sequence
+
+    from trainmaster.job.agent.process import Process
+    from trainmaster.job.agent.tree import Tree
+
 _RANK = b"TRAINMASTER_RANK="
-_ARMED = b"PYTHONFAULTHANDLER="
+_FAULTHANDLER = b"PYTHONFAULTHANDLER="
 # Writing a stack takes milliseconds, but the machine may be busy.
 _PATIENCE_SECONDS = 10.0
 _KEPT_BYTES = 4096
 _STATES = {"R": "running", "S": "sleeping", "D": "waiting for a device or file system", "T": "stopped", "t": "traced"}
 
 
-class Place(object):
-    """A rank whose processes are asked where they stand: its number, its log, and the PATH of its processes."""
+class Target(object):
+    """A rank whose stacks are written: its number, its log, and the PATH of its processes."""
 
-    def __init__(self, rank, log, path):
+    __slots__ = ("log", "path", "rank")
+
+    def __init__(self, rank: int, log: str, path: str) -> None:
         self.rank = rank
         self.log = encode(log)
         self.path = path
 
 
-def dump(places, whole_tree, seconds):
-    """Writes into the log of each place where its processes stand, after so many silent seconds.
+def dump(targets: "Sequence[Target]", whole_tree: "Tree", seconds: float) -> "dict[int, str]":
+    """Writes the stacks of the processes of each target to its log, after `seconds` of silence.
 
-    Python processes end by this. Returns {rank: what was written}.
+    This ends Python processes. Returns what was written for each rank.
     """
-    found, relays = map(_by_rank, whole_tree.find_apart())
-    begins = {place.rank: _append(place.log, _headline(place.rank, seconds)) for place in places}
-    words = {place.rank: [_kernel_words(one) for one in found.get(place.rank, ())] for place in places}
-    asked, passing_on = [], []  # type: ignore[var-annotated]
-    for place in places:
-        armed = _outermost([one for one in found.get(place.rank, ()) if _is_armed(one)])
-        asked.extend(armed)
-        passing_on.extend(relays.get(place.rank, ()) if armed else ())
-        if not armed:
-            _spy(place, found.get(place.rank, ()))
-    _abort(asked)
-    _await_end(passing_on)
-    return {place.rank: _written(place, begins[place.rank], words[place.rank]) for place in places}
+    scripts, engine_programs = whole_tree.find_apart()
+    by_rank, relays_by_rank = _group_by_rank(scripts), _group_by_rank(engine_programs)
+    positions = {target.rank: _append(target.log, _headline(target.rank, seconds)) for target in targets}
+    states = {target.rank: [_kernel_state(one) for one in by_rank.get(target.rank, ())] for target in targets}
+    aborted: "list[Process]" = []
+    relays: "list[Process]" = []
+    for target in targets:
+        processes = by_rank.get(target.rank, [])
+        listening = _outermost([one for one in processes if _writes_stacks(one)])
+        aborted.extend(listening)
+        if listening:
+            relays.extend(relays_by_rank.get(target.rank, ()))
+        else:
+            _run_py_spy(target, processes)
+    _abort(aborted)
+    _wait_for_end(relays)
+    return {target.rank: _read_stacks(target, positions[target.rank], states[target.rank]) for target in targets}
 
 
-def _headline(rank, seconds):
-    words = "\ntrainmaster: nothing was heard of the run for {:g} s, it is ended. Rank {} stands here:\n"
-    return words.format(seconds, rank)
+def _headline(rank: int, seconds: float) -> str:
+    text = "\ntrainmaster: the run was silent for {:g} s and is ended. The stacks of rank {}:\n"
+    return text.format(seconds, rank)
 
 
-def _by_rank(processes):
-    found = {}  # type: dict[int, list[process.Process]]
+def _group_by_rank(processes: "Iterable[Process]") -> "dict[int, list[Process]]":
+    found: "dict[int, list[Process]]" = {}
     for one in processes:
         value = _variable(one, _RANK)
         if value.isdigit():
@@ -64,68 +78,68 @@ def _by_rank(processes):
     return found
 
 
-def _variable(one, name):
+def _variable(one: "Process", name: bytes) -> bytes:
     for item in (process.read("/proc/{}/environ".format(one.pid)) or b"").split(b"\0"):
         if item.startswith(name):
             return item[len(name) :]
     return b""
 
 
-def _is_armed(one):
-    """Whether its Python writes its stacks at SIGABRT: it was told to, and (still) listens."""
-    return bool(_variable(one, _ARMED)) and bool(_caught(one) >> (_signal.SIGABRT - 1) & 1)
+def _writes_stacks(one: "Process") -> bool:
+    """Whether its Python writes its stacks at SIGABRT: the variable is set, and the handler is (still) installed."""
+    return bool(_variable(one, _FAULTHANDLER)) and bool(_handled_signals(one) >> (_signal.SIGABRT - 1) & 1)
 
 
-def _caught(one):
+def _handled_signals(one: "Process") -> int:
     for line in (process.read("/proc/{}/status".format(one.pid)) or b"").splitlines():
         if line.startswith(b"SigCgt:"):
             return int(line.split()[1], 16)
     return 0
 
 
-def _outermost(processes):
-    """Without what another of them has started: workers of a script would write between its lines."""
+def _outermost(processes: "Sequence[Process]") -> "list[Process]":
+    """Those that were not started by another of them: the workers of a script would write between its lines."""
     own = {one.pid for one in processes}
     return [one for one in processes if one.parent not in own]
 
 
-def _abort(processes):
-    """All at the same moment: the end of one must not be what the others are seen to react to."""
+def _abort(processes: "Sequence[Process]") -> None:
+    """Aborts all at the same moment, so that no stack shows a reaction to the end of another process."""
     for one in processes:
-        _without_core(one)
+        _disable_core_file(one)
     for one in processes:
         process.send(one, _signal.SIGABRT)
         process.send(one, _signal.SIGCONT)
-    _await_end(processes)
+    _wait_for_end(processes)
 
 
-def _await_end(processes):
-    until = time.monotonic() + _PATIENCE_SECONDS
-    while any(process.is_alive(one.pid, one.start_time, "") for one in processes) and time.monotonic() < until:
-        # As the parent of some of them this process could wait, but not for the others.
-        time.sleep(0.01)
+def _wait_for_end(processes: "Sequence[Process]") -> None:
+    def have_ended() -> bool:
+        return not any(process.is_alive(one.pid, one.start_time, "") for one in processes)
+
+    # Polls, because this process is the parent of some of them only.
+    wait_until(have_ended, _PATIENCE_SECONDS, pause=0.01)
 
 
-def _without_core(one):
-    """A core file of every rank is not what was asked for."""
+def _disable_core_file(one: "Process") -> None:
     import resource
 
     try:
         _, hard = resource.prlimit(one.pid, resource.RLIMIT_CORE)
         resource.prlimit(one.pid, resource.RLIMIT_CORE, (0, hard))
     except OSError:
-        # Gone, or not ours to limit.
+        # The process is gone, or belongs to another user.
         pass
 
 
-def _spy(place, processes):
-    program = _find_py_spy(place.path)
+def _run_py_spy(target: Target, processes: "Sequence[Process]") -> None:
+    program = _find_py_spy(target.path)
     if program is None:
         return
     import subprocess
 
     for one in _outermost([one for one in processes if _is_python(one)]):
-        with open(place.log, "ab") as log:
+        with open(target.log, "ab") as log:
             try:
                 subprocess.call(
                     [program, "dump", "--pid", str(one.pid)],
@@ -135,18 +149,18 @@ def _spy(place, processes):
                     timeout=_PATIENCE_SECONDS,
                 )
             except (OSError, subprocess.TimeoutExpired):
-                # The kernel's words have to do.
+                # The state from the kernel has to do.
                 continue
 
 
-def _is_python(one):
+def _is_python(one: "Process") -> bool:
     try:
         return "python" in os.path.basename(os.readlink("/proc/{}/exe".format(one.pid)))
     except OSError:
         return False
 
 
-def _find_py_spy(path):
+def _find_py_spy(path: str) -> "str | None":
     for folder in (path + ":" + os.environ.get("PATH", "")).split(":"):
         program = os.path.join(folder, "py-spy")
         if folder and os.access(program, os.X_OK):
@@ -154,30 +168,30 @@ def _find_py_spy(path):
     return None
 
 
-def _kernel_words(one):
+def _kernel_state(one: "Process") -> str:
     status = process.read("/proc/{}/status".format(one.pid)) or b""
     states = [line.split()[1].decode("ascii") for line in status.splitlines() if line.startswith(b"State:")]
     state = _STATES.get(states[0], states[0]) if states else "gone"
     where = (process.read("/proc/{}/wchan".format(one.pid)) or b"").decode("ascii", "replace").strip("0\n")
-    words = "process {} ({}): {}{}".format(one.pid, one.command, state, ", in " + where if where else "")
-    if _is_python(one) and _variable(one, _ARMED) and not _is_armed(one):
-        words += "\n  its Python does not answer: the script has ended and it closes down, or faulthandler is off"
-    # For root only.
+    text = "process {} ({}): {}{}".format(one.pid, one.command, state, ", in " + where if where else "")
+    if _is_python(one) and _variable(one, _FAULTHANDLER) and not _writes_stacks(one):
+        text += "\n  its Python does not answer: it is shutting down after the script, or faulthandler is off"
+    # Readable by root only.
     stack = (process.read("/proc/{}/stack".format(one.pid)) or b"").decode("ascii", "replace")
-    return "\n".join([words] + ["  " + line for line in stack.splitlines()])
+    return "\n".join([text] + ["  " + line for line in stack.splitlines()])
 
 
-def _written(place, begin, words):
-    """What was written to the log since; the kernel's words, if nobody else had any."""
-    text = _read_from(place.log, begin)
+def _read_stacks(target: Target, position: int, states: "Sequence[str]") -> str:
+    """What was written to the log behind `position`; if nothing was, writes the states from the kernel instead."""
+    text = _read_from(target.log, position)
     if not text.strip():
-        text = "\n".join(words) or "its processes were not found"
-        _append(place.log, text + "\n")
+        text = "\n".join(states) or "its processes were not found"
+        _append(target.log, text + "\n")
     return text[:_KEPT_BYTES]
 
 
-def _append(path, text):
-    """Where the file ends afterwards. A log that cannot be written (the disk is full) must not stop the rest."""
+def _append(path: bytes, text: str) -> int:
+    """Returns the new size of the file. A log that cannot be written (the disk is full) must not stop the rest."""
     try:
         with open(path, "ab") as file:
             file.write(text.encode("utf-8", "backslashreplace"))
@@ -187,10 +201,10 @@ def _append(path, text):
         return 0
 
 
-def _read_from(path, begin):
+def _read_from(path: bytes, position: int) -> str:
     try:
         with open(path, "rb") as file:
-            file.seek(begin)
+            file.seek(position)
             return file.read(_KEPT_BYTES).decode("utf-8", "replace").replace("\0", "\ufffd")
     except OSError:
         return ""

@@ -1,14 +1,14 @@
-"""The last lines of a log, at the same price for a kilobyte and a terabyte."""
+"""The last lines of a log, at the same cost for a kilobyte and a terabyte."""
 
 import os
 
 LINES = 40
 BYTES = 8192
-# Progress bars write hundreds of states into one line; what is read is more than what is kept.
+# Progress bars write hundreds of states into one line, so more is read than kept.
 _READ = 65536
 
 
-def tail(path):
+def tail(path: "str | bytes | os.PathLike[str]") -> str:
     """The last lines of the file as a terminal would show them: at most 40, and at most 8 KiB."""
     try:
         with open(path, "rb") as file:
@@ -20,14 +20,14 @@ def tail(path):
     return last_lines(data, cut=size > _READ)
 
 
-def last_lines(data, cut):
-    """As `tail`, of the end of a file; `cut` if it begins in the middle of the file."""
-    # A zero byte is text in no log, and no database keeps it.
+def last_lines(data: bytes, cut: bool) -> str:
+    """Like `tail`, for the end of a file; `cut` if `data` begins in the middle of the file."""
+    # A zero byte is not text, and a database cannot store it.
     text = data.decode("utf-8", "replace").replace("\0", "\ufffd")
     lines = text.split("\n")
     if cut and len(lines) > 1:
         lines = lines[1:]
-    last = [_shown(line) for line in lines[-LINES - 1 :]]
+    last = [_visible_part(line) for line in lines[-LINES - 1 :]]
     if last and not last[-1]:
         last.pop()
     else:
@@ -36,11 +36,11 @@ def last_lines(data, cut):
     if len(kept) <= BYTES:
         return kept.decode("utf-8")
     kept = kept[-BYTES:]
-    # Whole lines if there are any.
+    # Whole lines, if there are any.
     first, _, rest = kept.partition(b"\n")
     return (rest or first).decode("utf-8", "ignore")
 
 
-def _shown(line):
-    """What is left of a line after carriage returns have overwritten it."""
+def _visible_part(line: str) -> str:
+    """What a terminal shows of a line after carriage returns have overwritten it."""
     return line.rstrip("\r").rpartition("\r")[2]

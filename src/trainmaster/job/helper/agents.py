@@ -7,14 +7,21 @@ import time
 
 from .files import names, read_json, write_json
 
-# A host without free processes is asked again after so many seconds, each time.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# If the host has no free process, try again after these pauses.
 _FORK_PAUSES = (0.1, 0.5, 1.0, 2.0)
 
 
 class Kit(object):
-    """The modules of the kit that this program needs."""
+    """The modules of the kit that this program needs.
 
-    def __init__(self, folder):
+    The kit may come from an older Trainmaster: the names that are used here must stay in every release.
+    """
+
+    def __init__(self, folder: str) -> None:
         if folder not in sys.path:
             sys.path.insert(0, folder)
         from trainmaster.job.agent import claim, process, tree
@@ -25,19 +32,19 @@ class Kit(object):
         self.tree = tree
 
 
-def named(pid, kit):
-    """What tells a process from every other one, also of later boots."""
+def identify(pid: int, kit: Kit) -> "dict[str, Any]":
+    """Identifies a process among all processes, also of later boots."""
     return {"pid": pid, "start_time": kit.process.start_time(pid), "boot_id": kit.process.boot_id()}
 
 
-def claim(folder, kit):
-    """Takes the claim that no agent has yet, so that one still on its way finds it taken."""
-    data = dict(named(os.getpid(), kit), version=1, cgroup=None, cancelled=True)
+def claim(folder: str, kit: Kit) -> None:
+    """Claims a plan that no agent has claimed yet, so that an agent that is just starting does not execute it."""
+    data = dict(identify(os.getpid(), kit), version=1, cgroup=None, cancelled=True)
     kit.claim.take(os.path.join(folder, kit.claim.NAME), data)
 
 
-def end(folder, kit, number):
-    """Signals the agent, if it lives."""
+def end(folder: str, kit: Kit, number: int) -> None:
+    """Signals the agent if it is alive."""
     found = read_json(folder + "/agent.json")
     if found and not found.get("cancelled"):
         if kit.process.is_alive(found["pid"], found["start_time"], found["boot_id"]):
@@ -47,21 +54,21 @@ def end(folder, kit, number):
                 pass
 
 
-def node_folders(run):
-    """Of all attempts."""
+def node_folders(run: str) -> "list[str]":
+    """The folders of the nodes, of all attempts."""
     tops = [run] + [os.path.join(run, "attempts", each) for each in names(os.path.join(run, "attempts"))]
     return [os.path.join(top, "nodes", each) for top in tops for each in names(os.path.join(top, "nodes"))]
 
 
-def start(folder, kit):
-    """Starts the agent of the plan in `folder`, which does not end with this connection; what names its process."""
+def start(folder: str, kit: Kit) -> "dict[str, Any]":
+    """Starts the agent for the plan in `folder`; it survives this connection. Returns what identifies its process."""
     program = kit.folder + "/trainmaster/job/agent/__main__.py"
-    started = named(_spawn([sys.executable, "-I", "-S", program, folder + "/plan.json"], folder), kit)
+    started = identify(_spawn([sys.executable, "-I", "-S", program, folder + "/plan.json"], folder), kit)
     write_json(os.path.join(folder, "spawned.json"), started)
     return started
 
 
-def _spawn(argv, folder):
+def _spawn(argv: "list[str]", folder: str) -> int:
     reading, writing = os.pipe()
     child = _fork()
     if child:
@@ -90,7 +97,7 @@ def _spawn(argv, folder):
         os._exit(127)
 
 
-def _fork():
+def _fork() -> int:
     for pause in _FORK_PAUSES:
         try:
             return os.fork()

@@ -1,34 +1,40 @@
-"""The connection. Both sides speak in frames: a line of JSON, and after it as many bytes as its `size` says."""
+"""The connection. Both sides send frames: a line of JSON, followed by as many bytes as its `size` says."""
 
 import json
 import os
 import select
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Dict, Iterator
+
+    Header = Dict[str, Any]
 
 GREETING = b"trainmaster ferry 1\n"
 PIECE = 256 * 1024
 
 
 class Disconnected(Exception):
-    """Nobody is at the other end any more."""
+    """The other end of the connection is gone."""
 
 
 class Connection(object):
-    """The connection: frames in, frames out."""
+    """Frames in, frames out."""
 
-    def __init__(self, source, sink):
+    def __init__(self, source: int, sink: int) -> None:
         self._source = source
         self._sink = sink
         self._held = b""
         self._rest = 0
 
-    def send(self, header, payload=b""):
-        """One frame."""
+    def send(self, header: "Header", payload: bytes = b"") -> None:
+        """Sends one frame. Raises Disconnected."""
         if payload:
             header = dict(header, size=len(payload))
         self.write(json.dumps(header).encode("ascii") + b"\n" + payload)
 
-    def write(self, data):
-        """Bytes as they are."""
+    def write(self, data: bytes) -> None:
+        """Sends bytes unchanged. Raises Disconnected."""
         view = memoryview(data)
         while view:
             try:
@@ -36,33 +42,34 @@ class Connection(object):
             except OSError:
                 raise Disconnected() from None
 
-    def waits(self, seconds, *others):
-        """Whether something has come within so many seconds, or until something came over one of the `others`."""
+    def has_input(self, seconds: float, *others: int) -> bool:
+        """Waits up to `seconds`, or until one of the `others` is readable; returns whether a frame has arrived."""
         if self._held:
             return True
         return self._source in select.select([self._source, *others], [], [], seconds)[0]
 
-    def header(self):
-        """The next frame's line; its bytes are for `payload` or `pieces`."""
+    def header(self) -> "Header":
+        """The line of the next frame; `payload` or `pieces` return its bytes. Raises Disconnected."""
         while b"\n" not in self._held:
             self._held += self._read()
         line, _, self._held = self._held.partition(b"\n")
-        header = json.loads(line.decode("ascii"))
+        header: "Header" = json.loads(line.decode("ascii"))
         self._rest = header.get("size", 0)
         return header
 
-    def payload(self):
+    def payload(self) -> bytes:
+        """The rest of the frame's bytes."""
         return b"".join(self.pieces())
 
-    def pieces(self):
-        """The bytes that belong to the frame, those that were not taken yet."""
+    def pieces(self) -> "Iterator[bytes]":
+        """The rest of the frame's bytes, piece by piece."""
         while self._rest:
             data = self._held or self._read()
             piece, self._held = data[: self._rest], data[self._rest :]
             self._rest -= len(piece)
             yield piece
 
-    def _read(self):
+    def _read(self) -> bytes:
         data = os.read(self._source, PIECE)
         if not data:
             raise Disconnected()

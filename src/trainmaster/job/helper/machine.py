@@ -1,4 +1,4 @@
-"""What the host is and has."""
+"""Properties of the host."""
 
 import json
 import os
@@ -10,16 +10,20 @@ import time
 
 from .files import names
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Collection, Mapping, Sequence
+
 _VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
 _SHELL_SECONDS = 20
 
 
-def facts(root):
-    """What this machine is and has."""
-    place = root
-    while not os.path.isdir(place):
-        place = os.path.dirname(place)
-    room = os.statvfs(place)
+def facts(root: str) -> "dict[str, Any]":
+    """What this machine is and has; `root` is the workspace's folder here."""
+    folder = root
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    space = os.statvfs(folder)
     connection = os.environ.get("SSH_CONNECTION", "").split()
     return {
         "root": root,
@@ -33,13 +37,14 @@ def facts(root):
         "cpus": len(os.sched_getaffinity(0)),
         "memory": memory(),
         "gpus": sum(name[6:].isdigit() for name in names("/dev") if name.startswith("nvidia")),
-        "free": room.f_bavail * room.f_frsize,
+        "free": space.f_bavail * space.f_frsize,
         "now": time.time(),
         "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
 
 
-def memory():
+def memory() -> int:
+    """The size of the memory in bytes; 0 if unknown."""
     try:
         with open("/proc/meminfo") as file:
             return int(file.readline().split()[1]) * 1024
@@ -47,47 +52,51 @@ def memory():
         return 0
 
 
-def pythons(version):
-    """Where a Python of this version may be, those that are there."""
+def pythons(version: str) -> "list[str]":
+    """The paths of installed Pythons of this version (major.minor)."""
     name = "python" + version
     home = os.path.expanduser("~")
-    places = [os.path.join(folder, name) for folder in os.environ.get("PATH", os.defpath).split(":") if folder]
-    places += ["/usr/bin/" + name, "/usr/local/bin/" + name, home + "/.local/bin/" + name]
+    paths = [os.path.join(folder, name) for folder in os.environ.get("PATH", os.defpath).split(":") if folder]
+    paths += ["/usr/bin/" + name, "/usr/local/bin/" + name, home + "/.local/bin/" + name]
     for folder in (home + "/.pyenv/versions", home + "/.local/share/uv/python"):
-        places += [os.path.join(folder, each, "bin", name) for each in sorted(names(folder), reverse=True)]
+        paths += [os.path.join(folder, each, "bin", name) for each in sorted(names(folder), reverse=True)]
     own = "{}.{}".format(*sys.version_info[:2])
     if own == version:
-        places.insert(0, sys.executable)
-    found = []
-    for place in places:
-        real = os.path.realpath(place)
-        if "shims" not in place and os.access(real, os.X_OK) and real not in found:
+        paths.insert(0, sys.executable)
+    found: "list[str]" = []
+    for path in paths:
+        real = os.path.realpath(path)
+        if "shims" not in path and os.access(real, os.X_OK) and real not in found:
             found.append(real)
     return found
 
 
-def equipped(program, wanted, beginnings):
-    """The variables to call `program` with, of those that are `wanted` by their names or how these begin.
+def variables_for(program: str, wanted: "Collection[str]", beginnings: "Sequence[str]") -> "dict[str, str]":
+    """The variables for calling `program`: those with a name in `wanted` or with one of the `beginnings`.
 
-    Where the program is not found, a login shell is asked: some sites set the PATH of such only.
+    If the program is not on the PATH, a login shell is asked: some sites set the PATH only there.
     """
-    known = os.environ
+    known: "Mapping[str, str]" = os.environ
     if shutil.which(program) is None:
-        told = of_login_shell()
-        if "PATH" in told and shutil.which(program, path=told["PATH"]) is not None:
-            known = told
+        login = login_shell_variables()
+        if "PATH" in login and shutil.which(program, path=login["PATH"]) is not None:
+            known = login
     return {name: value for name, value in known.items() if name in wanted or name.startswith(tuple(beginnings))}
 
 
-def of_login_shell():
-    """The variables of one; none if it cannot be had."""
+def login_shell_variables() -> "dict[str, str]":
+    """The variables of a login shell; none if it does not answer."""
     mark = "trainmaster:"
     code = "import json, os; print('{}' + json.dumps(dict(os.environ)))".format(mark)
-    words = [os.environ.get("SHELL") or "/bin/sh", "-lc", 'exec "{}" -c "{}"'.format(sys.executable, code)]
+    command = [os.environ.get("SHELL") or "/bin/sh", "-lc", 'exec "{}" -c "{}"'.format(sys.executable, code)]
     try:
-        shell = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        said = shell.communicate(timeout=_SHELL_SECONDS)[0].decode("utf-8", "replace")
-        return json.loads(said.rpartition(mark)[2])
+        shell = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    except OSError:
+        return {}
+    try:
+        output = shell.communicate(timeout=_SHELL_SECONDS)[0].decode("utf-8", "replace")
+        variables: "dict[str, str]" = json.loads(output.rpartition(mark)[2])
+        return variables
     except subprocess.TimeoutExpired:
         shell.kill()
         shell.communicate()

@@ -1,5 +1,7 @@
-"""Answers requests, in the order in which they come. Blobs and files are not answered: `flush` tells whether all went
-well. `watch` goes on until the agent has ended, and takes short requests meanwhile; `desk` until the connection ends.
+"""Answers requests in the order of their arrival.
+
+Blobs and files are not answered: `flush` reports whether all of them arrived. `watch` lasts until the agent has ended,
+and handles short requests in the meantime; `desk` (the command channel) lasts until the connection ends.
 """
 
 import errno
@@ -10,17 +12,17 @@ import signal
 import subprocess
 import sys
 
-from . import job_requests as requests
+from . import job_requests
 from .agents import Kit, claim, end, node_folders, start
 from .command_channel import CommandChannel
 from .connection import GREETING, Connection, Disconnected
 from .files import (
     PLACED,
-    appear,
-    copied,
+    copy_blob,
     flush,
-    linked,
+    link_blob,
     mark,
+    publish_folder,
     read_json,
     remove_abandoned,
     write_all,
@@ -29,7 +31,15 @@ from .files import (
 )
 from .machine import facts, pythons
 from .names import inner_parts, is_plain
-from .watching import Watch
+from .watching import NodeWatch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping, Optional
+
+    from .connection import Header
+
+    Answer = Optional[Header]
 
 _UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put", "answer")
 
@@ -37,45 +47,46 @@ _UNANSWERED = ("blob", "file", "ping", "stop", "kill", "put", "answer")
 class Helper(object):
     """Answers requests, in the folder that belongs to one workspace."""
 
-    def __init__(self, line):
-        self._line = line
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
         self._root = ""
         self._problem = ""
 
-    def serve(self):
+    def serve(self) -> None:
+        """Serves until the connection ends. Raises Disconnected."""
         while True:
-            header = self._line.header()
-            work = getattr(self, "on_" + header["op"])
+            header = self._connection.header()
+            handle = getattr(self, "on_" + header["op"])
             try:
-                answer = work(header)
+                answer = handle(header)
             except OSError as error:
-                answer = self._complaint(header["op"], error)
-            # Whatever went wrong, the next frame begins behind this one.
-            for _ in self._line.pieces():
+                answer = self._error_answer(header["op"], error)
+            # The next frame begins behind this one, whatever went wrong.
+            for _ in self._connection.pieces():
                 pass
             if answer is not None:
-                self._line.send(answer)
+                self._connection.send(answer)
 
-    def _complaint(self, op, error):
-        """The answer to a request that failed; what is not answered is told by `flush`."""
+    def _error_answer(self, op: str, error: OSError) -> "Answer":
+        """The answer to a request that failed; `flush` reports the failure of a request that has no answer."""
         self._note(error)
         if op in _UNANSWERED:
             return None
         problem, self._problem = self._problem, ""
         return {"error": problem}
 
-    def _path(self, name):
-        """A path in the workspace's folder here, which nothing that was sent may leave."""
+    def _path(self, name: str) -> str:
+        """A path in the workspace's folder here. No name from outside may lead out of it."""
         return os.path.join(self._root, *_inner(name))
 
-    def _run_folder(self, run_id):
+    def _run_folder(self, run_id: str) -> str:
         if not is_plain(run_id):
             raise OSError(errno.EPERM, "not the id of a run", str(run_id)[:300])
         return os.path.join(self._root, "runs", run_id)
 
-    # What there is
+    # What exists here
 
-    def on_hello(self, header):
+    def on_hello(self, header: "Header") -> "Answer":
         self._root = os.path.abspath(os.path.expanduser(header["root"]))
         if header["make"]:
             os.makedirs(os.path.join(self._root, "runs"), mode=0o700, exist_ok=True)
@@ -84,58 +95,60 @@ class Helper(object):
             remove_abandoned(partial)
         return facts(self._root)
 
-    def on_missing(self, header):
-        """Which of these paths are not there."""
+    def on_missing(self, header: "Header") -> "Answer":
+        """Which of these paths do not exist."""
         return {"missing": [name for name in header["paths"] if not os.path.lexists(self._path(name))]}
 
-    def on_lacking(self, header):
-        """Which of these contents are not there. One that is empty may have lost what it held in a power cut."""
-        names = self._line.payload().decode("ascii").split()
-        lacking = [name for name in names if not self._holds_something(self._blob(name))]
-        self._line.send({"lacking": len(lacking)}, " ".join(lacking).encode("ascii"))
+    def on_lacking(self, header: "Header") -> "Answer":
+        """Which of these blobs are missing. An empty blob may have lost its content in a power cut."""
+        names = self._connection.payload().decode("ascii").split()
+        lacking = [name for name in names if not self._has_content(self._blob(name))]
+        self._connection.send({"lacking": len(lacking)}, " ".join(lacking).encode("ascii"))
+        return None
 
-    def _holds_something(self, blob):
+    def _has_content(self, blob: str) -> bool:
         try:
             return os.path.getsize(blob) > 0
         except OSError:
             return False
 
-    def _blob(self, name):
+    def _blob(self, name: str) -> str:
         if not is_plain(name):
-            raise OSError(errno.EPERM, "not the name of a content", str(name)[:300])
+            raise OSError(errno.EPERM, "not the name of a blob", str(name)[:300])
         return os.path.join(self._root, "blobs", name[:2], name)
 
-    def on_pythons(self, header):
-        """The Pythons here of one version (major.minor), as paths."""
+    def on_pythons(self, header: "Header") -> "Answer":
+        """The paths of the Pythons of one version (major.minor)."""
         return {"found": pythons(header["version"])}
 
-    # What is brought
+    # What is sent here
 
-    def on_blob(self, header):
-        """A content, by the name of its digest; one that is not read but in vain is no matter."""
+    def on_blob(self, header: "Header") -> "Answer":
+        """Receives a blob, named by its digest. Receiving one that exists does no harm."""
         name = header["name"]
-        mode = 0o555 if name.endswith("x") else 0o444
-        self._take_in(header, self._blob(name), mode)
+        self._receive(self._blob(name), 0o555 if name.endswith("x") else 0o444)
+        return None
 
-    def on_file(self, header):
-        """A file, which appears whole."""
-        self._take_in(header, self._path(header["path"]), header.get("mode", 0o644))
+    def on_file(self, header: "Header") -> "Answer":
+        """Receives a file, which appears complete."""
+        self._receive(self._path(header["path"]), header.get("mode", 0o644))
+        return None
 
-    def _take_in(self, header, place, mode):
-        partial = os.path.join(self._root, "blobs", ".partial", "{}-{}".format(os.getpid(), os.path.basename(place)))
+    def _receive(self, path: str, mode: int) -> None:
+        partial = os.path.join(self._root, "blobs", ".partial", "{}-{}".format(os.getpid(), os.path.basename(path)))
         handle = None
         try:
-            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             handle = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode | 0o200)
         except OSError as error:
             self._note(error)
-        # Whatever happens, all of its bytes have to be taken from the line.
-        for piece in self._line.pieces():
+        # All bytes have to be read from the connection, whatever happens.
+        for piece in self._connection.pieces():
             if handle is not None and not self._problem:
                 try:
                     write_all(handle, piece)
                 except OSError as error:
-                    self._note(error, place)
+                    self._note(error, path)
         if handle is None:
             return
         os.fchmod(handle, mode)
@@ -143,109 +156,109 @@ class Helper(object):
         if self._problem:
             os.unlink(partial)
         else:
-            os.rename(partial, place)
+            os.rename(partial, path)
 
-    def _note(self, error, place=""):
-        name = place or error.filename or ""
+    def _note(self, error: OSError, path: str = "") -> None:
+        name = path or error.filename or ""
         self._problem = self._problem or "{}: {}".format(name, error.strerror or error)
 
-    def on_flush(self, header):
-        """Whether all that was sent since the last time is there."""
+    def on_flush(self, header: "Header") -> "Answer":
+        """Whether everything that was sent since the last `flush` has arrived."""
         problem, self._problem = self._problem, ""
         return {"error": problem} if problem else {"ok": True}
 
-    def on_tree(self, header):
-        """A folder made of contents that are there, of links and of texts; it appears whole."""
-        place = self._path(header["path"])
-        tree = json.loads(self._line.payload().decode("utf-8"))
-        if os.path.lexists(place):
+    def on_tree(self, header: "Header") -> "Answer":
+        """Creates a folder of blobs, links and texts; it appears complete."""
+        path = self._path(header["path"])
+        tree = json.loads(self._connection.payload().decode("utf-8"))
+        if os.path.lexists(path):
             return {"ok": True}
-        making = "{}.making-{}".format(place, os.getpid())
+        making = "{}.making-{}".format(path, os.getpid())
         shutil.rmtree(making, ignore_errors=True)
         try:
             os.makedirs(making)
-            self._fill(making, tree, copied if header["copy"] else linked)
+            self._fill(making, tree, copy_blob if header["copy"] else link_blob)
             if header["copy"]:
-                # What is younger than this was changed here.
-                mark(place + PLACED)
+                # Files younger than this mark were changed here.
+                mark(path + PLACED)
             else:
                 # Many runs will use it, also after a power cut.
                 flush(making)
-            appear(making, place)
+            publish_folder(making, path)
         finally:
             shutil.rmtree(making, ignore_errors=True)
         return {"ok": True}
 
-    def _fill(self, place, tree, put):
+    def _fill(self, folder: str, tree: "Mapping[str, Any]", put: "Callable[[str, str], None]") -> None:
         for name in tree["folders"]:
-            os.makedirs(os.path.join(place, *_inner(name)), exist_ok=True)
+            os.makedirs(os.path.join(folder, *_inner(name)), exist_ok=True)
         for name, blob in tree["files"]:
-            put(self._blob(blob), os.path.join(place, *_inner(name)))
+            put(self._blob(blob), os.path.join(folder, *_inner(name)))
         for name, text, mode in tree["texts"]:
-            write_new(os.path.join(place, *_inner(name)), text.encode("utf-8", "surrogateescape"), mode)
+            write_new(os.path.join(folder, *_inner(name)), text.encode("utf-8", "surrogateescape"), mode)
         for name, target in tree["links"]:
-            os.symlink(target, os.path.join(place, *_inner(name)))
+            os.symlink(target, os.path.join(folder, *_inner(name)))
 
-    def on_try(self, header):
-        """Whether a program runs here, and what it says."""
+    def on_try(self, header: "Header") -> "Answer":
+        """Whether a program runs here, and its output."""
         words = [word.replace("{root}", self._root) for word in header["argv"]]
         environment = dict(os.environ, **header.get("env", {}))
         try:
-            done = subprocess.Popen(
+            program = subprocess.Popen(
                 words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
             )
-            said = done.communicate()[0].decode("utf-8", "replace")
+            output = program.communicate()[0].decode("utf-8", "replace")
         except OSError as error:
             return {"code": 127, "said": str(error)}
-        return {"code": done.returncode, "said": said[-2000:]}
+        return {"code": program.returncode, "said": output[-2000:]}
 
     # Agents
 
-    def on_start(self, header):
-        """Writes the plan of a node and starts its agent. The claim decides if this is done twice."""
+    def on_start(self, header: "Header") -> "Answer":
+        """Writes the plan of a node and starts its agent. If this happens twice, the claim decides."""
         folder = self._path(header["folder"])
         os.makedirs(folder, exist_ok=True)
         run = self._run_folder(header["run"])
-        plan = json.loads(self._line.payload().decode("utf-8"))
-        data = plan["plan"]
+        order = json.loads(self._connection.payload().decode("utf-8"))
+        plan = order["plan"]
         if os.path.isdir(os.path.join(run, "code")) and not header["shared"]:
-            data["layout"] = None
-        self._lay_down(run, folder, header["attempt"] if header["first"] else 1, plan["files"])
-        write_json(os.path.join(folder, "plan.json"), data)
+            plan["layout"] = None
+        self._prepare_run(run, folder, header["attempt"] if header["first"] else 1, order["files"])
+        write_json(os.path.join(folder, "plan.json"), plan)
         return {"pid": start(folder, Kit(self._path(header["kit"])))["pid"]}
 
-    def on_lay(self, header):
-        """Writes all that agents on other machines need to begin; nobody is started."""
-        files = json.loads(self._line.payload().decode("utf-8"))
-        self._lay_down(self._run_folder(header["run"]), self._path(header["folder"]), header["attempt"], files)
+    def on_lay(self, header: "Header") -> "Answer":
+        """Writes everything that agents on other machines need to begin; starts nothing."""
+        files = json.loads(self._connection.payload().decode("utf-8"))
+        self._prepare_run(self._run_folder(header["run"]), self._path(header["folder"]), header["attempt"], files)
         return {"ok": True}
 
-    def _lay_down(self, run, folder, attempt, files):
-        """The folders of a run, and files in them."""
+    def _prepare_run(self, run: str, folder: str, attempt: int, files: "Mapping[str, Any]") -> None:
+        """Creates the folders of a run, and files in them."""
         if attempt > 1 and not os.path.exists(os.path.join(folder, "plan.json")):
-            # What the attempt before printed has been fetched; this one begins with empty logs.
+            # The output of the previous attempt has been fetched; this attempt begins with empty logs.
             shutil.rmtree(os.path.join(run, "files", "azureml-logs"), ignore_errors=True)
-            requests.clear(run)
+            job_requests.clear(run)
         for name in ("files/azureml-logs", "journals"):
             os.makedirs(os.path.join(run, name), exist_ok=True)
-        requests.make_folder(run)
+        job_requests.make_folder(run)
         for name, data in files.items():
             write_json(self._path(name), data)
 
-    def on_writable(self, header):
-        """Whether files can be made in a folder, or in the nearest above it that is there."""
-        place = os.path.abspath(os.path.expanduser(header["path"]))
-        while not os.path.lexists(place):
-            place = os.path.dirname(place)
-        if not os.path.isdir(place):
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), place)
-        trial = os.path.join(place, ".trainmaster-{}".format(os.getpid()))
+    def on_writable(self, header: "Header") -> "Answer":
+        """Whether files can be created in a folder, or in its nearest existing parent."""
+        folder = os.path.abspath(os.path.expanduser(header["path"]))
+        while not os.path.lexists(folder):
+            folder = os.path.dirname(folder)
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), folder)
+        trial = os.path.join(folder, ".trainmaster-{}".format(os.getpid()))
         write_new(trial, b"", 0o600)
         os.unlink(trial)
         return {"ok": True}
 
-    def on_sweep(self, header):
-        """Ends all that is left of a run here and, if it is over for good, forgets it."""
+    def on_sweep(self, header: "Header") -> "Answer":
+        """Ends all processes of a run here and, if the run is over for good, removes its folder."""
         run = self._run_folder(header["run"])
         if header["kit"] and os.path.isdir(run):
             kit = Kit(self._path(header["kit"]))
@@ -257,39 +270,41 @@ class Helper(object):
             shutil.rmtree(run, ignore_errors=True)
         return {"ok": True}
 
-    def on_watch(self, header):
+    def on_watch(self, header: "Header") -> "Answer":
         kit = Kit(self._path(header["kit"]))
         run, folder = self._run_folder(header["run"]), self._path(header["folder"])
-        Watch(self._line, kit, run, folder, header).until_ended()
-
-    def on_desk(self, header):
-        CommandChannel(self._line, self._path, header).serve()
-
-    def on_ping(self, header):
+        NodeWatch(self._connection, kit, run, folder, header).run()
         return None
 
-    def on_stop(self, header):
-        # Of a watch that has just ended.
+    def on_desk(self, header: "Header") -> "Answer":
+        CommandChannel(self._connection, self._path, header).serve()
+        return None
+
+    def on_ping(self, header: "Header") -> "Answer":
+        return None
+
+    def on_stop(self, header: "Header") -> "Answer":
+        # For a watch that has just ended.
         return None
 
     on_kill = on_put = on_answer = on_stop
 
 
-def _inner(name):
-    """The parts of a path that stays in its folder."""
+def _inner(name: object) -> "list[str]":
+    """The parts of a path that stays in its folder. Raises OSError."""
     try:
         return inner_parts(name)
     except ValueError:
         raise OSError(errno.EPERM, "not in the folder of the workspace", str(name)[:300]) from None
 
 
-def main():
+def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    # What scripts of the login printed comes before this, and is passed over.
+    # The output of login scripts comes before the greeting, and the other side ignores it.
     sys.stdout.flush()
-    line = Connection(0, 1)
-    line.write(GREETING)
+    connection = Connection(0, 1)
+    connection.write(GREETING)
     try:
-        Helper(line).serve()
+        Helper(connection).serve()
     except (Disconnected, KeyboardInterrupt):
         pass

@@ -1,14 +1,21 @@
-"""Watching one node of a run on this host, until its agent has ended."""
+"""Watches one node of a run on this host until its agent has ended."""
 
 import os
 import signal
 import time
 
-from . import job_requests as requests
+from . import job_requests
 from .agents import claim, end, start
 from .connection import Disconnected
 from .files import mark, read_json, write_whole
 from .reporting import Reporter, small_files
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+    from .agents import Kit
+    from .connection import Connection, Header
 
 _PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 0.5
@@ -16,11 +23,11 @@ _CLAIM_SECONDS = 10.0
 _MOST_STARTS = 3
 
 
-class Watch(object):
-    """Tells all that becomes of one node of a run: what is written, and when its agent has ended."""
+class NodeWatch(object):
+    """Reports on one node of a run: the files that are written, and when its agent has ended."""
 
-    def __init__(self, line, kit, run, folder, order):
-        self._line = line
+    def __init__(self, connection: "Connection", kit: "Kit", run: str, folder: str, order: "Header") -> None:
+        self._connection = connection
         self._kit = kit
         self._run = run
         self._folder = folder
@@ -28,64 +35,66 @@ class Watch(object):
         self._heard = time.monotonic()
         self._began = time.monotonic()
         self._starts = 0
-        self._reporter = Reporter(line.send, lambda: self._listen(0), run, order)
+        self._reporter = Reporter(connection.send, lambda: self._listen(0), run, order)
 
-    def until_ended(self):
+    def run(self) -> None:
+        """Returns when the agent has ended. Raises Disconnected."""
         pause = _PAUSE_SECONDS
-        told = 0.0
+        sent = 0.0
         while True:
-            ended = not self._drivers()
-            some = self._reporter.look([self._folder], self._small(), ended)
-            if ended:
-                self._line.send({"ended": True})
+            has_ended = not self._is_agent_expected()
+            found_news = self._reporter.report([self._folder], self._small_files(), has_ended)
+            if has_ended:
+                self._connection.send({"ended": True})
                 return
-            if time.monotonic() - told > self._patience / 4:
-                told = time.monotonic()
-                self._line.send({"alive": True})
-            pause = _PAUSE_SECONDS if some else min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
+            if time.monotonic() - sent > self._patience / 4:
+                sent = time.monotonic()
+                self._connection.send({"alive": True})
+            pause = _PAUSE_SECONDS if found_news else min(pause * 1.5, _LONGEST_PAUSE_SECONDS)
             self._listen(pause)
 
-    def _drivers(self):
+    def _is_agent_expected(self) -> bool:
+        """Whether the agent is alive, or may still start."""
         found = read_json(self._folder + "/agent.json")
         if found is None:
             found = read_json(self._folder + "/spawned.json")
             if found is None:
-                # Nobody began; perhaps somebody is just about to.
+                # No agent was started; perhaps one is just being started.
                 return time.monotonic() - self._began < _CLAIM_SECONDS
             if not self._is_alive(found):
-                # It may have claimed its plan just now. If not, nobody has begun, and another may.
+                # It may have claimed its plan just now. If not, no agent has the plan, and another one may start.
                 found = read_json(self._folder + "/agent.json") or self._start_again() or found
         if found.get("cancelled"):
             return False
         return self._is_alive(found)
 
-    def _is_alive(self, found):
-        return self._kit.process.is_alive(found["pid"], found["start_time"], found["boot_id"])
+    def _is_alive(self, found: "dict[str, Any]") -> bool:
+        return bool(self._kit.process.is_alive(found["pid"], found["start_time"], found["boot_id"]))
 
-    def _start_again(self):
-        """Another agent in the place of one that ended before it claimed its plan; None if that happens too often."""
+    def _start_again(self) -> "dict[str, Any] | None":
+        """Replaces an agent that ended before it claimed its plan; None if that happens too often."""
         if self._starts == _MOST_STARTS:
             return None
         self._starts += 1
         return start(self._folder, self._kit)
 
-    def _small(self):
+    def _small_files(self) -> "Iterator[str]":
         ranks = os.path.join(os.path.dirname(self._folder), "0", "ranks")
         launch = os.path.join(self._folder, "launch")
         for folder in (self._folder, ranks, launch):
             for path in small_files(folder):
                 yield path
 
-    def _listen(self, seconds):
-        """Takes what the other side says, for so long at most; ends with it if it has fallen silent."""
-        if not self._line.waits(seconds):
+    def _listen(self, seconds: float) -> None:
+        """Handles what the other side sends within `seconds`; raises Disconnected if it has been silent too long."""
+        if not self._connection.has_input(seconds):
             if time.monotonic() - self._heard > self._patience:
                 raise Disconnected()
             return
-        while self._line.waits(0):
-            self._take(self._line.header())
+        while self._connection.has_input(0):
+            self._handle(self._connection.header())
 
-    def _take(self, header):
+    def _handle(self, header: "Header") -> None:
         self._heard = time.monotonic()
         op = header["op"]
         if op == "stop":
@@ -95,6 +104,6 @@ class Watch(object):
         elif op == "kill":
             end(self._folder, self._kit, signal.SIGKILL)
         elif op == "put":
-            write_whole(os.path.join(self._run, header["path"]), self._line.payload())
+            write_whole(os.path.join(self._run, header["path"]), self._connection.payload())
         elif op == "answer":
-            requests.answer(self._run, header["name"], self._line.payload())
+            job_requests.answer(self._run, header["name"], self._connection.payload())

@@ -77,4 +77,4 @@ def test_first(records, first):
     ],
 )
 def test_last_words_of_a_lost_peer(text, lost):
-    assert cause.tells_of_lost_peer(text) is lost
+    assert cause.reports_lost_peer(text) is lost

@@ -38,8 +38,8 @@ def test_the_clock_of_the_files_counts_where_that_of_the_machine_is_off(tmp_path
 def test_small_differences_are_left_alone(tmp_path, monkeypatch):
     now = time.time() + 0.5
     monkeypatch.setattr(clock.time, "time", lambda: now)
-    assert clock.moment(str(tmp_path)) == now
-    assert clock.moment(str(tmp_path / "none")) == now
+    assert clock.now(str(tmp_path)) == now
+    assert clock.now(str(tmp_path / "none")) == now
 
 
 def test_what_a_host_wrote_down_is_told_by_our_clock(tmp_path: Path):

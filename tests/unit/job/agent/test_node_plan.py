@@ -69,7 +69,7 @@ def test_what_may_be_absent(path: str, value: object) -> None:
         ("processes.0.argv", ["a", 1], "processes[0].argv is not a text"),
         ("processes.0.argv", ["a\0b"], "zero byte"),
         ("processes.0.env", {"A": 1}, "processes[0].env['A'] is not a text"),
-        ("processes.0.env", {"A=B": "1"}, "cannot be named so"),
+        ("processes.0.env", {"A=B": "1"}, "invalid variable name"),
         ("grace_seconds", float("nan"), "grace_seconds is out of range"),
         ("grace_seconds", "10", "grace_seconds is not a number"),
         ("time_limit_seconds", -5, "time_limit_seconds is out of range"),

@@ -136,7 +136,7 @@ def test_how_a_rank_ended(status: int, kills: bool, exit_code: int, number: int,
     rank.note_end(status, kills)
     expected = {"rank": 3, "exit_code": exit_code, "signal": number, "out_of_memory": out_of_memory}
     assert rank.failure_record() == expected
-    assert rank.failed == (status != 0)
+    assert rank.has_failed == (status != 0)
 
 
 def test_programs_are_found_in_the_path_of_the_run(tmp_path: Path) -> None:

@@ -72,15 +72,15 @@ def test_nodes_tell_each_other(run):
     assert not second.was_noted()
     first.note()
     assert first.was_noted() and second.was_noted()
-    assert first.others() == [str(run / "nodes" / "1")]
+    assert first.nodes_without_note() == [str(run / "nodes" / "1")]
     second.note()
-    assert first.others() == []
+    assert first.nodes_without_note() == []
 
 
 def test_a_node_that_has_ended_is_not_waited_for(run):
     for name in ("running.json", "result.json"):
         (run / "nodes" / "1" / name).write_text("{}")
-    assert watch(run, 60).others() == []
+    assert watch(run, 60).nodes_without_note() == []
 
 
 def test_memory_kills_are_counted_where_the_kernel_counts_them_nearest(tmp_path):

@@ -1,49 +1,54 @@
-"""On the path of MPI ranks only: an exception that nobody catches ends the run, as it does without MPI.
+"""On the path of MPI ranks only: an uncaught exception ends the run, as it does without MPI.
 
-A rank with mpi4py that raises, or leaves by sys.exit with an error, would wait for the others in MPI_Finalize, while
-they wait for what it owes them: for ever. mpi4py's own way out is `python -m mpi4py`; with this the script is started
-as it is.
+A rank with mpi4py that raises an exception, or calls sys.exit with an error, would wait for the others in MPI_Finalize
+while they wait for its messages: for ever. mpi4py's own solution is `python -m mpi4py`; with this module the script
+starts unchanged.
 """
 
 import _thread
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import NoReturn
+
 _MAIN = (os.getpid(), _thread.get_ident())
 
 
-def _arm():
-    shown = sys.excepthook
+def _install() -> None:
+    show = sys.excepthook
 
-    def show_and_end(kind, error, trace):
-        shown(kind, error, trace)
+    def show_and_abort(kind: "type[BaseException]", error: BaseException, trace: "TracebackType | None") -> None:
+        show(kind, error, trace)
         _abort(1)
 
-    def leave(status=None):
+    def leave(status: object = None) -> "NoReturn":
         raise (_Exit if status and _is_main() else SystemExit)(status)
 
-    sys.excepthook = show_and_end
+    sys.excepthook = show_and_abort
     sys.exit = leave
 
 
-def _is_main():
-    """Not a thread, which ends alone, nor a forked child, which is no rank."""
+def _is_main() -> bool:
+    """Whether this is the main thread, and not a thread, which ends alone, or a forked child, which is not a rank."""
     return (os.getpid(), _thread.get_ident()) == _MAIN
 
 
 class _Exit(SystemExit):
-    """A SystemExit that notices when it is Python itself that asks for its code, since nobody caught it."""
+    """A SystemExit that notices when Python itself reads its code, because it was not caught."""
 
-    @property
-    def code(self):
+    @property  # type: ignore[override]
+    def code(self) -> object:
         status = _CODE.__get__(self)
-        # Whoever caught it would be there.
+        # Code that caught the exception would be in a frame.
         if sys._getframe().f_back is None and _is_main():
-            _leave(status)
+            _exit(status)
         return status
 
     @code.setter
-    def code(self, status):
+    def code(self, status: object) -> None:
         _CODE.__set__(self, status)
 
 
@@ -52,37 +57,37 @@ _Exit.__name__ = _Exit.__qualname__ = "SystemExit"
 _Exit.__module__ = "builtins"
 
 
-def _leave(status):
-    """As Python leaves: a number is the exit code, anything else is shown."""
-    if not _is_among_others():
+def _exit(status: object) -> None:
+    """Exits as Python does: a number is the exit code, anything else is printed."""
+    if not _has_peers():
         return
     if not isinstance(status, int):
         sys.stderr.write("{}\n".format(status))
     _abort(status & 0xFF if isinstance(status, int) else 1)
 
 
-def _abort(code):
-    if not _is_main() or not code or not _is_among_others():
+def _abort(code: int) -> None:
+    if not _is_main() or not code or not _has_peers():
         return
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except (AttributeError, OSError, ValueError):
-            # There is none, or it is closed: nothing to lose.
+            # The stream does not exist or is closed.
             continue
     sys.modules["mpi4py.MPI"].COMM_WORLD.Abort(code)
 
 
-def _is_among_others():
-    """Whether the others could wait for this rank."""
+def _has_peers() -> bool:
+    """Whether other ranks could wait for this one."""
     mpi = sys.modules.get("mpi4py.MPI")
     if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
         return False
-    return mpi.COMM_WORLD.Get_size() > 1
+    return bool(mpi.COMM_WORLD.Get_size() > 1)
 
 
-def _make_way():
-    """As if this file were not there: the path without its folder, and the sitecustomize of the environment loaded."""
+def _load_next() -> None:
+    """Removes the folder of this file from the path and loads the sitecustomize of the environment."""
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != folder]
     own = sys.modules.pop(__name__)
@@ -94,5 +99,5 @@ def _make_way():
             raise
 
 
-_arm()
-_make_way()
+_install()
+_load_next()
