@@ -80,6 +80,8 @@ open('dot.png', 'wb').write(png)
 run.log_image('dot', path='dot.png')
 matrix = {'schema_type': 'confusion_matrix', 'schema_version': 'v1', 'data': {'matrix': [[1]]}}
 run.log_confusion_matrix('matrix', matrix)
+inside = run.get_metrics(populate=True)
+assert inside == {'dot': png, 'matrix': matrix}, inside
 """
     )
     assert ended(run)["status"] == "Completed"
@@ -87,7 +89,8 @@ run.log_confusion_matrix('matrix', matrix)
     assert metrics["dot"] == "aml://artifactId/dot.png"
     assert "dot.png" in run.get_file_names()
     assert metrics["matrix"].startswith("aml://artifactId/matrix")
-    assert run.get_metrics("matrix", populate=True)["matrix"]["data"] == {"matrix": [[1]]}
+    contents = run.get_metrics(populate=True)
+    assert contents["matrix"]["data"] == {"matrix": [[1]]} and contents["dot"].startswith(b"\x89PNG"), "as in the job"
 
 
 def test_wrong_values_are_the_scripts_fault(launch):

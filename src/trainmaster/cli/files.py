@@ -79,7 +79,7 @@ def download(options: Options) -> int:
             f"run {record.id} has no files that begin with '{options.prefix[:300]}'",
             hint=f"'trainmaster files {record.id}' lists what it has.",
         )
-    copied = run_files.download_all(folder, options.prefix, options.output, None, True)
+    copied = run_files.download_all(folder, options.prefix, options.output)
     if options.json:
         say_json({"run": record.id, "folder": options.output, "files": [str(path) for path in copied]})
         return exits.OK

@@ -9,10 +9,11 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import locate
 from trainmaster.cli.parsing import Options
 from trainmaster.cli.source import source_as_json
+from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.display.screen import paint, say, say_json, section
 from trainmaster.sdk.display.text import count_of, size, tags
 from trainmaster.sdk.dry_run import plan_run
-from trainmaster.sdk.experiment import check_experiment_name, check_tags
+from trainmaster.sdk.experiment import check_experiment_name
 from trainmaster.shared.job_spec import JobSpec
 
 _SHOWN_IGNORED = 15

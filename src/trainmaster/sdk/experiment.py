@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.job.script.identity import user_name
+from trainmaster.job.script.labels import as_filter, check_tags, tag_names
 from trainmaster.sdk.html_table import html_table
 from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
 from trainmaster.shared.records import ExperimentRecord, RunRecord, Status
@@ -270,32 +271,3 @@ def check_experiment_name(name: Any) -> None:
             f"{str(name)[:60]!r} cannot be the name of an experiment",
             hint="Use 1 to 255 letters, digits, dashes or underscores, a letter or digit first.",
         )
-
-
-def check_tags(tags: Mapping[str, Any]) -> dict[str, str | None]:
-    """Labels as they are stored: names and values are texts, a value may be None."""
-    if not isinstance(tags, Mapping):
-        raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
-    for key in tags:
-        if not isinstance(key, str) or not key or len(key) > 255:
-            raise UserErrorException(f"{str(key)[:60]!r} cannot be the name of a tag", hint="Use 1 to 255 characters.")
-    return {key: None if value is None else str(value) for key, value in tags.items()}
-
-
-def tag_names(tags: str | Sequence[str]) -> list[str]:
-    """Names of labels: one, or several."""
-    return [tags] if isinstance(tags, str) else [str(tag) for tag in tags]
-
-
-def as_filter(wanted: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """A name, or names and values, as a filter; the value None asks only that the name is there."""
-    if wanted is None:
-        return {}
-    if isinstance(wanted, str):
-        return {wanted: None}
-    if not isinstance(wanted, Mapping):
-        raise UserErrorException(
-            f"a filter must be a name, or a dict of names and values, not {type(wanted).__name__}",
-            hint="Write tags='name' or tags={'name': 'value'}.",
-        )
-    return {str(key): None if value is None else str(value) for key, value in wanted.items()}

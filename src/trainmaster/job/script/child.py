@@ -24,7 +24,8 @@ class ChildRun(JobRun):
         self._parent = parent
         self._experiment = parent.experiment
         self._folder = os.path.join(_folder_of_children(parent), self._id)
-        self._first_name = self._display_name = name
+        self._first_name = name
+        self._texts = {"display_name": name} if name else {}
         self._state = "Running"
         self._children = []
         self._began_at = time()

@@ -1,129 +1,140 @@
-"""Labels: the tags, properties and texts of a run, as this process knows and sets them."""
-
-import os
+"""Labels: the tags, properties and texts of a run, in jobs and outside of them."""
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.values import is_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
+    Tags = dict[str, str | None]
 
 _LONGEST_KEY = 255
 
 
 class Labels:
-    """Tags, properties, display name and description, for classes that have `id` and `_append(record)`."""
-
-    _known_tags: "dict[str, str | None] | None" = None
-    _known_properties: "dict[str, str | None] | None" = None
-    _display_name: "str | None" = None
-    _description: "str | None" = None
+    """Tags, properties, display name and description; subclasses say where they are kept."""
 
     @property
-    def id(self):
+    def id(self) -> str:
+        """The id of the run."""
         raise NotImplementedError
 
-    def _append(self, record):
+    def _get_text(self, name: str) -> str:
+        """The `display_name` or `description` as last seen; may be empty."""
         raise NotImplementedError
+
+    def _set_text(self, name: str, text: str) -> None:
+        raise NotImplementedError
+
+    def _get_tags(self) -> "Tags":
+        """The tags as last seen."""
+        raise NotImplementedError
+
+    def _get_properties(self) -> "dict[str, str]":
+        """The properties as last seen."""
+        raise NotImplementedError
+
+    def _add_tags(self, tags: "Tags") -> None:
+        raise NotImplementedError
+
+    def _drop_tags(self, names: "list[str]") -> None:
+        raise NotImplementedError
+
+    def _add_properties(self, properties: "dict[str, str]") -> None:
+        raise NotImplementedError
+
+    def _refresh_labels(self) -> None:
+        """Asks for the labels again, where they can change outside of this process."""
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The display name, by its old name."""
         return self.display_name
 
     @property
-    def display_name(self):
+    def display_name(self) -> str:
         """The name shown to people; may be set."""
-        return self._display_name or self._initial_text("TRAINMASTER_DISPLAY_NAME") or self.id
+        return self._get_text("display_name") or self.id
 
     @display_name.setter
-    def display_name(self, text):
-        self._display_name = _text("display_name", text)
-        self._append({"k": "set", "v": {"display_name": self._display_name}})
+    def display_name(self, text: str) -> None:
+        self._set_text("display_name", _check_text("display_name", text))
 
     @property
-    def description(self):
+    def description(self) -> str:
         """A text about the run; may be set."""
-        known = self._description
-        return self._initial_text("TRAINMASTER_DESCRIPTION") if known is None else known
+        return self._get_text("description")
 
     @description.setter
-    def description(self, text):
-        self._description = _text("description", text)
-        self._append({"k": "set", "v": {"description": self._description}})
+    def description(self, text: str) -> None:
+        self._set_text("description", _check_text("description", text))
 
     @property
-    def tags(self):
-        """The labels of the run, as this process knows them."""
-        return dict(self._tags())
+    def tags(self) -> "Tags":
+        """The labels of the run as last seen."""
+        return dict(self._get_tags())
 
     @property
-    def properties(self):
-        """The write-once pairs of the run, as this process knows them."""
-        return dict(self._properties())
+    def properties(self) -> "dict[str, str]":
+        """The write-once pairs of the run as last seen."""
+        return dict(self._get_properties())
 
-    def get_tags(self):
-        """The labels of the run, as this process knows them."""
+    def get_tags(self) -> "Tags":
+        """The labels of the run as they are now; inside a job, as this process knows them."""
+        self._refresh_labels()
         return self.tags
 
-    def get_properties(self):
-        """The write-once pairs of the run, as this process knows them."""
+    def get_properties(self) -> "dict[str, str]":
+        """The write-once pairs of the run as they are now; inside a job, as this process knows them."""
+        self._refresh_labels()
         return self.properties
 
-    def tag(self, key, value=None):
+    def tag(self, key: str, value: "Any" = None) -> None:
         """Sets one label; the value may be None."""
         self.set_tags({key: value})
 
-    def set_tags(self, tags):
+    def set_tags(self, tags: "Mapping[str, Any]") -> None:
         """Sets labels; others stay."""
-        new = _pairs("tags", tags)
-        self._append({"k": "tags", "v": new})
-        self._tags().update(new)
+        self._add_tags(check_tags(tags))
 
-    def remove_tags(self, tags):
-        """Drops labels, given by their names."""
-        names = [tags] if isinstance(tags, str) else [_key("a tag", name) for name in tags]
-        self._append({"k": "untag", "v": names})
-        for name in names:
-            self._tags().pop(name, None)
+    def remove_tags(self, tags: "str | Sequence[str]") -> None:
+        """Removes labels by their names."""
+        self._drop_tags(tag_names(tags))
 
-    def add_properties(self, properties):
-        """Adds write-once pairs; one that is there already cannot get another value."""
-        new = _pairs("properties", properties)
-        known = self._properties()
-        for key, value in new.items():
-            if known.get(key, value) != value:
-                raise UserErrorException(
-                    "the property {!r} cannot be changed".format(key),
-                    cause="it is {!r} already".format(known[key]),
-                    hint="Use a tag for what changes.",
-                )
-        self._append({"k": "properties", "v": new})
-        known.update(new)
-
-    def _tags(self):
-        if self._known_tags is None:
-            self._known_tags = self._initial_pairs("TRAINMASTER_TAGS")
-        return self._known_tags
-
-    def _properties(self):
-        if self._known_properties is None:
-            self._known_properties = self._initial_pairs("TRAINMASTER_PROPERTIES")
-        return self._known_properties
-
-    def _initial_text(self, variable):
-        return os.environ.get(variable, "")
-
-    def _initial_pairs(self, variable):
-        import json
-
-        try:
-            pairs = json.loads(os.environ.get(variable) or "{}")
-        except ValueError:
-            # Scripts may change their variables; the labels in the store are not touched by that.
-            return {}
-        return pairs if isinstance(pairs, dict) else {}
+    def add_properties(self, properties: "Mapping[str, Any]") -> None:
+        """Adds write-once pairs; an existing one cannot get another value."""
+        pairs = _check_pairs("properties", "property", properties)
+        self._add_properties({key: str(value) for key, value in pairs.items()})
 
 
-def matches(pairs, wanted):
-    """Whether `pairs` has what a query asks for: a key, or a dict in which None asks only for the key."""
+def check_tags(tags: "Any") -> "Tags":
+    """Labels as they are stored: names and values are text, a value may be None."""
+    pairs = _check_pairs("tags", "tag", tags)
+    return {key: None if value is None else str(value) for key, value in pairs.items()}
+
+
+def tag_names(tags: "Any") -> "list[str]":
+    """The names of labels as a list; a single one may be given as text."""
+    return [tags] if isinstance(tags, str) else [_check_key("tag", name) for name in tags]
+
+
+def as_filter(wanted: "Any") -> "Tags":
+    """A name, or names and values, as a filter; the value None matches any value."""
+    if wanted is None:
+        return {}
+    if isinstance(wanted, str):
+        return {wanted: None}
+    if not hasattr(wanted, "items"):
+        raise UserErrorException(
+            "a filter must be a name, or a dict of names and values, not {}".format(type(wanted).__name__),
+            hint="Write tags='name' or tags={'name': 'value'}.",
+        )
+    return {str(key): None if value is None else str(value) for key, value in wanted.items()}
+
+
+def matches(pairs: "Mapping[str, Any]", wanted: "str | Mapping[str, Any] | None") -> bool:
+    """Whether `pairs` has what a filter asks for: a key, or a dict in which None matches any value."""
     if wanted is None:
         return True
     if isinstance(wanted, str):
@@ -131,21 +142,22 @@ def matches(pairs, wanted):
     return all(key in pairs and value in (None, pairs[key]) for key, value in wanted.items())
 
 
-def _pairs(what, pairs):
-    if not isinstance(pairs, dict):
-        raise UserErrorException("{} have to be a dict, not {!r}".format(what, pairs))
-    return {_key(what, key): None if value is None else str(value) for key, value in pairs.items()}
+def _check_pairs(what: str, one: str, pairs: "Any") -> "dict[str, Any]":
+    if not hasattr(pairs, "items"):
+        raise UserErrorException("{} must be a dict, not {}".format(what, type(pairs).__name__))
+    return {_check_key(one, key): value for key, value in pairs.items()}
 
 
-def _key(what, key):
+def _check_key(what: str, key: "Any") -> str:
     if not isinstance(key, str) or not key or len(key) > _LONGEST_KEY or not is_text(key):
         raise UserErrorException(
-            "{!r} cannot name {}".format(key, what), cause="it has to be a text of 1 to 255 characters"
+            "{!r} cannot be the name of a {}".format(str(key)[:60], what),
+            hint="Use 1 to {} printable characters.".format(_LONGEST_KEY),
         )
     return key
 
 
-def _text(what, text):
+def _check_text(what: str, text: "Any") -> str:
     if not isinstance(text, str):
-        raise UserErrorException("the {} has to be a str, not {}".format(what, type(text).__name__))
+        raise UserErrorException("the {} must be a str, not {}".format(what, type(text).__name__))
     return text

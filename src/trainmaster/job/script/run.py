@@ -4,12 +4,14 @@ import os
 
 from trainmaster.job.errors import RunEnvironmentException, UserErrorException
 from trainmaster.job.script.files import RunFiles, copy_out
-from trainmaster.job.script.full import full_run_class
 from trainmaster.job.script.journal import Journal
-from trainmaster.job.script.labels import Labels
-from trainmaster.job.script.recorder import Recorder
+from trainmaster.job.script.tracked_run import TrackedRun
 
-_MOST_CHILDREN = 100
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Mapping
+
+
 # One run per process (and one stand-in outside of jobs), by its id.
 _contexts: "dict[str, object]" = {}
 
@@ -30,7 +32,7 @@ def get_run(experiment, run_id, **kwargs):
     return Run(experiment, run_id)
 
 
-class Run(Recorder, Labels):
+class Run(TrackedRun):
     """A run. In a job `Run.get_context()` gives the job's own; `Run(experiment, run_id)` and the static
     methods need the full Trainmaster in the job's environment.
 
@@ -40,7 +42,7 @@ class Run(Recorder, Labels):
 
     def __new__(cls, *args, **kwargs):
         if cls is Run:
-            return full_run_class("Run(experiment, run_id)")(*args, **kwargs)
+            return _full_run_class("Run(experiment, run_id)")(*args, **kwargs)
         return super(Run, cls).__new__(cls)
 
     @classmethod
@@ -56,28 +58,32 @@ class Run(Recorder, Labels):
     @staticmethod
     def get(workspace, run_id):
         """The run with this id (full Trainmaster)."""
-        return full_run_class("Run.get").get(workspace, run_id)
+        return _full_run_class("Run.get").get(workspace, run_id)
 
     @staticmethod
     def list(experiment, *args, **kwargs):
         """The runs of an experiment (full Trainmaster)."""
-        return full_run_class("Run.list").list(experiment, *args, **kwargs)
+        return _full_run_class("Run.list").list(experiment, *args, **kwargs)
 
     @staticmethod
     def list_by_compute(compute, *args, **kwargs):
         """The runs on a target (full Trainmaster)."""
-        return full_run_class("Run.list_by_compute").list_by_compute(compute, *args, **kwargs)
+        return _full_run_class("Run.list_by_compute").list_by_compute(compute, *args, **kwargs)
 
     @staticmethod
     def add_type_provider(runtype, run_factory):
         """Names the class for a type of run (full Trainmaster)."""
-        return full_run_class("Run.add_type_provider").add_type_provider(runtype, run_factory)
+        return _full_run_class("Run.add_type_provider").add_type_provider(runtype, run_factory)
 
 
 class JobRun(Run):
     """The run of the job this process belongs to; what it knows comes from the job's variables."""
 
     type = "azureml.scriptrun"
+    _known_tags: "dict[str, str | None] | None" = None
+    _known_properties: "dict[str, str] | None" = None
+    # Never changed, but replaced by a run that sets one.
+    _texts: "Mapping[str, str]" = {}
 
     def __init__(self):
         from trainmaster.job.script.surroundings import JobExperiment
@@ -95,19 +101,9 @@ class JobRun(Run):
         self._experiment = JobExperiment()
         self._children = []
 
-    def __str__(self):
-        return "Run(Experiment: {}, Id: {}, Type: {}, Status: {})".format(
-            self.experiment.name, self.id, self.type, self.status
-        )
-
-    __repr__ = __str__
-
     def __reduce__(self):
         # Scripts hand their run to worker processes, or copy an object that has it: that is the same run.
         return get_context, ()
-
-    def __enter__(self):
-        return self
 
     def __exit__(self, kind, error, trace):
         # The exit code of the script decides about the state of its run.
@@ -175,56 +171,24 @@ class JobRun(Run):
         """The id of the snapshot the job runs, where the job was told."""
         return self.properties.get("ContentSnapshotId")
 
-    def get_metrics(self, name=None, recursive=False, run_type=None, populate=False):
-        """What this process logged so far, in v1's shape; with `recursive` by run id, with its children."""
-        from trainmaster.job.script.metrics import shape_metrics
+    def _read_metrics(self, name, reference):
+        from trainmaster.job.script.metrics import shape_records
 
-        def reference(kind, file):
-            return self._contents(kind, file) if populate else self._reference(file)
-
-        own = [r for r in self._journal().records() if r.get("r") == self._about and name in (None, r.get("n"))]
-        metrics = shape_metrics(own, reference)
-        if not recursive:
-            return metrics
-        found = {self.id: metrics}
-        for child in self._children:
-            found.update(child.get_metrics(name, True, run_type, populate))
-        return found
+        own = (r for r in self._journal().records() if r.get("r") == self._about and name in (None, r.get("n")))
+        return shape_records(own, reference)
 
     def get_file_names(self):
         """The names of the run's files."""
         return RunFiles(self._files_folder()).names()
 
-    def download_file(self, name, output_file_path=None):
-        """Copies a file of the run; by default into the current folder, under the last part of its name."""
-        source = RunFiles(self._files_folder()).existing(name)
-        target = os.path.basename(source) if output_file_path is None else os.fspath(output_file_path)
-        if target.endswith("/") or os.path.isdir(target):
-            target = os.path.join(target, os.path.basename(source))
-        copy_out(source, target)
+    def _find_file(self, name):
+        return RunFiles(self._files_folder()).existing(name)
 
-    def download_files(
-        self,
-        prefix=None,
-        output_directory=None,
-        output_paths=None,
-        batch_size=100,
-        append_prefix=True,
-        timeout_seconds=None,
-    ):
-        """Copies all files of the run whose names begin with `prefix`."""
-        start = prefix or ""
-        names = [name for name in self.get_file_names() if name.startswith(start)]
-        if output_paths is None:
-            cut = 0 if append_prefix else len(start)
-            output_paths = [name[cut:].lstrip("/") or os.path.basename(name) for name in names]
-        if len(output_paths) != len(names):
-            raise UserErrorException(
-                "download_files needs one output path per file",
-                cause="{} paths for {} files: {}".format(len(output_paths), len(names), ", ".join(names[:20])),
-            )
-        for name, path in zip(names, output_paths):  # noqa: B905
-            self.download_file(name, os.path.join(os.fspath(output_directory or "."), path))
+    def _list_files(self, prefix):
+        return [name for name in self.get_file_names() if name.startswith(prefix)]
+
+    def _copy_file(self, name, target):
+        copy_out(self._find_file(name), target)
 
     def get_secret(self, name):
         """A secret of the workspace; None, with a warning, for a name that it does not have."""
@@ -253,38 +217,11 @@ class JobRun(Run):
 
         return output_datasets()
 
-    def register_model(
-        self,
-        model_name,
-        model_path=None,
-        tags=None,
-        properties=None,
-        model_framework=None,
-        model_framework_version=None,
-        description=None,
-        datasets=None,
-        sample_input_dataset=None,
-        sample_output_dataset=None,
-        resource_configuration=None,
-        **kwargs,
-    ):
-        """Keeps files of the run (uploaded, or in outputs/) as the next version of a model, while the job goes on."""
+    @staticmethod
+    def _model_class():
         from trainmaster.job.script.models import Model
 
-        return Model._register_run_files(
-            self,
-            model_name,
-            model_path,
-            tags=tags,
-            properties=properties,
-            description=description,
-            datasets=datasets,
-            framework=model_framework,
-            framework_version=model_framework_version,
-            sample_input=sample_input_dataset,
-            sample_output=sample_output_dataset,
-            resources=resource_configuration,
-        )
+        return Model
 
     def child_run(self, name=None, run_id=None, outputs=None):
         """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""
@@ -294,24 +231,18 @@ class JobRun(Run):
         self._children.append(child)
         return child
 
-    def create_children(self, count=None, tag_key=None, tag_values=None):
-        """Begins several child runs: `count` of them, or one per tag value. At most 100."""
-        if (count is None) == (tag_values is None) or (tag_key is None) != (tag_values is None):
-            raise UserErrorException("create_children takes either count, or tag_key and tag_values")
-        labels = [None] * count if tag_values is None else list(tag_values)
-        if not 0 < len(labels) <= _MOST_CHILDREN:
-            raise UserErrorException("create_children makes 1 to {} runs at once".format(_MOST_CHILDREN))
-        children = [self.child_run() for _ in labels]
-        if tag_key is not None:
-            for child, label in zip(children, labels):  # noqa: B905
-                child.tag(tag_key, label)
+    def _create_children(self, tags):
+        children = [self.child_run() for _ in tags]
+        for child, pairs in zip(children, tags):  # noqa: B905
+            if pairs:
+                child.set_tags(pairs)
         return children
 
     def submit_child(self, config, tags=None, **kwargs):
         """Submits a configuration as a child of this run; it has a job of its own (full Trainmaster)."""
         from trainmaster.job.script.surroundings import full_workspace
 
-        own = full_run_class("run.submit_child").get(full_workspace(), self.id)
+        own = _full_run_class("run.submit_child").get(full_workspace(), self.id)
         child = own.submit_child(config, tags, **kwargs)
         self._children.append(child)
         return child
@@ -345,23 +276,65 @@ class JobRun(Run):
 
         warnings.warn("run.cancel() does nothing inside a job: end the script instead", stacklevel=2)
 
+    # Labels: those that the job was given, and those that this process has set since
+
+    def _get_text(self, name):
+        known = self._texts.get(name)
+        return self._initial_text("TRAINMASTER_" + name.upper()) if known is None else known
+
+    def _set_text(self, name, text):
+        self._append({"k": "set", "v": {name: text}})
+        self._texts = dict(self._texts, **{name: text})
+
+    def _get_tags(self):
+        if self._known_tags is None:
+            self._known_tags = self._initial_pairs("TRAINMASTER_TAGS")
+        return self._known_tags
+
+    def _get_properties(self):
+        if self._known_properties is None:
+            self._known_properties = self._initial_pairs("TRAINMASTER_PROPERTIES")
+        return self._known_properties
+
+    def _add_tags(self, tags):
+        self._append({"k": "tags", "v": tags})
+        self._get_tags().update(tags)
+
+    def _drop_tags(self, names):
+        self._append({"k": "untag", "v": names})
+        for name in names:
+            self._get_tags().pop(name, None)
+
+    def _add_properties(self, properties):
+        known = self._get_properties()
+        for key, value in properties.items():
+            if known.get(key, value) != value:
+                raise UserErrorException(
+                    "the property {!r} cannot be changed".format(key),
+                    cause="it is {!r} already".format(known[key]),
+                    hint="Use a tag for what changes.",
+                )
+        self._append({"k": "properties", "v": properties})
+        known.update(properties)
+
+    def _initial_text(self, variable):
+        return os.environ.get(variable, "")
+
+    def _initial_pairs(self, variable):
+        import json
+
+        try:
+            pairs = json.loads(os.environ.get(variable) or "{}")
+        except ValueError:
+            # Scripts may change their variables; the labels in the store stay as they are.
+            return {}
+        return pairs if isinstance(pairs, dict) else {}
+
     def _journal(self):
         return self._writer
 
     def _files_folder(self):
         return os.path.join(self._folder, "files")
-
-    def _reference(self, file):
-        return "aml://artifactId/" + file
-
-    def _contents(self, kind, file):
-        with open(RunFiles(self._files_folder()).existing(file), "rb") as stream:
-            contents = stream.read()
-        if kind == "image":
-            return contents
-        import json
-
-        return json.loads(contents.decode("utf-8"))
 
 
 class ParentRun(JobRun):
@@ -393,6 +366,12 @@ class ParentRun(JobRun):
 
     def _initial_pairs(self, variable):
         return self._journal()
+
+
+def _full_run_class(wanted):
+    from trainmaster.job.script.full import full_run_class
+
+    return full_run_class(wanted)
 
 
 def _offline_run(allowed):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
@@ -19,15 +18,6 @@ def read_text(folder: RunFolder, name: str) -> str:
     return (mask_of(folder).hide(found) if _is_log(name) else found).decode("utf-8", "replace")
 
 
-def download(folder: RunFolder, name: str, output: str | os.PathLike[str] | None) -> Path:
-    """Copies one file to `output`: a file's path, or a folder that receives it."""
-    source = find(folder, name)
-    target = Path(output) if output is not None else Path(source.name)
-    if target.is_dir() or (output is not None and os.fspath(output).endswith(os.sep)):
-        target = target / source.name
-    return _copy(folder, name, target)
-
-
 def beginning_with(folder: RunFolder, prefix: str) -> list[str]:
     """The names of the run's files that begin with `prefix`; with `code/...` of those that were left."""
     wanted = [name for name in names(folder) if name.startswith(prefix)]
@@ -39,36 +29,15 @@ def beginning_with(folder: RunFolder, prefix: str) -> list[str]:
     return [*wanted, *([prefix] if is_named else found)]
 
 
-def download_all(
-    folder: RunFolder,
-    prefix: str | None,
-    output: str | os.PathLike[str] | None,
-    paths: Sequence[str] | None,
-    append_prefix: bool,
-) -> list[Path]:
+def download_all(folder: RunFolder, prefix: str, output: str | os.PathLike[str]) -> list[Path]:
     """Copies all files whose names begin with `prefix`, below `output`."""
-    wanted = beginning_with(folder, prefix or "")
-    if paths is not None:
-        if len(paths) != len(wanted):
-            raise UserErrorException(
-                f"output_paths has {len(paths)} paths for {len(wanted)} files",
-                hint="Give one path for each file.",
-            )
-        targets = [Path(output or ".") / path for path in paths]
-    else:
-        shorten = not append_prefix and bool(prefix)
-        targets = [Path(output or ".") / (_without(name, str(prefix)) if shorten else name) for name in wanted]
-    return [_copy(folder, name, target) for name, target in zip(wanted, targets, strict=True)]
-
-
-def _without(name: str, prefix: str) -> str:
-    return name[len(prefix) :].lstrip("/") or Path(name).name
+    return [copy_file(folder, name, Path(output) / name) for name in beginning_with(folder, prefix)]
 
 
 def download_logs(folder: RunFolder, destination: Path) -> list[str]:
     """Copies what the system and the script logged."""
     return [
-        str(_copy(folder, name, destination / name))
+        str(copy_file(folder, name, destination / name))
         for name in names(folder)
         if name.startswith(("azureml-logs/", "logs/"))
     ]
@@ -83,7 +52,8 @@ def _is_log(name: str) -> bool:
     return name.startswith("azureml-logs/")
 
 
-def _copy(folder: RunFolder, name: str, target: Path) -> Path:
+def copy_file(folder: RunFolder, name: str, target: Path) -> Path:
+    """Copies one file to the path `target`, with secrets hidden if it is a log."""
     source = find(folder, name)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

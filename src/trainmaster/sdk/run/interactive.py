@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.identity import user_name
-from trainmaster.sdk.experiment import check_tags
+from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program

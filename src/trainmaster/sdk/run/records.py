@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import RunNotFoundException
-from trainmaster.sdk.experiment import as_filter
+from trainmaster.job.script.labels import as_filter
 from trainmaster.shared.records import RunQuery, RunRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 

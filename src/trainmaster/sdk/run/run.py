@@ -15,32 +15,32 @@ from trainmaster.job.agent import durable
 from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException
 from trainmaster.job.script.files import RunFiles, walk_files
 from trainmaster.job.script.journal import Journal
-from trainmaster.job.script.recorder import Recorder
-from trainmaster.sdk.experiment import Experiment, check_tags, compile_config
+from trainmaster.job.script.labels import check_tags
+from trainmaster.job.script.metrics import metric_value
+from trainmaster.job.script.tracked_run import TrackedRun
+from trainmaster.sdk.experiment import Experiment, compile_config
 from trainmaster.sdk.html_table import html_table
 from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
 from trainmaster.sdk.run.details import run_details
-from trainmaster.sdk.run.labels import RunLabels
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
-from trainmaster.shared.metrics import metric_value
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
 from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
-from trainmaster.shared.run_files import names
+from trainmaster.shared.run_files import find, names
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
+    from trainmaster.job.script.metrics import Reference
     from trainmaster.sdk.environment.definition import Environment
     from trainmaster.sdk.models import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
-_MOST_CHILDREN = 100
 _CHILD_TYPE = "azureml.scriptrun"
 
 
-class Run(RunLabels, Recorder):
+class Run(TrackedRun):
     """A run of an experiment, by its id.
 
     >>> run.get_status()                            # doctest: +SKIP
@@ -154,29 +154,35 @@ class Run(RunLabels, Recorder):
         """The last state seen; `get_status` asks anew."""
         return str(self._record.status)
 
-    @property
-    def name(self) -> str:
-        """The display name."""
-        return self.display_name
+    # Labels
 
-    @property
-    def display_name(self) -> str:
-        """A name for people, which can be changed."""
-        return self._record.display_name or self.id
+    def _get_text(self, name: str) -> str:
+        return str(getattr(self._record, name))
 
-    @display_name.setter
-    def display_name(self, name: str) -> None:
-        self._call("runs.update", display_name=str(name))
+    def _set_text(self, name: str, text: str) -> None:
+        self._call("runs.update", **{name: text})
         self._refresh()
 
-    @property
-    def description(self) -> str:
-        """A text for people, which can be changed."""
-        return self._record.description
+    def _get_tags(self) -> dict[str, Any]:
+        return dict(self._record.tags)
 
-    @description.setter
-    def description(self, text: str) -> None:
-        self._call("runs.update", description=str(text))
+    def _get_properties(self) -> dict[str, str]:
+        return dict(self._record.properties)
+
+    def _refresh_labels(self) -> None:
+        self._call("runs.ingest")
+        self._refresh()
+
+    def _add_tags(self, tags: dict[str, str | None]) -> None:
+        self._call("runs.tags.set", tags=tags)
+        self._refresh()
+
+    def _drop_tags(self, names: builtins.list[str]) -> None:
+        self._call("runs.tags.remove", names=names)
+        self._refresh()
+
+    def _add_properties(self, properties: dict[str, str]) -> None:
+        self._call("runs.properties.add", properties=properties)
         self._refresh()
 
     # Its state
@@ -271,9 +277,6 @@ class Run(RunLabels, Recorder):
             raise UserErrorException(f"run {self.id} has not ended", hint="Wait for it, or cancel() it first.")
         shutil.rmtree(self._folder.code, ignore_errors=True)
 
-    def __enter__(self) -> Run:
-        return self
-
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if error is None or (isinstance(error, SystemExit) and error.code in (0, None)):
             self.complete()
@@ -290,18 +293,8 @@ class Run(RunLabels, Recorder):
         record = self._child(run_id or str(uuid.uuid4()), name or "", {})
         return Run(self._experiment, outputs=outputs, _record=self._create([record])[0])
 
-    def create_children(
-        self, count: int | None = None, tag_key: str | None = None, tag_values: Sequence[Any] | None = None
-    ) -> builtins.list[Run]:
-        """Several children at once: `count` of them, or one for each of `tag_values` with the tag `tag_key`."""
-        if (count is None) == (tag_key is None or tag_values is None):
-            raise UserErrorException("give either count, or both tag_key and tag_values")
-        if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
-            raise UserErrorException(f"count must be a whole number, not {count!r}")
-        tags = [{tag_key: value} for value in tag_values or ()] if count is None else [{}] * count
-        if not 1 <= len(tags) <= _MOST_CHILDREN:
-            raise UserErrorException(f"create_children makes 1 to {_MOST_CHILDREN} children, not {len(tags)}")
-        records = [self._child(str(uuid.uuid4()), "", {str(k): v for k, v in each.items()}) for each in tags]
+    def _create_children(self, tags: builtins.list[dict[str, Any]]) -> builtins.list[Run]:
+        records = [self._child(str(uuid.uuid4()), "", each) for each in tags]
         return [Run(self._experiment, _record=record) for record in self._create(records)]
 
     def submit_child(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
@@ -359,19 +352,9 @@ class Run(RunLabels, Recorder):
 
     # Metrics
 
-    def get_metrics(
-        self,
-        name: str | None = None,
-        recursive: bool = False,
-        run_type: str | None = None,
-        populate: bool = False,
-    ) -> dict[str, Any]:
-        """Metric name to its value, list of values or table; with `recursive` run id to that."""
-        if recursive:
-            runs = [self, *self.get_children(recursive=True, type=run_type)]
-            return {run.id: run.get_metrics(name, populate=populate) for run in runs}
+    def _read_metrics(self, name: str | None, reference: Reference) -> dict[str, Any]:
         found = [from_plain(MetricSeries, each) for each in self._call("runs.series", name=name)]
-        return {series.name: self._metric(series, populate) for series in found}
+        return {each.name: metric_value(each.name, each.kind, each.values, reference) for each in found}
 
     def get_metrics_by_rank(self, name: str | None = None) -> dict[int | None, dict[str, Any]]:
         """Rank to what `get_metrics` would give if only that process had logged; ours, not v1's.
@@ -384,15 +367,9 @@ class Run(RunLabels, Recorder):
         found: dict[int | None, dict[str, Any]] = {}
         for each in self._call("runs.metrics_by_rank", name=name):
             metric = from_plain(RankMetric, each)
-            found.setdefault(metric.rank, {})[metric.series.name] = metric_value(metric.series)
+            series = metric.series
+            found.setdefault(metric.rank, {})[series.name] = metric_value(series.name, series.kind, series.values)
         return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
-
-    def _metric(self, series: MetricSeries, populate: bool) -> Any:
-        if populate and series.kind == "json":
-            import json
-
-            return json.loads(run_files.read_text(self._folder, str(series.values[-1])))
-        return metric_value(series)
 
     def flush(self, timeout_seconds: float = 300) -> None:
         """Returns when all that was logged can be read by others."""
@@ -404,21 +381,14 @@ class Run(RunLabels, Recorder):
         """The names of all files of the run."""
         return names(self._folder)
 
-    def download_file(self, name: str, output_file_path: str | os.PathLike[str] | None = None) -> None:
-        """Copies one file; by default to its own name here. A folder as `output_file_path` receives it."""
-        run_files.download(self._folder, name, output_file_path)
+    def _find_file(self, name: str) -> str:
+        return str(find(self._folder, name))
 
-    def download_files(
-        self,
-        prefix: str | None = None,
-        output_directory: str | os.PathLike[str] | None = None,
-        output_paths: Sequence[str] | None = None,
-        batch_size: int = 100,
-        append_prefix: bool = True,
-        timeout_seconds: float | None = None,
-    ) -> None:
-        """Copies all files whose names begin with `prefix`."""
-        run_files.download_all(self._folder, prefix, output_directory, output_paths, append_prefix)
+    def _list_files(self, prefix: str) -> builtins.list[str]:
+        return run_files.beginning_with(self._folder, prefix)
+
+    def _copy_file(self, name: str, target: str) -> None:
+        run_files.copy_file(self._folder, name, Path(target))
 
     def get_all_logs(self, destination: str | os.PathLike[str] | None = None) -> builtins.list[str]:
         """Copies all logs to `destination` (default: here) and returns their paths."""
@@ -472,41 +442,11 @@ class Run(RunLabels, Recorder):
 
     # Models and secrets
 
-    def register_model(
-        self,
-        model_name: str,
-        model_path: str | None = None,
-        tags: Mapping[str, Any] | None = None,
-        properties: Mapping[str, Any] | None = None,
-        model_framework: str | None = None,
-        model_framework_version: str | None = None,
-        description: str | None = None,
-        datasets: Any = None,
-        sample_input_dataset: Any = None,
-        sample_output_dataset: Any = None,
-        resource_configuration: Any = None,
-        **kwargs: Any,
-    ) -> Model:
-        """Keeps files of the run as the next version of a model: a file, a folder, or all whose names begin so.
-
-        Without `model_path` the name of the model is the path.
-        """
+    @staticmethod
+    def _model_class() -> builtins.type[Model]:
         from trainmaster.sdk.models.model import Model
 
-        return Model._register_run_files(
-            self,
-            model_name,
-            model_path,
-            tags=tags,
-            properties=properties,
-            description=description,
-            datasets=datasets,
-            framework=model_framework,
-            framework_version=model_framework_version,
-            sample_input=sample_input_dataset,
-            sample_output=sample_output_dataset,
-            resources=resource_configuration,
-        )
+        return Model
 
     def get_secret(self, name: str) -> str | None:
         """A secret of the workspace; None, with a warning, for a name that it does not have."""
@@ -549,11 +489,6 @@ class Run(RunLabels, Recorder):
     def _refresh(self) -> RunRecord:
         self._record = run_records.fetch(self._experiment.workspace, self.id)
         return self._record
-
-    def __str__(self) -> str:
-        return f"Run(Experiment: {self._experiment.name}, Id: {self.id}, Type: {self.type}, Status: {self.status})"
-
-    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         columns = {"Experiment": self._experiment.name, "Id": self.id, "Type": self.type, "Status": self.status}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.environments.sources import source_variables
 from trainmaster.job.errors import RunNotFoundException, WebserviceException
+from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.estimators.inherited import select_inherited
-from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
 from trainmaster.sdk.services.environment import with_server

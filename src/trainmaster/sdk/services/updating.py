@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.experiment import check_tags
+from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.models import Model
 from trainmaster.sdk.services import deploying
 from trainmaster.shared.serialization import from_plain

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from trainmaster.job.errors import WebserviceException, from_wire
-from trainmaster.job.script.labels import matches
+from trainmaster.job.script.labels import check_tags, matches
 from trainmaster.job.script.model_rules import as_filter
-from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import calling, deploying, updating
 from trainmaster.sdk.services.described import Described

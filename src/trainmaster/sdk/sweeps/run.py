@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import HyperDriveNotImplementedException, RunNotFoundException, UserErrorException
+from trainmaster.job.script.metrics import metric_value
 from trainmaster.sdk.run.run import Run
-from trainmaster.shared.metrics import metric_value
 from trainmaster.shared.notices import warn
 from trainmaster.shared.records import TERMINAL, MetricSeries
 from trainmaster.shared.serialization import from_plain
@@ -115,7 +115,11 @@ class HyperDriveRun(Run):
         found: dict[str, dict[str, Any]] = {}
         for run_id, metrics in self._call("sweeps.metrics").items():
             series = [from_plain(MetricSeries, each) for each in metrics]
-            found[run_id] = {each.name: metric_value(each) for each in series if name in (None, each.name)}
+            found[run_id] = {
+                each.name: metric_value(each.name, each.kind, each.values)
+                for each in series
+                if name in (None, each.name)
+            }
         return found
 
     @property

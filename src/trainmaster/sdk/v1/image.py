@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.environments.sources import source_variables
 from trainmaster.job.errors import WebserviceException, from_wire
-from trainmaster.job.script.labels import matches
+from trainmaster.job.script.labels import check_tags, matches
 from trainmaster.job.script.model_rules import as_filter
-from trainmaster.sdk.experiment import check_tags
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import deploying
 from trainmaster.sdk.services.following import wait_until_settled

@@ -67,6 +67,8 @@ def test_properties_are_written_once(run, records):
             run.add_properties(wrong)
     assert run.properties == run.get_properties() == {"ContentSnapshotId": "abc", "a": "1", "b": "2"}
     assert len(records()) == 2
+    run.add_properties({"none": None})
+    assert run.properties["none"] == "None", "all properties are text, as the store keeps them"
 
 
 @pytest.mark.parametrize("wrong", [{1: "a"}, {"": "a"}, {"x" * 256: "a"}, "text", None, {"a\n": "b"}])

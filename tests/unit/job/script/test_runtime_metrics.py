@@ -1,14 +1,8 @@
 from __future__ import annotations
 
-import doctest
-import subprocess
-import sys
-
 import pytest
 
-from trainmaster.shared import metrics
-from trainmaster.shared.metrics import metric_value
-from trainmaster.shared.records import MetricSeries
+from trainmaster.job.script.metrics import metric_value, shape_records
 
 
 @pytest.mark.parametrize(
@@ -29,13 +23,17 @@ from trainmaster.shared.records import MetricSeries
     ],
 )
 def test_shapes(kind, values, expected):
-    assert metric_value(MetricSeries("m", kind, len(values), values)) == expected
+    assert metric_value("m", kind, values) == expected
 
 
-def test_the_examples_are_true():
-    assert doctest.testmod(metrics).failed == 0
-
-
-def test_it_costs_no_database():
-    code = "import sys, trainmaster.shared.metrics; sys.exit('sqlalchemy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        ([("row", {"a": 1}), ("metric", 5)], {"a": [1, None], "m": [None, 5]}),
+        ([("metric", 5), ("row", {"a": 1})], [5, {"a": 1}]),
+        ([("table", {"a": [1, 2]}), ("row", {"a": 3})], {"a": [1, 2, 3]}),
+        ([("list", [1, 2]), ("metric", 3)], [1, 2, 3]),
+    ],
+)
+def test_the_first_record_decides_about_the_kind_as_in_the_store(records, expected):
+    assert shape_records([{"k": kind, "n": "m", "v": value} for kind, value in records]) == {"m": expected}
