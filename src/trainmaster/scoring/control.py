@@ -64,7 +64,7 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = look(folder)
-        state = settled(seen.state, generation)
+        state = settle(seen.state, generation)
         if state is not None:
             return state
         if not seen.alive:
@@ -77,7 +77,7 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
     )
 
 
-def settled(state: State | None, generation: int) -> State | None:
+def settle(state: State | None, generation: int) -> State | None:
     """The state when the generation answers, none while it is on its way; its own error if it never will answer."""
     if state is None or (state.serving >= generation and state.state == "ready"):
         return state

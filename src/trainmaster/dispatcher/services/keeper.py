@@ -139,7 +139,7 @@ class Keeper:
             alive = True
             while alive:
                 seen = control.look(self._folder.path)
-                state = control.settled(seen.state, plan.generation)
+                state = control.settle(seen.state, plan.generation)
                 if state is not None:
                     return state
                 alive = seen.alive

@@ -86,9 +86,9 @@ class Tensor:
             return array.astype(self.dtype)
         if found not in "fiub":
             raise Wrong("{}: it must hold {}s in rows of one length.".format(self.name, _JSON_TYPES[wanted]))
-        return self._converted(array)
+        return self._convert(array)
 
-    def _converted(self, array: Any) -> Any:
+    def _convert(self, array: Any) -> Any:
         wanted, found = self.dtype.kind, array.dtype.kind
         if wanted == "f":
             return array.astype(self.dtype)
@@ -150,7 +150,7 @@ class Model:
 
     def read(self, text: Union[str, bytes]) -> Arrays:
         """The arrays of a request."""
-        given = arrays_of(parsed(text), self._names)
+        given = arrays_of(parse(text), self._names)
         arrays = {name: self._by_name[name].read(value) for name, value in given.items()}
         if self._has_common_sizes:
             self._check_common(arrays)
@@ -160,7 +160,7 @@ class Model:
         """The outputs for arrays that were read elsewhere, each of the type and sizes of its input."""
         if self._has_common_sizes:
             self._check_common(arrays)
-        return self._computed(arrays)
+        return self._compute_checked(arrays)
 
     def _check_common(self, arrays: Arrays) -> None:
         """Sizes with one name are one size."""
@@ -175,7 +175,7 @@ class Model:
 
     def answer(self, data: Union[str, bytes, List[Union[str, bytes]]]) -> Any:
         """The answer to one request; to a list of them a list of answers, where Wrong is one too."""
-        return self._answer_all(data) if isinstance(data, list) else self._computed(self.read(data))
+        return self._answer_all(data) if isinstance(data, list) else self._compute_checked(self.read(data))
 
     def _answer_all(self, texts: List[Union[str, bytes]]) -> List[Any]:
         answers: List[Any] = [None] * len(texts)
@@ -210,11 +210,11 @@ class Model:
 
     def _alone(self, arrays: Arrays) -> Any:
         try:
-            return self._computed(arrays)
+            return self._compute_checked(arrays)
         except Wrong as error:
             return error
 
-    def _computed(self, arrays: Arrays) -> Arrays:
+    def _compute_checked(self, arrays: Arrays) -> Arrays:
         try:
             return self._compute(arrays)
         except Wrong:
@@ -235,7 +235,7 @@ class Model:
         return {"oneOf": [_object({"data": self.inputs[0].schema()}), by_name]}
 
 
-def parsed(text: Union[str, bytes]) -> Any:
+def parse(text: Union[str, bytes]) -> Any:
     """The JSON of a request."""
     try:
         return _loads(text)
@@ -277,7 +277,7 @@ def how_to_ask(names: Sequence[str]) -> str:
     return 'The body must be a JSON object {{"data": [...]}} or {}.'.format(by_name)
 
 
-def known() -> Dict[str, Any]:
+def read_facts() -> Dict[str, Any]:
     """What was known of the model when it was deployed (`no_code.json`)."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_code.json"), encoding="utf-8") as file:
         found: Dict[str, Any] = json.load(file)
@@ -286,7 +286,7 @@ def known() -> Dict[str, Any]:
 
 def model_path() -> str:
     """The model's file or folder."""
-    return os.path.join(os.environ["AZUREML_MODEL_DIR"], *known()["path"].split("/"))
+    return os.path.join(os.environ["AZUREML_MODEL_DIR"], *read_facts()["path"].split("/"))
 
 
 def tensors(plain: Sequence[Dict[str, Any]]) -> List[Tensor]:

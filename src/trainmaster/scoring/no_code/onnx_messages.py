@@ -52,14 +52,14 @@ def message(text: Text) -> Optional[Dict[str, Any]]:
     if not any(_contains(text, mark) for mark in ('"dataType"', '"data_type"')):
         return None
     try:
-        body = tensors.parsed(text)
+        body = tensors.parse(text)
     except tensors.Wrong:
         # Told as of any other request.
         return None
     inputs = body.get("inputs") if isinstance(body, dict) else None
     if not isinstance(inputs, dict) or not all(_is_tensor(each) for each in inputs.values()):
         return None
-    return _spelled(body)
+    return _respell(body)
 
 
 def _contains(text: Text, mark: str) -> bool:
@@ -70,7 +70,7 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, dict) and ("dataType" in value or "data_type" in value)
 
 
-def _spelled(given: Dict[str, Any]) -> Dict[str, Any]:
+def _respell(given: Dict[str, Any]) -> Dict[str, Any]:
     return {_SPELLINGS.get(key, key): value for key, value in given.items()}
 
 
@@ -85,14 +85,14 @@ def _answer(model: tensors.Model, body: Dict[str, Any]) -> Dict[str, Any]:
     unknown = sorted(set(body) - {"inputs", "outputFilter"})
     if unknown:
         raise tensors.Wrong("The request has no part {}: only inputs and outputFilter.".format(unknown[0][:100]))
-    wanted = _wanted(model, body.get("outputFilter"))
+    wanted = _choose_outputs(model, body.get("outputFilter"))
     given = tensors.arrays_of({"inputs": body["inputs"]}, [each.name for each in model.inputs])
-    arrays = {each.name: _read(each, _spelled(given[each.name])) for each in model.inputs}
+    arrays = {each.name: _read(each, _respell(given[each.name])) for each in model.inputs}
     found = model.compute(arrays)
-    return {"outputs": {name: _written(found[name]) for name in wanted}}
+    return {"outputs": {name: _encode(found[name]) for name in wanted}}
 
 
-def _wanted(model: tensors.Model, given: Any) -> List[str]:
+def _choose_outputs(model: tensors.Model, given: Any) -> List[str]:
     names = [each.name for each in model.outputs]
     if not given:
         return names
@@ -177,7 +177,7 @@ def _whole(given: Any) -> int:
     return given if type(given) is int else -1
 
 
-def _written(array: Any) -> Dict[str, Any]:
+def _encode(array: Any) -> Dict[str, Any]:
     found = numpy.asarray(array)
     if found.dtype.kind in "OU":
         texts = [base64.b64encode(str(each).encode("utf-8")).decode() for each in found.reshape(-1)]

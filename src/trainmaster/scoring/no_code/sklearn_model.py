@@ -21,7 +21,7 @@ _columns: List[str]
 def init() -> None:
     """Loads the estimator once."""
     global _estimator, _methods, _columns
-    _estimator = _loaded(tensors.model_path())
+    _estimator = _load(tensors.model_path())
     _methods = [name for name in METHODS if hasattr(_estimator, name)]
     if not _methods:
         raise TypeError("the file holds a {}, which cannot predict".format(type(_estimator).__name__))
@@ -31,13 +31,13 @@ def init() -> None:
 def run(data: Any) -> Any:
     """The answer to a request, or to each of a list of them."""
     if isinstance(data, list):
-        return [_tried(each) for each in data]
-    body = tensors.parsed(data)
+        return [_run_or_fail(each) for each in data]
+    body = tensors.parse(data)
     method = _method(body)
-    return {method: _scored(_table(_rows(body)), method)}
+    return {method: _score(_table(_rows(body)), method)}
 
 
-def _tried(text: str) -> Any:
+def _run_or_fail(text: str) -> Any:
     try:
         return run(text)
     except tensors.Wrong as error:
@@ -66,7 +66,7 @@ def openapi() -> Dict[str, Any]:
     return {"input": asked, "output": answer}
 
 
-def _loaded(path: str) -> Any:
+def _load(path: str) -> Any:
     try:
         import joblib
     except ImportError:
@@ -87,11 +87,11 @@ def _method(body: Any) -> str:
 def _rows(body: Any) -> Any:
     """What was given of the table: a list of rows, or columns by name."""
     if isinstance(body, dict) and _columns and isinstance(body.get("inputs"), dict):
-        return _transposed(tensors.arrays_of(body, _columns))
+        return _transpose(tensors.arrays_of(body, _columns))
     return tensors.arrays_of(body, ["data"])["data"]
 
 
-def _transposed(columns: Dict[str, Any]) -> List[List[Any]]:
+def _transpose(columns: Dict[str, Any]) -> List[List[Any]]:
     if not all(isinstance(column, list) for column in columns.values()):
         raise tensors.Wrong("Each column must be a list.")
     if len({len(column) for column in columns.values()}) != 1:
@@ -103,7 +103,7 @@ def _table(rows: Any) -> Any:
     if not isinstance(rows, list) or not rows:
         raise tensors.Wrong(tensors.how_to_ask(["data"]))
     if _columns and all(isinstance(row, dict) for row in rows):
-        rows = [_in_order(row) for row in rows]
+        rows = [_order_columns(row) for row in rows]
     width = getattr(_estimator, "n_features_in_", None)
     if width is not None:
         for row in rows:
@@ -116,7 +116,7 @@ def _table(rows: Any) -> Any:
     return tensors.Tensor("data", "float64", shape).read(rows)
 
 
-def _in_order(row: Dict[str, Any]) -> List[Any]:
+def _order_columns(row: Dict[str, Any]) -> List[Any]:
     if set(row) != set(_columns):
         raise tensors.Wrong("Each row must have the columns {}.".format(", ".join(_columns)))
     return [row[name] for name in _columns]
@@ -132,7 +132,7 @@ def _frame(rows: List[Any]) -> Any:
     return pandas.DataFrame(rows, columns=_columns)
 
 
-def _scored(table: Any, method: str) -> Any:
+def _score(table: Any, method: str) -> Any:
     try:
         found = getattr(_estimator, method)(table)
     except (ValueError, TypeError, KeyError) as error:

@@ -13,7 +13,7 @@ _model: tensors.Model
 def init() -> None:
     """Loads the model once."""
     global _model
-    known = tensors.known()
+    known = tensors.read_facts()
     if known["kind"] == "program":
         program = torch.export.load(tensors.model_path())
         module, inputs = program.module(), _inputs_of_program(program)
@@ -26,7 +26,7 @@ def init() -> None:
     def compute(arrays: tensors.Arrays) -> tensors.Arrays:
         with torch.inference_mode():
             answer = module(*(torch.from_numpy(arrays[each.name].copy()) for each in inputs))
-        return _named(answer, names)
+        return _name_outputs(answer, names)
 
     _model = tensors.Model(inputs, tensors.tensors(known["outputs"]), compute)
 
@@ -67,7 +67,7 @@ def _inputs_of_script(module: Any) -> List[tensors.Tensor]:
     return [tensors.Tensor(each.name, "float32", None) for each in arguments]
 
 
-def _named(answer: Any, names: List[str]) -> Dict[str, Any]:
+def _name_outputs(answer: Any, names: List[str]) -> Dict[str, Any]:
     if isinstance(answer, dict):
         return {str(name): _array(each) for name, each in answer.items()}
     found = list(answer) if isinstance(answer, (tuple, list)) else [answer]

@@ -47,7 +47,7 @@ class Acceptor:
         )
         self._config.load()
         self._state = ServerState()
-        self._protocol = _limited(self._config.http_protocol_class, application)
+        self._protocol = _limit_connections(self._config.http_protocol_class, application)
         self._opening: "set[asyncio.Task[Any]]" = set()
         self._quiet: Dict[Any, Tuple[int, float]] = {}
 
@@ -140,7 +140,7 @@ def _http() -> Any:
     return "h11" if importlib.util.find_spec("httptools") is None else "httptools"
 
 
-def _limited(kind: Type[Any], application: Application) -> Type[Any]:
+def _limit_connections(kind: Type[Any], application: Application) -> Type[Any]:
     """The protocol, which counts its connections and does not read headers without end."""
     mine = application.numbers.mine
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 from .log import Log, request_id
 from .raw import AMLRequest, AMLResponse
 from .schema_errors import misfits
-from .script import Script, in_one_line, own_traceback
+from .script import Script, own_traceback, summarize
 
 try:
     import orjson
@@ -69,24 +69,24 @@ class Answering:
         if script.raw:
             self._argument = _raw
         elif script.schema:
-            self._argument, self._run = self._named, self._run_named
+            self._argument, self._run = self._read_parameters, self._run_named
 
     def answer(self, request: Request) -> Answer:
         """The answer to one request."""
         request_id.set(request.id)
         try:
             result = self._run(self._argument(request))
-            return Answer(200, to_json(result)) if type(result) is not AMLResponse else _written(result)
+            return Answer(200, to_json(result)) if type(result) is not AMLResponse else _write_result(result)
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
-            return self._failed(error, request.id)
+            return self._fail(error, request.id)
 
     async def answer_later(self, request: Request) -> Answer:
         """The answer to one request, of a script whose `run` is asynchronous."""
         request_id.set(request.id)
         try:
-            return _written(await self._run(self._argument(request)))
+            return _write_result(await self._run(self._argument(request)))
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
-            return self._failed(error, request.id)
+            return self._fail(error, request.id)
 
     def answer_all(self, requests: List[Request]) -> List[Answer]:
         """The answers to a batch: `run` gets the list of the bodies that can be read, and gives as many results."""
@@ -98,7 +98,7 @@ class Answering:
                 texts.append(self._text(request))
                 readable.append(request)
             except BadRequest as error:
-                answers[id(request)] = self._failed(error, request.id)
+                answers[id(request)] = self._fail(error, request.id)
         if readable:
             answers.update(zip(map(id, readable), self._batch(readable, texts)))
         return [answers[id(request)] for request in requests]
@@ -115,16 +115,16 @@ class Answering:
                     "run got a batch of {} and must return as many results, not {}".format(len(texts), said)
                 )
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
-            return [self._failed(error, request.id) for request in requests]
-        return [self._of_batch(request, result) for request, result in zip(requests, results)]
+            return [self._fail(error, request.id) for request in requests]
+        return [self._answer_one(request, result) for request, result in zip(requests, results)]
 
-    def _of_batch(self, request: Request, result: Any) -> Answer:
+    def _answer_one(self, request: Request, result: Any) -> Answer:
         try:
             if isinstance(result, Exception):
                 raise result
-            return _written(result)
+            return _write_result(result)
         except Exception as error:  # noqa: BLE001 (a result that cannot be written is the script's, and is logged)
-            return self._failed(error, request.id)
+            return self._fail(error, request.id)
 
     def _text(self, request: Request) -> str:
         if request.method == "GET":
@@ -134,18 +134,18 @@ class Answering:
         except UnicodeDecodeError:
             raise BadRequest("The body is not text in UTF-8.") from None
 
-    def _named(self, request: Request) -> Dict[str, Any]:
+    def _read_parameters(self, request: Request) -> Dict[str, Any]:
         """The parameters that the schema names."""
         schema = self._script.schema
         assert schema is not None
         data = _query(request) if request.method == "GET" else _json(self._text(request))
         if not isinstance(data, dict):
-            raise BadRequest("The body must be a JSON object with {}.".format(_listed(schema.names)))
+            raise BadRequest("The body must be a JSON object with {}.".format(_join_names(schema.names)))
         missing, unknown = schema.names - set(data), set(data) - schema.names
         if missing:
-            raise BadRequest("The request lacks {}.".format(_listed(missing)))
+            raise BadRequest("The request lacks {}.".format(_join_names(missing)))
         if unknown:
-            raise BadRequest("The request may only have {}.".format(_listed(schema.names)))
+            raise BadRequest("The request may only have {}.".format(_join_names(schema.names)))
         return data
 
     def _run_named(self, data: Dict[str, Any]) -> Any:
@@ -156,16 +156,16 @@ class Answering:
             schema = self._script.schema
             if schema is None or not self._script.fault_of_the_request(error.__traceback__):
                 raise
-            self._log.message("request refused: " + in_one_line(error))
+            self._log.message("request refused: " + summarize(error))
             told = misfits(schema.given, data) or "The values do not fit the schema that /swagger.json shows."
             raise BadRequest(told) from None
 
-    def _failed(self, error: BaseException, number: str) -> Answer:
+    def _fail(self, error: BaseException, number: str) -> Answer:
         """4xx if the request was wrong. Otherwise the answer only has the id under which the log tells the rest."""
         if isinstance(error, BadRequest) or getattr(error, "bad_request", False):
             return refusal(400, str(error), number)
         request_id.set(number)
-        self._log.message("run failed: " + in_one_line(error) + "\n" + own_traceback(error))
+        self._log.message("run failed: " + summarize(error) + "\n" + own_traceback(error))
         return refusal(
             500, "The scoring script failed. The log of the service tells more under this request_id.", number
         )
@@ -187,11 +187,11 @@ def _json(text: str) -> Any:
         raise BadRequest("The body is not valid JSON.") from None
 
 
-def _listed(names: Any) -> str:
+def _join_names(names: Any) -> str:
     return ", ".join(sorted(names))
 
 
-def _written(result: Any) -> Answer:
+def _write_result(result: Any) -> Answer:
     """The result of `run` as an answer. Raises TypeError if JSON cannot say it."""
     if isinstance(result, AMLResponse):
         headers = tuple(

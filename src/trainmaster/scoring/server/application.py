@@ -105,7 +105,7 @@ class Application:
                 number = value.decode("ascii")
         number = number or self.new_number()
         received = 0
-        answer = self._refused(scope, authorization, origin, number)
+        answer = self._refuse(scope, authorization, origin, number)
         if answer is None and scope["path"] == "/score":
             try:
                 answer, received = await self._score(scope, receive, length, number)
@@ -120,7 +120,7 @@ class Application:
         await send({"type": "http.response.body", "body": answer.body})
         self.note(scope, number, answer.status, began, received, len(answer.body))
 
-    def _refused(
+    def _refuse(
         self, scope: Scope, authorization: Optional[bytes], origin: Optional[bytes], number: str
     ) -> Optional[Answer]:
         """The answer to a request that gets no other, or None."""
@@ -163,19 +163,19 @@ class Application:
     async def _run(self, request: Request) -> Answer:
         try:
             if self._batches is not None:
-                return await self._in_time(self._batches.add(request))
+                return await self._wait_for(self._batches.add(request))
             if self._asynchronous:
-                return await self._in_time(self._loop.create_task(self._answering.answer_later(request)))
+                return await self._wait_for(self._loop.create_task(self._answering.answer_later(request)))
             now = self._caller.now
             if now is not None:
                 answer: Answer = now(self._answering.answer, request)
                 return answer
-            return await self._in_time(self._caller.submit(self._answering.answer, request))
+            return await self._wait_for(self._caller.submit(self._answering.answer, request))
         except _TimeOver:
             text = "The scoring script did not answer within {:g} seconds.".format(self.settings.seconds)
             return refusal(504, text, request.id)
 
-    async def _in_time(self, future: "asyncio.Future[Answer]") -> Answer:
+    async def _wait_for(self, future: "asyncio.Future[Answer]") -> Answer:
         self._pending[future] = monotonic() + self.settings.seconds
         try:
             return await future
@@ -228,13 +228,13 @@ class Application:
         """Counts and logs the requests that were answered: not one by one, which costs twice as much."""
         done, self._done = self._done, []
         lines = []
-        stamp, answered = self.log.stamp, self.numbers.answered
+        stamp, count_request = self.log.stamp, self.numbers.count_request
         for moment, number, method, path, status, seconds, received, sent in done:
             base = places.SCORED
             if path != "/score":
                 base = places.OTHERS
                 path = path if path in self._pages else ascii(path)[1:200]
-            answered(base, status, seconds, received, sent)
+            count_request(base, status, seconds, received, sent)
             lines.append(
                 f"{stamp(moment)} {number} {method} {path} {status} {seconds * 1000:.1f}ms {received}B {sent}B\n"
             )

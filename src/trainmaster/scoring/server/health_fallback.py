@@ -58,15 +58,15 @@ class HealthFallback:
             connection, _ = self._listening.accept()
         except OSError:
             return  # another replica has taken it in, or the visitor has left
-        if not self._answered(connection):
+        if not self._answer_health(connection):
             self._application.call_soon(self._let_in, connection)
 
-    def _answered(self, connection: socket.socket) -> bool:
+    def _answer_health(self, connection: socket.socket) -> bool:
         """Whether this visitor wanted no more than to know how the replica is; if so, it has gone."""
         began = perf_counter()
         connection.settimeout(_WORDS_SECONDS)
         try:
-            path = _asked(connection.recv(_HEAD_BYTES, socket.MSG_PEEK))
+            path = _parse_path(connection.recv(_HEAD_BYTES, socket.MSG_PEEK))
         except OSError:
             return False
         answer = self._application.open_page(path) if path else None
@@ -86,10 +86,10 @@ class HealthFallback:
         return True
 
 
-def _asked(head: bytes) -> Optional[str]:
+def _parse_path(head: bytes) -> Optional[str]:
     """The path of a GET that has arrived whole; None if it is anything else.
 
-    >>> _asked(b"GET /healthz?full=1 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n")
+    >>> _parse_path(b"GET /healthz?full=1 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n")
     '/healthz'
     """
     words = head.split(b"\r\n", 1)[0].split(b" ")

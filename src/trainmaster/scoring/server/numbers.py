@@ -61,7 +61,7 @@ class Numbers:
             slot[place] = 0.0
         slot[_USED] = 1.0
 
-    def answered(self, base: int, status: int, seconds: float, received: int, sent: int) -> None:
+    def count_request(self, base: int, status: int, seconds: float, received: int, sent: int) -> None:
         """Counts one request."""
         mine = self.mine
         mine[base + status] += 1.0

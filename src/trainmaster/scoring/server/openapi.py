@@ -37,7 +37,7 @@ OPEN = ("/", "/healthz", "/readyz")
 def describe(settings: Settings, script: Script) -> Document:
     """The service in OpenAPI 3."""
     paths: Dict[str, Document] = {path: {"get": _plain(*rest)} for path, *rest in _PLAIN}
-    paths["/readyz"]["get"]["responses"]["503"] = _refused("It is about to end.")
+    paths["/readyz"]["get"]["responses"]["503"] = _describe_refusal("It is about to end.")
     paths["/score"] = _score(script)
     document: Document = {
         "openapi": "3.0.3",
@@ -51,7 +51,7 @@ def describe(settings: Settings, script: Script) -> Document:
         for path in OPEN:
             paths[path]["get"]["security"] = []
         for path in ("/metrics", "/swagger.json"):
-            paths[path]["get"]["responses"]["401"] = _refused(_REFUSALS["401"])
+            paths[path]["get"]["responses"]["401"] = _describe_refusal(_REFUSALS["401"])
     return document
 
 
@@ -108,7 +108,7 @@ def _schemas(script: Script) -> Dict[str, Document]:
 
 
 def _score(script: Script) -> Document:
-    refusals: Dict[str, Any] = {status: _refused(text) for status, text in _REFUSALS.items()}
+    refusals: Dict[str, Any] = {status: _describe_refusal(text) for status, text in _REFUSALS.items()}
     if script.raw:
         anything = {"description": "What the script says.", "content": {"*/*": {"schema": {}}}}
         body: Document = {"content": {"*/*": {"schema": {}}}}
@@ -155,7 +155,7 @@ def _plain(meaning: str, kind: str) -> Document:
     return {"summary": meaning, "responses": {"200": {"description": meaning, "content": {kind: {"schema": schema}}}}}
 
 
-def _refused(text: str) -> Document:
+def _describe_refusal(text: str) -> Document:
     return {
         "description": text,
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}},

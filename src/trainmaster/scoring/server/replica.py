@@ -34,7 +34,7 @@ def check(path: str) -> Dict[str, Any]:
     try:
         load(read(path))
     except ScriptError as error:
-        return {"error": _described(error)}
+        return {"error": _describe(error)}
     return {"ready": True}
 
 
@@ -52,7 +52,7 @@ def serve(path: str, listening: int, channel: int, counters: str, slot: int, dra
         replica.start(socket.socket(fileno=listening), words)
     except ScriptError as error:
         log.message(error.headline + "\n" + error.details)
-        words.sendall(_line({"error": _described(error)}))
+        words.sendall(_line({"error": _describe(error)}))
         return BROKEN
     words.sendall(_line({"ready": True}))
     replica.serve()
@@ -153,5 +153,5 @@ def _line(data: Dict[str, Any]) -> bytes:
     return json.dumps(data).encode("ascii") + b"\n"
 
 
-def _described(error: ScriptError) -> Dict[str, str]:
+def _describe(error: ScriptError) -> Dict[str, str]:
     return {"headline": error.headline, "cause": error.details, "hint": error.hint}

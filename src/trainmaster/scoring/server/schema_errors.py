@@ -41,7 +41,7 @@ def misfits(given: Schema, data: Dict[str, Any]) -> str:
     examples: Dict[str, Any] = example if isinstance(example, dict) else {}
     names = sorted(set(properties) & set(data))
     looks: Sequence[Callable[[str], Optional[str]]] = (
-        lambda name: _mistyped(name, properties[name], data[name]),
+        lambda name: _find_wrong_type(name, properties[name], data[name]),
         lambda name: _misshapen(name, properties[name], data[name], examples.get(name)),
     )
     for look in looks:
@@ -51,7 +51,7 @@ def misfits(given: Schema, data: Dict[str, Any]) -> str:
     return ""
 
 
-def _mistyped(place: str, schema: Schema, value: Any) -> Optional[str]:
+def _find_wrong_type(place: str, schema: Schema, value: Any) -> Optional[str]:
     """The first value that is of another type than the schema says."""
     kind = schema.get("type")
     if kind not in _TYPES:
@@ -60,9 +60,9 @@ def _mistyped(place: str, schema: Schema, value: Any) -> Optional[str]:
         return "{}: it must be {}, and is {}.".format(place, _WANTED[kind], _word(value))
     if kind == "array":
         items = ("{}[{}]".format(place, number) for number in range(len(value)))
-        return _first(_mistyped(where, schema.get("items", {}), item) for where, item in zip(items, value))
+        return _first(_find_wrong_type(where, schema.get("items", {}), item) for where, item in zip(items, value))
     if kind == "object":
-        return _misnamed(place, schema, value)
+        return _find_wrong_name(place, schema, value)
     if kind == "string":
         return _no_date(place, schema.get("format"), value)
     return None
@@ -73,7 +73,7 @@ def _is_a(kind: str, value: Any) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
-def _misnamed(place: str, schema: Schema, value: Dict[str, Any]) -> Optional[str]:
+def _find_wrong_name(place: str, schema: Schema, value: Dict[str, Any]) -> Optional[str]:
     properties: Schema = schema.get("properties", {})
     missing = [name for name in schema.get("required", ()) if name not in value]
     if missing:
@@ -81,7 +81,7 @@ def _misnamed(place: str, schema: Schema, value: Dict[str, Any]) -> Optional[str
     if properties and set(value) - set(properties):
         return "{}: it may only have {}.".format(place, ", ".join(properties))
     known = [name for name in properties if name in value]
-    return _first(_mistyped("{}.{}".format(place, name), properties[name], value[name]) for name in known)
+    return _first(_find_wrong_type("{}.{}".format(place, name), properties[name], value[name]) for name in known)
 
 
 def _no_date(place: str, wanted: Optional[str], value: str) -> Optional[str]:

@@ -35,7 +35,7 @@ class Script:
         self.said = said or {}
         """What the script itself says of its `input` and `output`, as schemas of OpenAPI."""
         self.raw = raw.is_raw(run)
-        self.schema = _Schema.of(run)
+        self.schema = _Schema.read(run)
         self.asynchronous = inspect.iscoroutinefunction(_innermost(run))
         self.code = getattr(_innermost(run), "__code__", None)
         if batched and (self.raw or self.schema or self.asynchronous):
@@ -59,16 +59,16 @@ class _Schema:
         self.names = set(given.get("properties", {}))
 
     @classmethod
-    def of(cls, run: Callable[..., Any]) -> "Optional[_Schema]":
+    def read(cls, run: Callable[..., Any]) -> "Optional[_Schema]":
         # Who decorates with it has imported it.
         known = sys.modules.get("inference_schema.schema_util")
         if known is None or not known.is_schema_decorated(run):
             return None
-        given = _asked(known.get_input_schema, run)
-        return cls(given, _asked(known.get_output_schema, run)) if given else None
+        given = _read_schema(known.get_input_schema, run)
+        return cls(given, _read_schema(known.get_output_schema, run)) if given else None
 
 
-def _asked(question: Callable[..., Dict[str, Any]], run: Callable[..., Any]) -> Dict[str, Any]:
+def _read_schema(question: Callable[..., Dict[str, Any]], run: Callable[..., Any]) -> Dict[str, Any]:
     try:
         return question(run) or {}
     except (AttributeError, KeyError, ValueError):
@@ -92,8 +92,8 @@ def load(settings: Settings) -> Script:
     _check_takes_data(run, settings.entry_script)
     init = getattr(module, "init", None)
     if init is not None:
-        _guarded("init() of {} failed".format(settings.entry_script), init)
-    return Script(run, batched=settings.max_batch_size > 1, said=_said(module))
+        _call_script("init() of {} failed".format(settings.entry_script), init)
+    return Script(run, batched=settings.max_batch_size > 1, said=_read_openapi(module))
 
 
 def _check_takes_data(run: Callable[..., Any], script: str) -> None:
@@ -108,12 +108,12 @@ def _check_takes_data(run: Callable[..., Any], script: str) -> None:
         )
 
 
-def _said(module: ModuleType) -> Dict[str, Any]:
+def _read_openapi(module: ModuleType) -> Dict[str, Any]:
     """What a function `openapi()` of the script gives: the scripts of models that need none of their own have one."""
     describe = getattr(module, "openapi", None)
     found: List[Dict[str, Any]] = []
     if callable(describe):
-        _guarded("openapi() of {} failed".format(module.__name__), lambda: found.append(describe()))
+        _call_script("openapi() of {} failed".format(module.__name__), lambda: found.append(describe()))
     return found[0] if found and isinstance(found[0], dict) else {}
 
 
@@ -136,15 +136,15 @@ def _import(settings: Settings) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     loader = spec.loader
-    _guarded("{} cannot be imported".format(settings.entry_script), lambda: loader.exec_module(module))
+    _call_script("{} cannot be imported".format(settings.entry_script), lambda: loader.exec_module(module))
     return module
 
 
-def _guarded(headline: str, function: Callable[[], Any]) -> None:
+def _call_script(headline: str, function: Callable[[], Any]) -> None:
     try:
         function()
     except (Exception, SystemExit) as error:  # noqa: BLE001 (any script may fail in any way)
-        raise ScriptError("{}: {}".format(headline, in_one_line(error)), own_traceback(error), _hint(error)) from None
+        raise ScriptError("{}: {}".format(headline, summarize(error)), own_traceback(error), _hint(error)) from None
 
 
 def _hint(error: BaseException) -> str:
@@ -162,7 +162,7 @@ def _hint(error: BaseException) -> str:
     return "Add the package to the environment of the service: pip_packages, or --requirements."
 
 
-def in_one_line(error: BaseException) -> str:
+def summarize(error: BaseException) -> str:
     """The error as the last line of a traceback has it."""
     lines = str(error).strip().splitlines()
     return "{}: {}".format(type(error).__name__, lines[0]) if lines else type(error).__name__

@@ -20,14 +20,14 @@ _PATIENCE_SECONDS = 10.0
 
 def listen(kept: Path, host: str, port: int) -> socket.socket:
     """The listening socket; without a wanted port on the one noted in `kept`, or a free one. WebserviceException."""
-    noted = _noted(kept, host)
+    noted = _read_port(kept, host)
     wanted = port or noted
     found = _bind_wanted(host, wanted, patient=wanted == noted) if wanted else _bind_any(host)
     jsonfile.write(str(kept), {"host": host, "port": found.getsockname()[1]})
     return found
 
 
-def _noted(kept: Path, host: str) -> int:
+def _read_port(kept: Path, host: str) -> int:
     try:
         noted = jsonfile.read(str(kept))
         return int(noted["port"]) if noted["host"] == host else 0

@@ -25,7 +25,7 @@ class Models:
             self._noted = _look(root)
             jsonfile.write(str(kept), self._noted)
 
-    def changed(self) -> list[str]:
+    def list_changed(self) -> list[str]:
         """The files, relative to the folder, that are gone, new or others."""
         now, then = _look(self._root), self._noted or {}
         return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))

@@ -21,7 +21,7 @@ from trainmaster.scoring.server import numbers
 from trainmaster.scoring.supervisor.models import Models
 from trainmaster.scoring.supervisor.replica import ReplicaProcess
 from trainmaster.scoring.supervisor.signals import Signals
-from trainmaster.scoring.supervisor.unavailable import turn_away
+from trainmaster.scoring.supervisor.unavailable import refuse_waiting
 from trainmaster.shared.retry import pause_after
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.service_plan import Replica, ServiceFiles, ServicePlan, State, StateName, read_plan
@@ -153,9 +153,9 @@ class Supervisor:
             _, status = os.waitpid(ended.si_pid, 0)
             for replica in self._all():
                 if replica.pid == ended.si_pid:
-                    self._gone(replica, os.waitstatus_to_exitcode(status))
+                    self._handle_end(replica, os.waitstatus_to_exitcode(status))
 
-    def _gone(self, replica: ReplicaProcess, code: int) -> None:
+    def _handle_end(self, replica: ReplicaProcess, code: int) -> None:
         while replica.error is None and replica.hear() not in ("error", "gone", None):
             continue  # its last words may still be under way
         self._unwatch(replica)
@@ -211,7 +211,7 @@ class Supervisor:
             self._bring_up(self._coming)
         if self._current is not None:
             self._keep_up(self._current, now)
-            self._look_at_the_door(self._current, now)
+            self._answer_without_replicas(self._current, now)
         if now >= self._models_at:
             self._models_at = now + _MODELS_EVERY_SECONDS
             self._look_at_models()
@@ -243,7 +243,7 @@ class Supervisor:
         except OSError as error:
             self._refuse(plan, "the folder of the service cannot be used", cause=str(error))
             return
-        changed = models.changed()
+        changed = models.list_changed()
         if changed:
             # It served before with other contents; whether these are wanted, only a new deployment says.
             hint = "Register the new contents as a version, or deploy the service again."
@@ -277,7 +277,7 @@ class Supervisor:
 
     def _keep_up(self, generation: Generation, now: float) -> None:
         for place in generation.places:
-            if place.replica is None and now >= place.start_at and not self._changed(generation, place, now):
+            if place.replica is None and now >= place.start_at and not self._models_changed(generation, place, now):
                 place.restarts += 1
                 self._start(generation, place)
         limit = generation.plan.scoring.limits.seconds + _STUCK_SECONDS
@@ -287,13 +287,13 @@ class Supervisor:
                 self._say(f"a replica (process {replica.pid}) does nothing any more; it is ended")
                 replica.kill()
 
-    def _look_at_the_door(self, generation: Generation, now: float) -> None:
+    def _answer_without_replicas(self, generation: Generation, now: float) -> None:
         if generation.replicas:
             self._somebody_at = now
         elif now - self._somebody_at > _PATIENCE_SECONDS:
-            turn_away(self._listening)
+            refuse_waiting(self._listening)
 
-    def _changed(self, generation: Generation, place: Place, now: float) -> bool:
+    def _models_changed(self, generation: Generation, place: Place, now: float) -> bool:
         """Whether a new replica would load another model than its siblings have; then it is not started."""
         if not self._look_at_models(generation):
             return False
@@ -384,7 +384,7 @@ class Supervisor:
         generation = generation or self._current
         if generation is None:
             return False
-        changed = generation.models.changed()
+        changed = generation.models.list_changed()
         warnings = tuple(f"the model file {name} has changed on disk" for name in changed)
         if warnings != self._warnings:
             self._warnings = warnings
@@ -413,7 +413,7 @@ class Supervisor:
             wanted=self._wanted,
             failed=self._failed,
             error=dict(self._error),
-            replicas=tuple(self._shown(replica) for replica in self._all()),
+            replicas=tuple(self._describe_replica(replica) for replica in self._all()),
             warnings=self._warnings,
             changed_at=time.time(),
         )
@@ -438,7 +438,7 @@ class Supervisor:
             return "starting"
         return "ready" if self._current.ready else "unhealthy"
 
-    def _shown(self, replica: ReplicaProcess) -> Replica:
+    def _describe_replica(self, replica: ReplicaProcess) -> Replica:
         generations = (self._current, self._coming)
         places = [place for generation in generations if generation for place in generation.places]
         restarts = next((place.restarts for place in places if place.replica is replica), 0)

@@ -15,7 +15,7 @@ _ANSWER = (
 )
 
 
-def turn_away(listening: socket.socket) -> None:
+def refuse_waiting(listening: socket.socket) -> None:
     """Answers everyone who waits at the door now."""
     for _ in range(_AT_ONCE):
         try:

@@ -129,8 +129,8 @@ def test_counters_of_all_replicas_add_up_and_never_fall(tmp_path: Path) -> None:
     for each in (first, second):
         each.mine[numbers.READY] = 1.0
         each.mine[numbers.CONNECTIONS] = 2.0
-        each.answered(numbers.SCORED, 200, 0.003, 10, 20)
-    second.answered(numbers.OTHERS, 404, 9.0, 0, 5)
+        each.count_request(numbers.SCORED, 200, 0.003, 10, 20)
+    second.count_request(numbers.OTHERS, 404, 9.0, 0, 5)
     text = first.text()
     assert 'requests_total{path="/score",status="200"} 2' in text
     assert 'requests_total{path="other",status="404"} 1' in text
@@ -271,10 +271,10 @@ def test_models_that_change_are_named(tmp_path: Path) -> None:
     (store / "up").symlink_to(root)
     kept = tmp_path / "kept.json"
     models = Models(str(root), kept)
-    assert models.changed() == []
+    assert models.list_changed() == []
     (store / "weights").write_text("22")
-    assert [Path(name).name for name in models.changed()][:1] == ["weights"]
+    assert [Path(name).name for name in models.list_changed()][:1] == ["weights"]
     # A supervisor that comes later knows what was there before.
-    assert Models(str(root), kept).changed() == models.changed()
+    assert Models(str(root), kept).list_changed() == models.list_changed()
     os.unlink(store / "weights")
-    assert models.changed()
+    assert models.list_changed()
