@@ -68,7 +68,7 @@ class AgentsInTest:
             if claim.make(str(nodes.folder.node(plan["node"])), None):
                 self._agents[nodes.folder.node(plan["node"])] = asyncio.Event()
 
-    async def ended(self, nodes: Nodes, number: int) -> None:
+    async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         agent = self._agents.get(nodes.folder.node(number))
         if agent is not None:
             await agent.wait()

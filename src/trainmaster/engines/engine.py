@@ -11,41 +11,41 @@ from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.records import RunError, Status, TargetRecord
 
 
-async def bring_nothing(paths: Sequence[str]) -> list[str]:
-    """Of an engine that does not bring files to a script that runs already."""
+async def refuse_files(paths: Sequence[str]) -> list[str]:
+    """For engines that cannot bring files to a running script."""
     raise ComputeTargetException(
-        f"{', '.join(paths)[:300]} cannot be brought to the machine of the script while it runs",
+        f"{', '.join(paths)[:300]} cannot be brought to the machine of a running script",
         hint="Give it to the run as data: dataset.as_named_input('name'), or a data reference.",
     )
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a script asks its workspace, on a machine from where the dispatcher cannot be reached."""
+    """A request of a script to its workspace, from a machine that cannot reach the dispatcher."""
 
     run_id: str
     name: str
-    """Tells it from the run's other letters."""
+    """Distinguishes it from other requests of the run."""
     text: bytes
     answer: Callable[[bytes], Awaitable[None]]
-    """Puts the answer where the script looks for it, and takes the letter away."""
-    bring: Callable[[Sequence[str]], Awaitable[list[str]]] = bring_nothing
-    """Brings files, folders and what fits patterns to the machine of the script; says under which paths."""
+    """Puts the answer where the script looks for it, and removes the request."""
+    bring: Callable[[Sequence[str]], Awaitable[list[str]]] = refuse_files
+    """Brings files, folders and what matches patterns to the machine of the script; returns their paths there."""
     shares_files: bool = False
     """Whether that machine sees folders of this one."""
 
 
 @dataclass(frozen=True)
 class EngineContext:
-    """What an engine is made with."""
+    """What an engine is created with."""
 
     folder: WorkspaceFolder
-    heard: Callable[[str, str], None]
-    """`heard(run_id, "running")`, `heard(run_id, "done")`: what agents that cannot reach the dispatcher would tell."""
+    on_event: Callable[[str, str], None]
+    """Called with a run's id and "running" or "done", for agents that cannot reach the dispatcher."""
     secret: Callable[[str], str | None] = lambda name: None
-    """A secret of the workspace by its name, such as the password of a host."""
-    asked: Callable[[JobRequest], None] = lambda letter: None
-    """Has a letter answered; one that is passed on twice does no harm."""
+    """Returns a secret of the workspace, such as the password of a host."""
+    on_request: Callable[[JobRequest], None] = lambda request: None
+    """Has a job request answered. Passing on the same request twice is harmless."""
 
 
 @dataclass(frozen=True)
@@ -55,91 +55,92 @@ class Nodes:
     run_id: str
     folder: RunFolder
     count: int
-    """How many of its nodes have an agent: all, or the first one only, where mpirun reaches the others."""
+    """How many of its nodes have an agent: all, or only the first one if mpirun reaches the others."""
     target: TargetRecord
     numbers: tuple[int, ...]
-    """Which nodes of the target it has, in the order of its own nodes."""
+    """The numbers of its nodes in the target, in the order of the run's nodes."""
     processes_per_node: int = 1
     seconds: int | None = None
-    """How long the run may take, where it says so."""
+    """The time limit of the run, if it has one."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """What a launch plan needs to know of the nodes. Texts may be tokens (`job/agent/tokens.py`)."""
+    """What a launch plan needs to know about the nodes. Texts may be tokens (`job/agent/tokens.py`)."""
 
     hosts: tuple[str, ...]
     """For each node, the name or address under which the others reach it."""
     gpus: tuple[tuple[str, ...], ...]
-    """For each node, its GPUs."""
+    """The GPUs of each node."""
     cpus: int
-    """Of one node's machine; 0 if that is not known."""
+    """The CPUs of one node's machine; 0 if unknown."""
     python: str
     """The Python for the agent and our small programs, on the nodes."""
     mpi_options: tuple[str, ...] = ()
-    """By which mpirun reaches the other nodes."""
+    """The options with which mpirun reaches the other nodes."""
     mpi_inherits: tuple[str, ...] = ()
-    """The variables of the agent that mpirun needs there: how their names begin."""
+    """The prefixes of the agent's variables that mpirun needs to reach them."""
     hosts_file: str = ""
-    """Where the names for the tokens are found, once there are nodes; empty if there are no tokens."""
+    """The file with the values of the tokens, once there are nodes; empty if there are no tokens."""
     reaches_dispatcher: bool = True
-    """Whether agents can tell the dispatcher themselves. If not, the engine looks at their files, and tells."""
+    """Whether agents can notify the dispatcher. If not, the engine reads their files and calls `on_event`."""
     relays_requests: bool = False
-    """Whether scripts cannot ask the dispatcher themselves, and the engine passes on what they ask (`asked`)."""
+    """Whether scripts cannot reach the dispatcher, so that the engine passes on their requests (`on_request`)."""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How an engine says that its nodes ended, where the agents cannot know or can no longer say."""
+    """How the nodes of a run ended, if the engine knows it better than the agents."""
 
     status: Status
     error: RunError | None = None
     again: bool = False
-    """Whether it is no fault of the run, so that the next attempt follows whatever `max_retries` says."""
+    """Whether the run is not at fault, so that it is tried again regardless of `max_retries`."""
 
 
 class Engine(Protocol):
-    """Starts the node agents of a run, all or none, and tells when they are gone.
+    """Starts the node agents of a run, all or none, and notices when they end.
 
-    The agents' files (plan, claim, result) are the truth; an engine only brings agents to life and watches them. All
-    of it works for a run started by an earlier dispatcher, and may be done twice.
+    The agents' files (plan, claim, result) are the truth; an engine only starts agents and watches them. All methods
+    work for a run that an earlier dispatcher started, and may be called twice.
     """
 
     queues: bool
-    """Whether runs wait for nodes in a queue of the engine's own. Then ours holds none back for lack of nodes."""
+    """Whether the engine has a queue of its own. Then the dispatcher's queue does not wait for free nodes."""
     shares_files: bool
     """Whether the nodes see the workspace's folder under its path."""
     runs_here: bool
     """Whether the nodes are this machine: they have its container images and reach the dispatcher's socket."""
 
     def place(self, nodes: Nodes) -> Place:
-        """What the plans of this run are made with. Nothing is started, and nobody asked."""
+        """Returns what the plans of this run are made with. Starts and queries nothing."""
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
-        """Starts an agent for every plan, or has it queued. Starting twice is harmless: the claim decides."""
+        """Starts or queues an agent for every plan. Starting twice is harmless: the claim decides."""
 
-    async def ended(self, nodes: Nodes, number: int) -> None:
-        """Returns when the agent of node `number` does not live and all it wrote is in the run's folder."""
+    async def wait_for_end(self, nodes: Nodes, number: int) -> None:
+        """Returns when the agent of node `number` has ended and everything it wrote is in the run's folder."""
 
     async def stop(self, nodes: Nodes) -> None:
-        """Asks the agents to end their processes (they know the grace time). Those that have ended are no matter."""
+        """Asks the agents to end their processes (they know the grace time). Finished agents are ignored."""
 
     async def kill(self, nodes: Nodes) -> None:
-        """Ends agents that do not answer, at once; what they leave is for `sweep`."""
+        """Kills agents that do not answer; `sweep` ends what they leave."""
 
     async def sweep(self, nodes: Nodes) -> None:
-        """Ends every process of the run that is still there, after its agents are gone."""
+        """Ends every remaining process of the run, after its agents have ended."""
 
     def waiting_for(self, nodes: Nodes) -> str:
-        """A sentence while its agents are not there yet; else empty."""
+        """Returns a sentence while its agents have not started; otherwise an empty text."""
 
     async def ending(self, nodes: Nodes) -> Ending | None:
-        """Why its nodes were taken away, if that is known; asked after the agents are gone."""
+        """Returns why its nodes were taken away, if known. Called after the agents have ended."""
 
     async def release(self, nodes: Nodes) -> Mapping[str, str]:
-        """Removes what the engine keeps for this attempt elsewhere. Returns properties for the run, by names that begin
-        with the engine's.
+        """Removes what the engine keeps for this attempt elsewhere.
+
+        Returns properties for the run, whose names start with that of the engine.
         """
 
     async def close(self) -> None:
-        """The dispatcher ends; agents go on."""
+        """The dispatcher ends; agents continue."""

@@ -1,4 +1,4 @@
-"""The end of a process that need not be a child of ours."""
+"""Waiting for the end of any process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.shared.retry import Backoff
 
 
-async def pid_ended(pid: int) -> None:
+async def wait_for_pid(pid: int) -> None:
     """Returns when process `pid` has ended, without polling; reaps it if it is our child."""
     try:
         handle = await _open(pid)
@@ -29,7 +29,7 @@ async def pid_ended(pid: int) -> None:
 
 
 async def _open(pid: int) -> int:
-    """A handle on the process, as soon as one can be had."""
+    """A pidfd of the process; retries while the system has no free handles."""
     backoff = Backoff()
     while True:
         try:

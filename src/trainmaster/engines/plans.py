@@ -1,4 +1,4 @@
-"""The files by which agents know what to do, and by which others know how it went."""
+"""The files that tell agents what to do, and the claims that they write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmaster.shared.json_files import read_json
 
 
 def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
-    """`plan.json` for the agent of every node and, under a launcher, `ranks.json` for its ranks."""
+    """Writes `plan.json` for the agent of every node and, under a launcher, `ranks.json` for its ranks."""
     for plan in plans:
         folder = nodes.folder.node(plan["node"])
         folder.mkdir(parents=True, exist_ok=True)
@@ -22,7 +22,7 @@ def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
 
 
 def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
-    """What a node finds in its folder, by the names of the files; the plan comes last."""
+    """The contents of the files in a node's folder, by their names. The plan comes last."""
     if "ranks" not in plan:
         return {"plan.json": plan}
     hosts = {"hosts": plan["hosts"]} if "hosts" in plan else {}
@@ -30,12 +30,12 @@ def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_claim(folder: Path) -> dict[str, Any] | None:
-    """Who carries out the plan of this node, if anybody does yet."""
+    """The claim of the agent that executes the plan of this node; None if there is none yet."""
     return read_json(folder / "agent.json")
 
 
 def _write_plan(path: Path, data: dict[str, Any]) -> None:
-    """Not flushed: after a power cut the agents of this machine are gone, and a lost plan is made again."""
+    """Without a flush: a power cut ends the agents of this machine, and a lost plan is written again."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(json.dumps(data))
     temporary.rename(path)

@@ -279,7 +279,7 @@ class TestSweeping:
     async def _swept(self, place, down):
         context = EngineContext(WorkspaceFolder(place.folder.path), lambda run_id, event: None)
         engine = SlurmEngine(context, OnlyHere(Answering(down)))
-        await engine.ended(place, 0)
+        await engine.wait_for_end(place, 0)
         await engine.sweep(place)
         await engine.close()
 

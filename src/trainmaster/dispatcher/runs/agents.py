@@ -18,10 +18,10 @@ async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event)
     """Returns when no agent lives any more; `news` is set when one says that only services are left with it."""
     if nodes.count == 1:
         # Alone, it sees by itself when only services are left.
-        await engine.ended(nodes, 0)
+        await engine.wait_for_end(nodes, 0)
         return
     waiting: dict[asyncio.Task[Any], int] = {
-        asyncio.create_task(engine.ended(nodes, number)): number for number in range(nodes.count)
+        asyncio.create_task(engine.wait_for_end(nodes, number)): number for number in range(nodes.count)
     }
     try:
         await _gone_one_by_one(engine, nodes, spec, news, waiting)

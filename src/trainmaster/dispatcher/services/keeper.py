@@ -12,7 +12,7 @@ from typing import Any
 
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.services.making import make_plan, note
-from trainmaster.engines.pids import pid_ended
+from trainmaster.engines.pids import wait_for_pid
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import ServiceException, TrainmasterError, WebserviceException
 from trainmaster.scoring import control
@@ -157,7 +157,7 @@ class Keeper:
         supervisor = control.supervisor(self._folder.path)
         if supervisor is not None:
             began = time.monotonic()
-            await pid_ended(supervisor.pid)
+            await wait_for_pid(supervisor.pid)
             log.warning("service %s: its supervisor %d is gone", self.name, supervisor.pid)
             if time.monotonic() - began > _LONGEST_PAUSE:
                 self._backoff.reset()

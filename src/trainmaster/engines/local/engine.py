@@ -1,4 +1,4 @@
-"""This machine: node agents as processes beside the dispatcher."""
+"""The engine for this machine: node agents as processes beside the dispatcher."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Ending, Nodes, Place
-from trainmaster.engines.local.agent_pool import Agent, AgentPool, WarmNursery, warm_modules
-from trainmaster.engines.pids import pid_ended
+from trainmaster.engines.local.agent_pool import AgentPool, PooledAgent, PreloadedPool, modules_to_preload
+from trainmaster.engines.pids import wait_for_pid
 from trainmaster.engines.plans import read_claim, write_plans
 from trainmaster.job.agent import containers, process, tree
 from trainmaster.job.agent.plan import PlanError
@@ -26,14 +26,14 @@ from trainmaster.shared.hardware import cpus, node_gpus
 
 log = logging.getLogger("trainmaster.engines")
 
-# Seconds before an agent that ended without claiming its plan is replaced, each time.
+# Pauses before an agent that ended without claiming its plan is replaced.
 _PAUSES = (0.1, 1.0, 5.0)
-# Two agents within this time are taken for the first of many.
-_CLOSE_SECONDS = 2.0
+# After two agents within this time, many more are expected.
+_BURST_SECONDS = 2.0
 
 
 class LocalEngine:
-    """Starts agents detached, so that they outlive the dispatcher, and watches them through pidfds."""
+    """Starts agents that outlive the dispatcher, and watches them through pidfds."""
 
     queues = False
     shares_files = True
@@ -41,12 +41,12 @@ class LocalEngine:
 
     def __init__(self) -> None:
         self._kits: dict[Path, str] = {}
-        """Folder of a node to the kit its agent was started from, as long as that agent may have to be replaced."""
+        """Folder of a node to the kit of its agent, while that agent may have to be replaced."""
         self._spawned: dict[Path, int] = {}
-        self._lent: dict[Path, tuple[AgentPool, Agent]] = {}
-        self._nursery: AgentPool | None = None
-        self._warm: dict[tuple[str, str, tuple[str, ...]], WarmNursery] = {}
-        self._last_start = -_CLOSE_SECONDS
+        self._pooled: dict[Path, tuple[AgentPool, PooledAgent]] = {}
+        self._pool: AgentPool | None = None
+        self._preloaded: dict[tuple[str, str, tuple[str, ...]], PreloadedPool] = {}
+        self._last_start = -_BURST_SECONDS
 
     def place(self, nodes: Nodes) -> Place:
         """Parts of this machine."""
@@ -59,51 +59,51 @@ class LocalEngine:
 
     async def start(self, nodes: Nodes, plans: Sequence[dict[str, Any]], kit: str) -> None:
         if nodes.folder.attempt == 1:
-            # The one folder above all of them, which would be missed first and made then.
+            # One mkdir is faster than the failed one, and those after it, of makedirs.
             with contextlib.suppress(FileExistsError):
                 os.mkdir(nodes.folder.nodes)
         write_plans(nodes, plans)
         for plan in plans:
             folder = nodes.folder.node(plan["node"])
             self._kits[folder] = kit
-            nursery = self._warm_nursery(plan, kit) or self._common_nursery(kit)
-            agent = await nursery.start(folder) if nursery is not None else None
-            if nursery is not None and agent is not None:
-                self._lent[folder] = nursery, agent
+            pool = self._pool_with_modules(plan, kit) or self._common_pool(kit)
+            agent = await pool.start(folder) if pool is not None else None
+            if pool is not None and agent is not None:
+                self._pooled[folder] = pool, agent
             else:
                 self._spawned[folder] = _spawn_agent(folder, kit)
 
-    def _warm_nursery(self, plan: Mapping[str, Any], kit: str) -> AgentPool | None:
-        """For a script that asks for a Python with imports; until there is one, it is started like all others."""
+    def _pool_with_modules(self, plan: Mapping[str, Any], kit: str) -> AgentPool | None:
+        """The pool for a script that wants modules preloaded; None if it wants none or the pool is not ready."""
         processes = plan["processes"]
-        modules = warm_modules(processes[0]) if len(processes) == 1 else ()
+        modules = modules_to_preload(processes[0]) if len(processes) == 1 else ()
         if not modules:
             return None
         key = (kit, processes[0]["argv"][0], modules)
-        nursery = self._warm.get(key)
-        if nursery is not None and nursery.lives:
-            return nursery if nursery.is_ready else None
-        if nursery is not None and nursery.rests:
+        pool = self._preloaded.get(key)
+        if pool is not None and pool.is_open:
+            return pool if pool.is_ready else None
+        if pool is not None and pool.has_failed_recently:
             return None
         with contextlib.suppress(OSError):
-            self._warm[key] = WarmNursery(kit, processes[0])
+            self._preloaded[key] = PreloadedPool(kit, processes[0])
         return None
 
-    def _common_nursery(self, kit: str) -> AgentPool | None:
-        """For agents that come one soon after the other; the first ones of them are started directly."""
+    def _common_pool(self, kit: str) -> AgentPool | None:
+        """The pool for agents in quick succession; the first two are started directly."""
         before, self._last_start = self._last_start, time.monotonic()
-        if self._nursery is not None and self._nursery.kit == kit and self._nursery.lives:
-            return self._nursery
-        if self._last_start - before < _CLOSE_SECONDS:
+        if self._pool is not None and self._pool.kit == kit and self._pool.is_open:
+            return self._pool
+        if self._last_start - before < _BURST_SECONDS:
             with contextlib.suppress(OSError):
-                self._nursery = AgentPool(kit)
+                self._pool = AgentPool(kit)
         return None
 
-    async def ended(self, nodes: Nodes, number: int) -> None:
+    async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         folder = nodes.folder.node(number)
         for pause in (*_PAUSES, None):
-            carried_out = await self._agent_ended(folder)
-            if carried_out or pause is None or not self._is_unclaimed(folder):
+            succeeded = await self._wait_for_agent(folder)
+            if succeeded or pause is None or not self._is_unclaimed(folder):
                 break
             log.warning("run %s: the agent of node %d ended before it claimed its plan", nodes.run_id, number)
             await asyncio.sleep(pause)
@@ -113,30 +113,30 @@ class LocalEngine:
         self._kits.pop(folder, None)
 
     def _is_unclaimed(self, folder: Path) -> bool:
-        """Whether the plan that we started an agent for is in nobody's hands. Then another one may be started."""
+        """Whether we started an agent for the plan and no agent has claimed it. Then another one may be started."""
         return folder in self._kits and (folder / "plan.json").exists() and read_claim(folder) is None
 
-    async def _agent_ended(self, folder: Path) -> bool:
-        """Returns when no agent has the plan in hand; whether one says that it carried it out."""
-        lent, spawned = self._lent.get(folder), self._spawned.get(folder)
-        if lent is not None:
-            nursery, agent = lent
+    async def _wait_for_agent(self, folder: Path) -> bool:
+        """Returns when no agent executes the plan: True if an agent of a pool says that it succeeded."""
+        pooled, spawned = self._pooled.get(folder), self._spawned.get(folder)
+        if pooled is not None:
+            pool, agent = pooled
             spawned = agent.pid
-            carried_out = await nursery.ended(agent)
+            succeeded = await pool.wait_for_end(agent)
             self._forget(folder)
-            if carried_out:
+            if succeeded:
                 return True
         elif spawned is not None:
-            await pid_ended(spawned)
+            await wait_for_pid(spawned)
             self._forget(folder)
-        # Another agent may have won the claim: one that an earlier dispatcher started.
+        # An agent that an earlier dispatcher started may have the claim.
         claim = read_claim(folder)
-        if claim is not None and claim["pid"] != spawned and _works(claim, folder):
-            await pid_ended(claim["pid"])
+        if claim is not None and claim["pid"] != spawned and _is_working(claim, folder):
+            await wait_for_pid(claim["pid"])
         return False
 
     def _forget(self, folder: Path) -> None:
-        self._lent.pop(folder, None)
+        self._pooled.pop(folder, None)
         self._spawned.pop(folder, None)
 
     async def stop(self, nodes: Nodes) -> None:
@@ -151,12 +151,12 @@ class LocalEngine:
             self._kits.pop(folder, None)
             claim = read_claim(folder)
             pid = self._spawned.get(folder)
-            if folder in self._lent:
-                _, agent = self._lent[folder]
-                agent.is_told = True
+            if folder in self._pooled:
+                _, agent = self._pooled[folder]
+                agent.was_signalled = True
                 pid = agent.pid
-            # An agent that has not claimed its plan yet has started nothing: it may simply go.
-            if claim is not None and _works(claim, folder):
+            # An agent without a claim has started nothing, so a signal may end it.
+            if claim is not None and _is_working(claim, folder):
                 pid = claim["pid"]
             if pid is not None:
                 with contextlib.suppress(ProcessLookupError):
@@ -178,22 +178,21 @@ class LocalEngine:
         return {}
 
     async def close(self) -> None:
-        """Agents need nobody."""
-        for nursery in (self._nursery, *self._warm.values()):
-            if nursery is not None:
-                nursery.close()
+        for pool in (self._pool, *self._preloaded.values()):
+            if pool is not None:
+                pool.close()
 
 
-def _works(claim: dict[str, Any], folder: Path) -> bool:
-    """Whether the agent of this claim carries out its plan still: with the result it may have gone on to another."""
+def _is_working(claim: dict[str, Any], folder: Path) -> bool:
+    """Whether the agent of this claim still executes the plan: after the result it may have taken another one."""
     if claim.get("cancelled") or (folder / "result.json").exists():
-        # (The first is the claim of a dispatcher that keeps agents away: there is none.)
+        # A cancelled claim is that of a dispatcher which keeps agents from starting: it has no agent.
         return False
     return bool(process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]))
 
 
 def _remove_containers(folder: Path) -> None:
-    """Those that an agent left which was killed."""
+    """Removes the containers of an agent that was killed."""
     with contextlib.suppress(PlanError):
         containers.remove(read_plan(str(folder / "plan.json")).processes)
 
@@ -204,7 +203,7 @@ def _spawn_agent(folder: Path, kit: str) -> int:
         return os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", "-S", f"{kit}/trainmaster/job/agent/__main__.py", str(folder / "plan.json")],
-            # Not for the script, which gets what its plan says, but for the dispatcher that an agent may have to start.
+            # For a dispatcher that the agent may have to start; the script gets the variables of its plan.
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, null, 0),

@@ -52,7 +52,7 @@ async def upload_environment(connection: Connection, folder: Path, progress: Pro
         conda.check_path_length(conda.placeholders(folder), there, host)
         python = f"{there}/bin/python"
     else:
-        python = await _provide_python(connection, BasePython.of(folder), progress)
+        python = await _provide_python(connection, BasePython.read(folder), progress)
     variables = {}
     if python.startswith(f"{facts.root}/pythons/"):
         variables["LD_LIBRARY_PATH"] = f"{Path(python).parents[1]}/lib"
@@ -112,7 +112,7 @@ class BasePython:
         return str(self.prefix) not in ("/", "/usr", "/usr/local")
 
     @classmethod
-    def of(cls, folder: Path) -> BasePython:
+    def read(cls, folder: Path) -> BasePython:
         (name,) = [path.name for path in (folder / "lib").glob("python3.*")][:1]
         return cls(Path(os.path.realpath(folder / "bin" / "python")), name.removeprefix("python"))
 

@@ -13,7 +13,7 @@ from trainmaster.engines.engine import Nodes
 from trainmaster.engines.remote.connection import HostFacts
 from trainmaster.engines.remote.data import RunData
 from trainmaster.engines.remote.environments import RemoteEnvironment
-from trainmaster.engines.remote.upload import built_environment
+from trainmaster.engines.remote.upload import environment_folder
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.job.agent.tokens import replace_tokens
 from trainmaster.shared.folders import WorkspaceFolder
@@ -41,7 +41,7 @@ class PlanTranslation:
         self._data = data
         self._facts = facts
         self._environment = environment
-        built = built_environment(nodes)
+        built = environment_folder(nodes)
         self._paths = {
             str(workspace.path): facts.root,
             **({built: f"{facts.root}/{environment.folder}"} if built and environment.folder else {}),

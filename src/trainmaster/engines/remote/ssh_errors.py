@@ -30,9 +30,8 @@ def explain(host: SshHost, code: int | None, said: str) -> ComputeTargetExceptio
         return ComputeTargetException(
             f"the key of {where} has changed",
             cause=_last_lines(said),
-            hint="If the machine was set up again, remove the old key with "
-            f"'ssh-keygen -R {_known_hosts_name(host)}' and log in once by hand. If not, somebody may be intercepting "
-            "the connection.",
+            hint=f"If the machine was set up again, remove the old key with 'ssh-keygen -R {_name_in_known_hosts(host)}' "
+            "and log in once by hand. If not, somebody may be intercepting the connection.",
         )
     if "Host key verification failed" in said or "host key is known for" in said:
         return ComputeTargetException(
@@ -121,7 +120,7 @@ def shell_command(host: SshHost) -> str:
     return " ".join([*words, f"{host.username}@{host.name}" if host.username else host.name])
 
 
-def _known_hosts_name(host: SshHost) -> str:
+def _name_in_known_hosts(host: SshHost) -> str:
     return f"[{host.name}]:{host.port}" if host.port and host.port != 22 else host.name
 
 

@@ -51,7 +51,7 @@ async def upload_run(
     await _upload_snapshot(connection, workspace, spec.snapshot_id)
     for name, path in read_run_data(nodes.folder).uploads.items():
         await _upload_data(connection, f"runs/{nodes.run_id}/{name}", path, progress_of("data"))
-    folder = uploaded_environment(nodes, spec)
+    folder = environment_to_upload(nodes, spec)
     if not folder:
         return RemoteEnvironment()
     return await upload_environment(connection, Path(folder), progress_of("environment"))
@@ -84,12 +84,12 @@ async def _upload_data(connection: Connection, path: str, local: Path, progress:
         await upload_tree(connection, top, await asyncio.to_thread(scan_data, local), progress, copy=True)
 
 
-def uploaded_environment(nodes: Nodes, spec: JobSpec) -> str:
+def environment_to_upload(nodes: Nodes, spec: JobSpec) -> str:
     """The folder of the environment to upload; empty if the run uses a Python of the host."""
-    return "" if spec.environment.user_managed else built_environment(nodes)
+    return "" if spec.environment.user_managed else environment_folder(nodes)
 
 
-def built_environment(nodes: Nodes) -> str:
+def environment_folder(nodes: Nodes) -> str:
     """The folder of the environment that was built for the run; empty if the user provides one."""
     return str((read_json(nodes.folder.path / "environment.json") or {}).get("folder") or "")
 

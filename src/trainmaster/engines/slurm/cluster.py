@@ -240,10 +240,10 @@ class Cluster:
         news = job.look()
         for event in news:
             if event != "ended":
-                self._context.heard(job.nodes.run_id, event)
+                self._context.on_event(job.nodes.run_id, event)
         requests = list(job_requests.waiting(job.nodes)) if "running" in job.events and not job.settled else []
         for request in requests:
-            self._context.asked(request)
+            self._context.on_request(request)
         if news:
             job.notify()
         if job.settled and job.id:

@@ -22,7 +22,7 @@ from trainmaster.job.errors import ComputeTargetException
 
 # For Slurm to say why it ended a job whose agents have already ended.
 _EXPLAIN_SECONDS = 60.0
-# For agents that nobody can reach to see that they are given up.
+# For unreachable agents to notice that they have to end.
 _GIVE_UP_SECONDS = 10.0
 
 
@@ -90,7 +90,7 @@ class SlurmEngine:
         finally:
             job.upload = None
 
-    async def ended(self, nodes: Nodes, number: int) -> None:
+    async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         cluster = self._cluster(nodes)
         job = cluster.job(nodes)
         if job.submitted:

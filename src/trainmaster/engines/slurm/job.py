@@ -122,7 +122,7 @@ class Job:
                 os.listdir(folder)
 
     def give_up(self) -> None:
-        """Writes a file that makes agents end which nobody can reach any more."""
+        """Writes a file that tells unreachable agents to end."""
         write_json(self.folder / STOP, {"version": 1, "at": time.time()})
 
     def notify(self) -> None:

@@ -27,7 +27,7 @@ from trainmaster.engines.remote.on_demand import upload_on_demand
 from trainmaster.engines.remote.plans import node_path
 from trainmaster.engines.remote.retrying import host_backoff, retry_unreachable
 from trainmaster.engines.remote.ssh_errors import Unreachable
-from trainmaster.engines.remote.upload import check_no_container, upload_run, uploaded_environment
+from trainmaster.engines.remote.upload import check_no_container, environment_to_upload, upload_run
 from trainmaster.engines.remote.upload_pool import UploadPool
 from trainmaster.engines.slurm.command_channel import CommandChannel
 from trainmaster.engines.slurm.commands import CommandResult, NoAnswer
@@ -128,7 +128,7 @@ class LoginNode:
         self, job: Job, spec: JobSpec, plans: Sequence[dict[str, Any]], kit: Path, report: Callable[[str], None]
     ) -> None:
         nodes, workspace = job.nodes, self._context.folder
-        async with self._uploads.turn(report, uploaded_environment(nodes, spec)) as connection:
+        async with self._uploads.turn(report, environment_to_upload(nodes, spec)) as connection:
             self._note(job, connection.facts.root, kit)
             environment = await upload_run(connection, nodes, spec, workspace, kit, report)
             files = job_files(nodes, spec, workspace, plans, connection.facts, environment)
@@ -206,7 +206,7 @@ class LoginNode:
         if watched is None:
             return
         if "letter" in header:
-            self._context.asked(self._job_request(watched.job.nodes.run_id, header["letter"], payload))
+            self._context.on_request(self._job_request(watched.job.nodes.run_id, header["letter"], payload))
         elif watched.mirror.take(header, payload):
             self.on_news()
 

@@ -44,7 +44,7 @@ class Site(Protocol):
         """Keeps agents whose claims the dispatcher has taken from starting."""
 
     async def give_up(self, job: Job) -> None:
-        """Tells agents that nobody can reach any more to end."""
+        """Tells unreachable agents to end."""
 
     async def forget(self, job: Job) -> dict[str, str]:
         """Removes the files of a finished run from the site. Returns properties for the run."""

@@ -136,7 +136,7 @@ class SshEngine:
 
     # Following
 
-    async def ended(self, nodes: Nodes, number: int) -> None:
+    async def wait_for_end(self, nodes: Nodes, number: int) -> None:
         remotes = self._remotes(nodes)
         if not remotes[number].kit:
             # No agent was started.
@@ -305,7 +305,7 @@ class SshEngine:
         """A node wrote one of its small files."""
         event = {"running.json": "running", "done.json": "done"}.get(name.rpartition("/")[2])
         if event == "done" or (event and name.startswith(f"{node_path(nodes, 0)}/")):
-            self._context.heard(nodes.run_id, event)
+            self._context.on_event(nodes.run_id, event)
         elif name.endswith(f"/{silence.NAME}"):
             # One node hangs, so all do: the others have to report where they are.
             await self._put_on_others(nodes, number, name, (nodes.folder.path / name).read_bytes())
@@ -316,7 +316,7 @@ class SshEngine:
         """A script sent a job request; the answer goes to its host."""
         remote = self._remotes(nodes)[number]
         bring = partial(upload_on_demand, self._upload_pool(remote), nodes.run_id, name, remote.silence)
-        self._context.asked(JobRequest(nodes.run_id, name, text, partial(remote.answer, name), bring))
+        self._context.on_request(JobRequest(nodes.run_id, name, text, partial(remote.answer, name), bring))
 
     async def _on_growth(self, nodes: Nodes, number: int) -> None:
         """A node wrote something. The other nodes hear of it, because each sees only its own files."""

@@ -96,7 +96,7 @@ class RemoteNode:
         self.activity = activity
 
     def note(self, kit: str) -> None:
-        """Writes down where the agent will be. From now on it has to be looked for there."""
+        """Writes down where the agent will be. From now on the engine looks for it there."""
         facts = self.connection.facts
         place = {"host": self.host.label, "address": facts.address, "root": facts.root}
         self._node.mkdir(parents=True, exist_ok=True)
