@@ -254,7 +254,7 @@ def test_a_warm_python_that_cannot_be_had_is_told_and_not_tried_for_every_run(
         environment_variables=variables,
     )
     log = WorkspaceFolder(workspace.path).log
-    told = "TRAINMASTER_WARM_IMPORTS broken: no warm Python, OSError: no such library"
+    told = "TRAINMASTER_WARM_IMPORTS=broken: the modules cannot be preloaded: OSError: no such library"
     assert ended(Experiment(workspace, "warm").submit(estimator))["status"] == "Completed"
     until(lambda: told in log.read_text(), what="the reason in the log")
     for _ in range(2):

@@ -30,7 +30,7 @@ def explain(host: SshHost, code: int | None, said: str) -> ComputeTargetExceptio
         return ComputeTargetException(
             f"the key of {where} has changed",
             cause=_last_lines(said),
-            hint=f"If the machine was set up again, remove the old key with 'ssh-keygen -R {_name_in_known_hosts(host)}' "
+            hint=f"If the machine was set up again, remove the old with 'ssh-keygen -R {_name_in_known_hosts(host)}' "
             "and log in once by hand. If not, somebody may be intercepting the connection.",
         )
     if "Host key verification failed" in said or "host key is known for" in said:
