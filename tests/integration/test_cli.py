@@ -279,7 +279,7 @@ def test_the_name_of_an_experiment_is_its_newest_run(shell: Shell) -> None:
     for command in (["cancel"], ["runs", "delete"]):
         told = shell(*command, "twice", code=4).stderr
         assert "'twice' is an experiment with several runs" in told and newest in told
-    assert "is the beginning of 3 runs" in shell("show", "twic", code=4).stderr
+    assert "3 runs begin with" in shell("show", "twic", code=4).stderr
 
 
 def test_show_has_the_cause_first(shell: Shell) -> None:
@@ -300,7 +300,7 @@ def test_a_run_by_a_part_of_its_id(shell: Shell, worked: str) -> None:
     newest = shell.data("runs", "-n", "2")
     assert shell.data("show", "last")["id"] == shell.data("show", "@1")["id"] == newest[0]["id"]
     assert shell.data("show", "@2")["id"] == newest[1]["id"]
-    assert "beginning of" in shell("show", "my-project_", code=4).stderr
+    assert "begin with" in shell("show", "my-project_", code=4).stderr
 
 
 def test_logs(shell: Shell, worked: str) -> None:
@@ -342,7 +342,7 @@ def test_ctrl_c_ends_the_looking_and_not_the_run(shell: Shell) -> None:
         waiting.send_signal(signal.SIGINT)
         _, told = waiting.communicate(timeout=120)
     assert waiting.returncode == 130
-    assert "goes on" in told
+    assert "continues" in told
     run = shell.data("runs", "-n", "1")[0]
     assert run["id"] in told
     # Its script may be quicker to print than its agent to say that it runs.
@@ -408,7 +408,7 @@ def test_targets(shell: Shell) -> None:
     assert "box" in shell("compute", "list").stdout
     shell("submit", "my project", "hello.py", "--user-managed", "-t", "box", "--wait")
     assert shell.data("compute", "delete", "box") == {"deleted": "box"}
-    assert "the figure is taken as it is" in shell("compute", "create", "box", "--gpus", "99").stderr
+    assert "the setting is kept" in shell("compute", "create", "box", "--gpus", "99").stderr
     shell("compute", "delete", "box")
     shell("compute", "create", "1", code=2)
     shell("compute", "create", "box", "--nodes", "0", code=2)

@@ -89,7 +89,7 @@ def test_what_cannot_be_done(workspace: Workspace, project: Any) -> None:
     assert "must not be negative" in tell(workspace, "env", "prune", "--keep-bytes", "-1", code=2).stderr
     folder = str(project(train=""))
     wrong = tell(workspace, "submit", folder, "train.py", "--user-managed", "--refresh-env", code=2)
-    assert "--refresh-env does not go with" in wrong.stderr
+    assert "--refresh-env cannot be used with" in wrong.stderr
 
 
 def test_a_build_that_fails_says_why_once(workspace: Workspace, project: Any) -> None:

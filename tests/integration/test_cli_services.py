@@ -54,7 +54,7 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
 
 
 def test_the_whole_way(shell: Shell) -> None:
-    assert "none yet" in shell("services", "list").stderr
+    assert "no services yet" in shell("services", "list").stderr
     own = ("--python", sys.executable)
     done = shell("services", "deploy", "mine", "--model", "2/factor", "--script", "score.py", *own, "--tag", "a=b")
     address = done.stdout.strip()
@@ -98,7 +98,7 @@ def test_what_goes_wrong(shell: Shell) -> None:
     assert "LookupError" in shell("services", "show", "broken").stdout
     assert "have no keys" in shell("services", "keys", "broken", "--regenerate", "primary", code=2).stderr
     shell("services", "delete", "broken")
-    assert "go with --script" in shell("services", "deploy", "x-y-z", "-m", "2/factor", *own, code=2).stderr
+    assert "need --script" in shell("services", "deploy", "x-y-z", "-m", "2/factor", *own, code=2).stderr
     assert (
         "give one of"
         in shell("services", "deploy", "x-y-z", "--script", "score.py", "--environment", "e", *own, code=2).stderr

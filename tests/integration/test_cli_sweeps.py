@@ -134,7 +134,7 @@ def test_plot(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:
     assert (shell.folder / "parallel.svg").read_text().startswith("<svg ")
     assert (shell.folder / "scatter.png").read_bytes().startswith(b"\x89PNG")
     assert "neither an .svg nor a .png" in shell("sweep", "plot", "last", "-o", "a.gif", code=2).stderr
-    assert "is no picture" in shell("sweep", "plot", "last", "--kind", "pie", code=2).stderr
+    assert "does not exist" in shell("sweep", "plot", "last", "--kind", "pie", code=2).stderr
 
 
 def test_a_program_has_the_same_picture(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:
@@ -174,11 +174,11 @@ def test_a_metric_that_never_appears_is_named(shell: Shell) -> None:
 def test_mistakes(shell: Shell, followed: subprocess.CompletedProcess[str]) -> None:
     broken = shell.write("broken", sweep=SWEEP.replace("goal: maximize", "gaol: maximize"))
     error = shell("sweep", "submit", broken, code=2).stderr
-    assert "sweep.yaml, line 7, gaol: there is no such key" in error and "Did you mean goal?" in error
+    assert "sweep.yaml, line 7, gaol: unknown key" in error and "Did you mean goal?" in error
     assert shell.data("sweep", "submit", broken, code=2)["error"]["exit_code"] == 2
     assert "max_total_runs: 40" in shell("sweep", "submit", "gone.yaml", code=2).stderr
     run = shell("submit", "project", "train.py", "--user-managed", "--", "--lr", "1").stdout.strip()
-    assert "is no sweep" in shell("sweep", "show", run, code=2).stderr
+    assert "is not a sweep" in shell("sweep", "show", run, code=2).stderr
     assert "sweep list" in shell("sweep", "show", "nonsense", code=4).stderr
     assert "sweeps" in shell("sweep", "show", "@999", code=2).stderr
     assert "--limit" in shell("sweep", "show", "last", "-n", "0", code=2).stderr
@@ -222,7 +222,7 @@ def test_a_terminal_draws_in_place_and_ctrl_c_ends_only_the_looking(shell: Shell
         middle.await_arrival()
         terminal.read_until("1 going")
         os.killpg(terminal.process.pid, signal.SIGINT)
-        terminal.read_until(f"sweep {sweep} goes on")
+        terminal.read_until(f"sweep {sweep} continues")
         assert terminal.process.wait(120) == 130
     finally:
         terminal.close()

@@ -119,7 +119,7 @@ def test_old_runs_go_but_for_the_newest_of_each_experiment(workspace: Workspace,
     assert data(workspace, "runs", "prune", "--older-than", "1h")["removed"] == []
     would = command(workspace, "runs", "prune", "--keep", "1", "--dry-run")
     assert would.stdout.split() == [runs[1].id]
-    assert "1 run with 1 child run would be removed" in would.stderr and "registered from them: 1 run." in would.stderr
+    assert "Would delete 1 run with 1 child run" in would.stderr and "registered from them: 1 run." in would.stderr
     done = data(workspace, "runs", "prune", "--keep", "1", "--older-than", "0s")
     assert (done["removed"], done["kept"]) == ([runs[1].id], {"models": [runs[0].id], "used": []})
     left = {each["id"] for each in data(workspace, "runs")}

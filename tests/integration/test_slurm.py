@@ -481,7 +481,7 @@ def test_compute_create_asks_sinfo(shared_workspace, slurm, capfd):
     assert command(["compute", "create", "slurm", "asked", *place]) == 0
     said = capfd.readouterr()
     assert "main (default): 3 nodes with 4 CPUs and 2 GPUs" in said.err
-    assert "up to 3 nodes for a run, with 4 CPUs and 2 GPUs each" in said.out
+    assert "can use up to 3 nodes with 4 CPUs and 2 GPUs each" in said.out
     assert ComputeTarget(shared_workspace, "asked").serialize()["options"]["partition"] == "main"
     assert command(["compute", "create", "slurm", "asked", "--partition", "nowhere", *place]) != 0
     assert "Slurm has no partition 'nowhere'" in capfd.readouterr().err

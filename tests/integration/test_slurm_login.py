@@ -586,7 +586,7 @@ def test_compute_create_asks_sinfo_there(ws, place, capfd):
     assert target.type == "slurm"
     assert target.serialize()["options"]["login"] == "login"
     assert command(["compute", "create", "slurm", "asked", "--key", "/k", "--workspace", str(ws.path)]) != 0
-    assert "--key is for hosts over SSH" in capfd.readouterr().err
+    assert "--key applies only to hosts over SSH" in capfd.readouterr().err
 
 
 def test_the_path_of_a_login_shell_counts(ws, place, tmp_path):

@@ -1,4 +1,4 @@
-"""`python -m trainmaster.cli`: the same as the console script."""
+"""`python -m trainmaster.cli` does the same as the console script."""
 
 import sys
 

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from typing import Any
 
 from trainmaster.cli import compute_slurm, compute_ssh, exits
+from trainmaster.cli.compute_target import describe_nodes, target_as_json
 from trainmaster.cli.opening import locate, open_workspace
+from trainmaster.cli.output import Listing, show_result, show_table
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.compute.clusters import AmlCompute
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.local import LocalCompute
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import note, note_warnings, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.hardware import gpus
 from trainmaster.shared.serialization import to_plain
 from trainmaster.shared.vm_sizes import edited_files, read_sizes
 
-_COLUMNS = (
-    Column("TARGET", style=lambda text: "bold"),
-    Column("ENGINE"),
-    Column("NODES", right=True),
-    Column("CPUS/NODE", right=True),
-    Column("GPUS/NODE", right=True),
-    Column("BUSY", right=True, style=lambda text: "" if text == "0" else "cyan"),
-    Column("WAITING", right=True, style=lambda text: "" if text == "0" else "yellow"),
+_KEYS = ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "waiting")
+_TARGETS: Listing[dict[str, Any]] = Listing(
+    columns=(
+        Column("TARGET", style=lambda text: "bold"),
+        Column("ENGINE"),
+        Column("NODES", right=True),
+        Column("CPUS/NODE", right=True),
+        Column("GPUS/NODE", right=True),
+        Column("BUSY", right=True, style=lambda text: "" if text == "0" else "cyan"),
+        Column("WAITING", right=True, style=lambda text: "" if text == "0" else "yellow"),
+    ),
+    row=lambda target: [str(target[key]) for key in _KEYS],
+    json=lambda target: target,
 )
 _SIZE_COLUMNS = (
     Column("SIZE", style=lambda text: "bold"),
@@ -39,50 +45,37 @@ _SIZE_COLUMNS = (
 )
 
 
-def targets_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+def list_targets(options: Options) -> int:
+    """List the compute targets. BUSY counts nodes, WAITING counts runs.
 
-
-def targets(options: Options) -> int:
-    """The compute targets. JSON: a list of {"name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy",
-    "idle", "waiting", "type", "vm_size"}: busy and idle count nodes, waiting counts runs.
+    JSON: a list of {"name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "idle", "waiting", "type",
+    "vm_size"}; "busy" and "idle" count nodes, "waiting" counts runs.
     """
-    found = [target_as_json(target) for target in ComputeTarget.list(open_workspace(options.workspace))]
-    if options.json:
-        say_json(found)
-        return exits.OK
-    keys = ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "waiting")
-    rows = [tuple(str(target[key]) for key in keys) for target in found]
-    for line in render(_COLUMNS, rows, width_of_terminal(), paint):
-        say(line)
-    return exits.OK
-
-
-def target_as_json(target: ComputeTarget) -> dict[str, Any]:
-    """The keys of a target."""
-    record, status = target.serialize(), target.occupancy()
-    sizes = {key: record[key] for key in ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node")}
-    counts = {key: status[key] for key in ("busy", "idle", "waiting")}
-    return {**sizes, **counts, "type": target.type, "vm_size": target.vm_size}
+    targets = ComputeTarget.list(open_workspace(options.workspace))
+    return _TARGETS.show([target_as_json(target) for target in targets], options)
 
 
 def create_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="or 'ssh NAME HOST...', or 'slurm [NAME]'")
+    parser.add_argument("name", metavar="NAME", help="the target's name; or 'ssh NAME HOST...', or 'slurm [NAME]'")
     parser.add_argument("more", metavar="...", nargs="*", help=argparse.SUPPRESS)
-    parser.add_argument("--nodes", metavar="N", type=int, help="default: 1; of Slurm: the most that one run may have")
-    parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
-    parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine's")
-    parser.add_argument("--vm-size", metavar="SIZE", help="a machine kind of the table of sizes instead")
+    parser.add_argument("--nodes", metavar="N", type=int, help="default: 1; for Slurm: the most that one run may use")
+    parser.add_argument("--cpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
+    parser.add_argument("--gpus", metavar="N", type=int, help="per node; default: an equal share of this machine")
+    parser.add_argument("--vm-size", metavar="SIZE", help="take CPUs and GPUs from the table of 'compute sizes'")
     compute_ssh.create_arguments(parser)
     compute_slurm.create_arguments(parser)
 
 
 def create(options: Options) -> int:
-    """Make a target of nodes of this machine, with `ssh NAME HOST...` of hosts over SSH, or with `slurm [NAME]` of a
-    Slurm cluster, of which sinfo is asked; an existing one gets another size. JSON: the target.
+    """Create a target, or change the size of an existing one.
+
+    'create NAME' takes nodes of this machine, 'create ssh NAME HOST...' uses hosts over SSH, and 'create slurm [NAME]'
+    uses a Slurm cluster, whose sizes are read from sinfo.
+
+    JSON: the target, as in 'compute list'.
     """
     if options.name == "slurm":
-        compute_ssh.refuse(options, taken=compute_slurm.taken(options))
+        compute_ssh.refuse(options, except_for=compute_slurm.ssh_options(options))
         return compute_slurm.create(options.more, options)
     compute_slurm.refuse(options)
     if options.name == "ssh":
@@ -90,25 +83,17 @@ def create(options: Options) -> int:
     compute_ssh.refuse(options)
     if options.more:
         raise UserErrorException(
-            f"'{options.more[0]}' is one word too many",
+            f"unexpected argument '{options.more[0]}'",
             hint="Clusters: 'trainmaster compute create ssh NAME HOST...' or 'trainmaster compute create slurm NAME'.",
         )
     configuration = _configuration(options)
-    with warnings.catch_warnings(record=True) as doubts:
-        warnings.simplefilter("always")
+    with note_warnings():
         target = ComputeTarget.create(open_workspace(options.workspace), options.name, configuration)
-    for doubt in doubts:
-        note(str(doubt.message), "yellow")
     if options.gpus and options.gpus > len(gpus()):
-        few = f"this machine has {count_of(len(gpus()), 'GPU')}, each node is to have {options.gpus}"
-        note(f"{few}: the figure is taken as it is", "yellow")
+        found = count_of(len(gpus()), "GPU")
+        note(f"note: this machine has {found}, but each node is set to {options.gpus}; the setting is kept", "yellow")
     facts = target_as_json(target)
-    if options.json:
-        say_json(facts)
-    else:
-        share = f"{count_of(facts['cpus_per_node'], 'CPU')} and {count_of(facts['gpus_per_node'], 'GPU')}"
-        say(f"Target '{target.name}' has {count_of(target.nodes, 'node')} with {share} each.")
-    return exits.OK
+    return show_result(options, facts, f"Target '{target.name}' has {describe_nodes(facts)}.")
 
 
 def _configuration(options: Options) -> ComputeTargetProvisioningConfiguration:
@@ -116,17 +101,21 @@ def _configuration(options: Options) -> ComputeTargetProvisioningConfiguration:
     if options.vm_size is None:
         return LocalCompute.configuration(nodes=nodes, cpus_per_node=options.cpus, gpus_per_node=options.gpus)
     if options.cpus is not None or options.gpus is not None:
-        raise UserErrorException("--vm-size says how many CPUs and GPUs there are", hint="Leave --cpus and --gpus out.")
+        raise UserErrorException(
+            "--vm-size already sets the number of CPUs and GPUs", hint="Omit --cpus and --gpus, or --vm-size."
+        )
     return AmlCompute.provisioning_configuration(vm_size=options.vm_size, max_nodes=nodes)
 
 
 def sizes_arguments(parser: Parser) -> None:
-    parser.add_argument("pattern", metavar="PART", nargs="?", default="", help="only those with this in their name")
+    parser.add_argument("pattern", metavar="PART", nargs="?", default="", help="only sizes with this in their name")
 
 
 def sizes(options: Options) -> int:
-    """The table of machine kinds (vm_size). JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb",
-    "gpu"}]}: a vm-sizes.json in one of the files changes or adds sizes.
+    """Show the table of machine sizes (vm_size). A file vm-sizes.json can change and add sizes.
+
+    JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb", "gpu"}]}; "files" are the places of
+    vm-sizes.json.
     """
     folder = locate(options.workspace)
     table = read_sizes(folder)
@@ -136,21 +125,18 @@ def sizes(options: Options) -> int:
         say_json({"strict": table.strict, "files": files, "sizes": [to_plain(size) for size in found]})
         return exits.OK
     rows = [(size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu) for size in found]
-    for line in render(_SIZE_COLUMNS, rows, width_of_terminal(), paint):
-        say(line)
+    show_table(_SIZE_COLUMNS, rows)
     return exits.OK
 
 
 def delete_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the target's name")
 
 
 def delete(options: Options) -> int:
-    """Remove a target; its runs stay. JSON: {"deleted": name}."""
-    workspace = open_workspace(options.workspace)
-    ComputeTarget(workspace, options.name).delete()
-    if options.json:
-        say_json({"deleted": options.name})
-    else:
-        say(f"Target '{options.name}' is removed.")
-    return exits.OK
+    """Delete a target. Its runs stay.
+
+    JSON: {"deleted": name}.
+    """
+    ComputeTarget(open_workspace(options.workspace), options.name).delete()
+    return show_result(options, {"deleted": options.name}, f"Target '{options.name}' is deleted.")

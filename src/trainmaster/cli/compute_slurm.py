@@ -1,18 +1,19 @@
-"""`trainmaster compute create slurm [NAME]`: asks sinfo what there is, and takes what fits."""
+"""`trainmaster compute create slurm [NAME]`: asks sinfo for the partitions and creates a target with one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmaster.cli import exits
+from trainmaster.cli.compute_target import describe_nodes, target_as_json
 from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.output import show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.compute.slurm import SlurmCompute, SlurmConfiguration
 from trainmaster.sdk.compute.slurm_machines import gpus_of
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.display.screen import note
 from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -21,7 +22,7 @@ _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
 
 @dataclass(frozen=True)
 class Partition:
-    """What sinfo says of a partition: the least that all of its nodes have."""
+    """A partition as sinfo describes it: the least that every node in it has."""
 
     name: str
     is_default: bool
@@ -32,66 +33,62 @@ class Partition:
 
 
 def create_arguments(parser: Parser) -> None:
-    """The options of a target of Slurm."""
+    """Adds the options for a Slurm cluster."""
     group = parser.add_argument_group("a Slurm cluster (compute create slurm [NAME])")
     group.add_argument(
         "--login",
         metavar="[USER@]HOST[:PORT]",
-        help="use the cluster from here, through this login node over SSH; --port, --key and --ssh-config lead there, "
-        "and --shared-folder is a folder at the cluster",
+        help="reach the cluster through this login node over SSH; --port, --key and --ssh-config apply to it, and "
+        "--shared-folder is a folder of the cluster",
     )
-    group.add_argument("--partition", metavar="NAME", help="the partition; default: the cluster's own default")
+    group.add_argument("--partition", metavar="NAME", help="the partition; default: the cluster's default")
     group.add_argument("--account", metavar="NAME", help="the account")
     group.add_argument("--qos", metavar="NAME", help="the quality of service")
-    group.add_argument("--constraint", metavar="TEXT", help="which nodes")
-    group.add_argument("--time-limit", metavar="TIME", help="of every run: minutes, or as 1-12:00:00")
+    group.add_argument("--constraint", metavar="TEXT", help="features that the nodes must have")
+    group.add_argument("--time-limit", metavar="TIME", help="the limit of every run: minutes, or 1-12:00:00")
     group.add_argument(
         "--sbatch",
         metavar="OPTION",
         action="append",
         default=[],
-        help="another option for sbatch, as --sbatch=--mem=8G",
+        help="another option for sbatch, such as --sbatch=--mem=8G",
     )
 
 
 def refuse(options: Options) -> None:
-    """They mean nothing to another engine."""
+    """Refuses these options for another engine."""
     for name in ("login", "partition", "account", "qos", "constraint", "time_limit", "sbatch"):
         if getattr(options, name):
             raise UserErrorException(
-                f"--{name.replace('_', '-')} is for Slurm", hint="Use 'trainmaster compute create slurm NAME'."
+                f"--{name.replace('_', '-')} applies only to Slurm", hint="Use 'trainmaster compute create slurm NAME'."
             )
 
 
-def taken(options: Options) -> tuple[str, ...]:
-    """The options of hosts over SSH that mean something here."""
+def ssh_options(options: Options) -> tuple[str, ...]:
+    """The options for hosts over SSH that apply to Slurm too."""
     way = ("user", "port", "key", "ssh_config", "lost_after") if options.login else ()
     return ("python", "shared_folder", *way)
 
 
 def create(words: Sequence[str], options: Options) -> int:
-    """Make a target of a Slurm cluster. JSON: the target."""
-    from trainmaster.cli.compute import target_as_json
-
+    """Creates a target for a Slurm cluster."""
     if len(words) > 1:
-        raise UserErrorException(f"'{words[1]}' is one word too many", hint="trainmaster compute create slurm [NAME]")
+        raise UserErrorException(
+            f"unexpected argument '{words[1]}'", hint="Write trainmaster compute create slurm [NAME]."
+        )
     if options.vm_size:
-        raise UserErrorException("--vm-size is for nodes of this machine", hint="Choose nodes with --partition.")
+        raise UserErrorException(
+            "--vm-size applies only to nodes of this machine", hint="Choose nodes with --partition."
+        )
     name = words[0] if words else "slurm"
     workspace = open_workspace(options.workspace)
-    asked_for = configuration(options, WorkspaceFolder(workspace.path))
-    target = ComputeTarget.create(workspace, name, asked_for)
+    target = ComputeTarget.create(workspace, name, configuration(options, WorkspaceFolder(workspace.path)))
     facts = target_as_json(target)
-    if options.json:
-        say_json(facts)
-        return exits.OK
-    share = f"{count_of(facts['cpus_per_node'], 'CPU')} and {count_of(facts['gpus_per_node'], 'GPU')}"
-    say(f"Target '{name}': up to {count_of(target.nodes, 'node')} for a run, with {share} each.")
-    return exits.OK
+    return show_result(options, facts, f"A run on target '{name}' can use up to {describe_nodes(facts)}.")
 
 
 def configuration(options: Options, workspace: WorkspaceFolder) -> SlurmConfiguration:
-    """What was asked for; the rest as sinfo has it."""
+    """The configuration from the options, completed by what sinfo reports."""
     found = SlurmCompute.configuration(
         account=options.account,
         qos=options.qos,
@@ -116,23 +113,25 @@ def configuration(options: Options, workspace: WorkspaceFolder) -> SlurmConfigur
 
 
 def choose(partitions: list[Partition], wanted: str | None) -> Partition:
-    """The partition of this name; without one the default, or the only one."""
+    """The partition named `wanted`; without a name the default partition, or the only one."""
     named = [each for each in partitions if each.name == wanted] if wanted else []
     defaults = [each for each in partitions if each.is_default] or (partitions if len(partitions) == 1 else [])
     if wanted and not named:
-        raise UserErrorException(f"Slurm has no partition '{wanted}'", hint=f"There are:\n{described(partitions)}")
+        raise UserErrorException(
+            f"Slurm has no partition '{wanted}'", hint=f"Known partitions:\n{describe(partitions)}"
+        )
     if not wanted and not defaults:
         raise UserErrorException(
-            "Slurm has no default partition", hint=f"Choose one with --partition:\n{described(partitions)}"
+            "Slurm has no default partition", hint=f"Choose one with --partition:\n{describe(partitions)}"
         )
     chosen = (named or defaults)[0]
-    note(f"sinfo has:\n{described(partitions)}")
-    note(f"Taken: {chosen.name}. Others with --partition; less of it with --nodes, --cpus, --gpus.")
+    note(f"sinfo reports:\n{describe(partitions)}")
+    note(f"Using {chosen.name}. Choose another with --partition, or less of it with --nodes, --cpus and --gpus.")
     return chosen
 
 
-def described(partitions: Iterable[Partition]) -> str:
-    """One line for each."""
+def describe(partitions: Iterable[Partition]) -> str:
+    """One line for each partition."""
     return "\n".join(
         f"  {each.name}{' (default)' if each.is_default else ''}: {count_of(each.nodes, 'node')} with "
         f"{count_of(each.cpus, 'CPU')} and {count_of(each.gpus, 'GPU')}, time limit {each.time_limit}"
@@ -141,7 +140,7 @@ def described(partitions: Iterable[Partition]) -> str:
 
 
 def parse(text: str) -> list[Partition]:
-    """The lines of sinfo; a partition of several kinds of nodes has one for each kind.
+    """The partitions in the output of sinfo, which has a line for each kind of nodes in a partition.
 
     >>> parse("main*|up|3|8|gpu:a100:4(S:0-1)|infinite\\nmain*|up|1|4+|gpu:2|infinite\\nold|down|9|1|(null)|1:00:00")
     [Partition(name='main', is_default=True, nodes=4, cpus=4, gpus=2, time_limit='infinite')]

@@ -7,52 +7,36 @@ from typing import Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.output import Listing, show_facts, show_names, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.script.dataset_views import describe_sources
 from trainmaster.sdk.display.describing import iso
-from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import say, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, moment
 from trainmaster.shared.records import DatasetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
-_COLUMNS = (
-    Column("DATASET", style=lambda text: "bold"),
-    Column("VERSION", right=True),
-    Column("KIND"),
-    Column("REGISTERED"),
-    Column("SOURCE"),
-)
-_MOST_FILES = 20
 
+def list_datasets(options: Options) -> int:
+    """List the registered datasets, each in its newest version.
 
-def listing_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
-
-
-def listing(options: Options) -> int:
-    """The registered datasets, each in its newest version. JSON: a list of {"id", "name", "version", "kind",
-    "description", "tags", "created_at", "definition"}.
+    JSON: a list of {"id", "name", "version", "kind", "description", "tags", "created_at", "definition"}.
     """
-    workspace = open_workspace(options.workspace)
-    records = [from_plain(DatasetRecord, each) for each in workspace.connection.call("datasets.list")]
-    if options.json:
-        say_json([_as_json(record) for record in records])
-    elif not records:
-        note("There is none yet; dataset.register(workspace, name) or 'trainmaster data upload' makes one.")
-    else:
-        for line in render(_COLUMNS, [_row(record) for record in records], width_of_terminal(), paint):
-            say(line)
-    return exits.OK
+    found = open_workspace(options.workspace).connection.call("datasets.list")
+    return _LISTING.show([from_plain(DatasetRecord, each) for each in found], options)
 
 
 def show_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the dataset's name")
     parser.add_argument("--version", metavar="N", default="latest", dest="dataset_version", help="default: the newest")
 
 
 def show(options: Options) -> int:
-    """One dataset and its files. JSON: the keys of `data list`, and "files" (a list of names)."""
+    """Show one dataset and its files.
+
+    JSON: the keys of 'data list', and "files", a list of names.
+    """
     from trainmaster.sdk.datasets.abstract import of_record
 
     workspace = open_workspace(options.workspace)
@@ -65,44 +49,46 @@ def show(options: Options) -> int:
     say(f"{record.name}, version {record.version}: {_kind(record)}")
     if record.description:
         say(record.description)
-    say(f"Source      {_source(record)}")
-    say(f"Registered  {moment(record.created_at, time.time())}")
-    if record.tags:
-        say(f"Tags        {', '.join(f'{key}={value}' for key, value in record.tags.items())}")
-    say(f"Files       {len(files)}")
-    for name in files[:_MOST_FILES]:
-        say(f"  {name}")
-    if len(files) > _MOST_FILES:
-        say(f"  and {len(files) - _MOST_FILES} more")
+    show_facts(
+        [
+            ("Source", _source(record)),
+            ("Registered", moment(record.created_at, time.time())),
+            ("Tags", ", ".join(f"{key}={value}" for key, value in record.tags.items())),
+            ("Files", str(len(files))),
+        ]
+    )
+    show_names(files)
     return exits.OK
 
 
 def upload_arguments(parser: Parser) -> None:
-    parser.add_argument("folder", metavar="FOLDER")
-    parser.add_argument("name", metavar="NAME", help="the dataset's name; a new version if there is one")
+    parser.add_argument("folder", metavar="FOLDER", help="the folder to copy")
+    parser.add_argument("name", metavar="NAME", help="the dataset's name; an existing one gets a new version")
     parser.add_argument("--datastore", metavar="STORE", help="default: the workspace's default datastore")
-    parser.add_argument("--path", metavar="PATH", help="where in the datastore; default: datasets/NAME")
-    parser.add_argument("--pattern", metavar="PATTERN", help="only these files, such as '*.jpg'")
-    parser.add_argument("--overwrite", action="store_true", help="replace files that are there already")
+    parser.add_argument("--path", metavar="PATH", help="the folder in the datastore; default: datasets/NAME")
+    parser.add_argument("--pattern", metavar="PATTERN", help="copy only matching files, such as '*.jpg'")
+    parser.add_argument("--overwrite", action="store_true", help="replace files that already exist")
 
 
 def upload(options: Options) -> int:
-    """Copy a folder to a datastore and register it as a dataset of files. JSON: the dataset, as in `data list`."""
+    """Copy a folder to a datastore and register it as a dataset of files.
+
+    JSON: the dataset, as in 'data list'.
+    """
     from trainmaster.sdk.datasets import Dataset
     from trainmaster.sdk.datastores import Datastore
 
     workspace = open_workspace(options.workspace)
     store = Datastore.get(workspace, options.datastore) if options.datastore else Datastore.get_default(workspace)
     target = (store, options.path or f"datasets/{options.name}")
-    made = Dataset.File.upload_directory(
+    dataset = Dataset.File.upload_directory(
         options.folder, target, options.pattern, options.overwrite, show_progress=False
     ).register(workspace, options.name, create_new_version=True)
-    if options.json:
-        say_json(_as_json(from_plain(DatasetRecord, workspace.connection.call("datasets.get", id=made.id))))
-        return exits.OK
-    files = count_of(len(made._all_files()), "file")
-    say(f"Dataset '{made.name}' version {made.version} has {files}, in {target[1]} of datastore '{store.name}'.")
-    return exits.OK
+    record = from_plain(DatasetRecord, workspace.connection.call("datasets.get", id=dataset.id))
+    files = count_of(len(dataset._all_files()), "file")
+    place = f"{target[1]} of datastore '{store.name}'"
+    text = f"Dataset '{dataset.name}' version {dataset.version} has {files}, in {place}."
+    return show_result(options, _as_json(record), text)
 
 
 def _row(record: DatasetRecord) -> tuple[str, ...]:
@@ -121,3 +107,17 @@ def _source(record: DatasetRecord) -> str:
 
 def _as_json(record: DatasetRecord) -> dict[str, Any]:
     return {**to_plain(record), "kind": record.definition.kind, "created_at": iso(record.created_at)}
+
+
+_LISTING: Listing[DatasetRecord] = Listing(
+    columns=(
+        Column("DATASET", style=lambda text: "bold"),
+        Column("VERSION", right=True),
+        Column("KIND"),
+        Column("REGISTERED"),
+        Column("SOURCE"),
+    ),
+    row=_row,
+    json=_as_json,
+    empty="There are no datasets yet. dataset.register(workspace, name) or 'trainmaster data upload' creates one.",
+)

@@ -1,4 +1,4 @@
-"""`trainmaster up`, `down` and `status`: the process that moves runs through their states."""
+"""`trainmaster up`, `down` and `status`: the dispatcher, which moves runs through their states."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import locate, open_workspace
-from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.output import show_result
+from trainmaster.cli.parsing import Options
 from trainmaster.sdk.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import count_of
@@ -14,33 +15,22 @@ from trainmaster.shared.dispatcher_socket import try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
 
-def up_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
-
-
 def up(options: Options) -> int:
-    """Start the dispatcher, unless it lives. Every command that needs it does so too; this is to have it warm.
+    """Start the dispatcher, if it does not run. Commands that need it start it too; this saves them the time.
 
-    JSON: the keys of 'trainmaster status --json', and "started": whether it was started now.
+    JSON: the keys of 'status', and "started", which is true if the dispatcher did not run before.
     """
     workspace = open_workspace(options.workspace)
     was_alive = ask(WorkspaceFolder(workspace.path)) is not None
     workspace.connection.call("status")
     state = describe(WorkspaceFolder(workspace.path))
-    if options.json:
-        say_json({**state, "started": not was_alive})
-        return exits.OK
     word = "serves" if was_alive else "now serves"
-    say(f"Dispatcher {state['pid']} {word} {state['path']}: {count_of(len(state['active_runs']), 'active run')}.")
-    return exits.OK
-
-
-def status_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+    text = f"Dispatcher {state['pid']} {word} {state['path']}: {count_of(len(state['active_runs']), 'active run')}."
+    return show_result(options, {**state, "started": not was_alive}, text)
 
 
 def status(options: Options) -> int:
-    """Whether the dispatcher lives, the runs that have not ended, and the services. Starts nothing.
+    """Show whether the dispatcher runs, the runs that have not ended, and the services. Starts nothing.
 
     JSON: {"path", "alive", "pid", "version", "active_runs": [id, ...], "services": [name, ...]}.
     """
@@ -50,7 +40,7 @@ def status(options: Options) -> int:
         say_json(state)
     elif not state["alive"]:
         say(f"{'No dispatcher' if folder.identity.exists() else 'No workspace'} in {state['path']}.")
-        note("The next command that needs one starts it; 'trainmaster up' does so now.")
+        note("The next command that needs a dispatcher starts it. 'trainmaster up' starts it now.")
     else:
         say(f"Dispatcher {state['pid']} serves {state['path']}: {count_of(len(state['active_runs']), 'active run')}.")
         for run_id in state["active_runs"]:
@@ -60,12 +50,8 @@ def status(options: Options) -> int:
     return exits.OK
 
 
-def down_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
-
-
 def down(options: Options) -> int:
-    """Stop the dispatcher. Runs that go on keep running, and the next dispatcher takes them up.
+    """Stop the dispatcher. Runs and services continue, and the next dispatcher takes them over.
 
     JSON: {"path", "stopped", "pid", "active_runs": [id, ...]}.
     """
@@ -82,9 +68,11 @@ def down(options: Options) -> int:
         runs = state["active_runs"]
         say(f"Dispatcher {state['pid']} of {state['path']} has stopped.")
         if runs:
-            note(f"{count_of(len(runs), 'active run')}: those that run go on, those that wait start with the next one.")
+            note(
+                f"{count_of(len(runs), 'active run')}: running ones continue, queued ones wait for the next dispatcher."
+            )
         if state["services"]:
-            note(f"{count_of(len(state['services']), 'service')}: they go on, and the next one watches over them.")
+            note(f"{count_of(len(state['services']), 'service')}: they continue, and the next dispatcher watches them.")
     return exits.OK
 
 
@@ -98,13 +86,13 @@ def describe(folder: WorkspaceFolder) -> dict[str, Any]:
         "pid": answer["pid"] if answer else None,
         "version": answer["version"] if answer else None,
         "active_runs": active,
-        # A dispatcher of an earlier release knows none.
+        # A dispatcher of an earlier release has no services.
         "services": answer.get("services", []) if answer else [],
     }
 
 
 def ask(folder: WorkspaceFolder) -> dict[str, Any] | None:
-    """The status that a living dispatcher gives of itself; None if none lives, and none is started."""
+    """The status that the dispatcher reports. None if no dispatcher runs; it is not started."""
     line = try_line(folder)
     if line is None:
         return None

@@ -7,21 +7,19 @@ import os
 from trainmaster.cli import exits
 from trainmaster.cli.findings import Finding, essential_missing, examine
 from trainmaster.cli.opening import locate
-from trainmaster.cli.parsing import Options, Parser
+from trainmaster.cli.parsing import Options
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 
 _MARKS = {"found": ("✓", "ok", "green"), "missing": ("–", "--", "yellow"), "wrong": ("✗", "!!", "bold red")}
 
 
-def doctor_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
-
-
 def doctor(options: Options) -> int:
-    """What this machine has, what is missing, what that would be for and how to get it.
+    """Check what this machine has and what is missing, what it is needed for, and how to install it.
 
-    Exits with 5 if something essential is missing. JSON: {"ok", "findings": [{"name", "state", "found", "purpose",
-    "hint", "essential"}]}; `state` is found, missing or wrong.
+    The exit code is 5 if something essential is missing.
+
+    JSON: {"ok", "findings": [{"name", "state", "found", "purpose", "hint", "essential"}]}; "state" is found, missing or
+    wrong.
     """
     findings = examine(locate(options.workspace), os.environ)
     missing = essential_missing(findings)
@@ -32,7 +30,7 @@ def doctor(options: Options) -> int:
     for finding in findings:
         _show(finding, width)
     if missing:
-        note(f"Essential, and not as it should be: {', '.join(finding.name for finding in missing)}.", "bold red")
+        note(f"Essential, but missing or wrong: {', '.join(finding.name for finding in missing)}.", "bold red")
     return exits.UNUSABLE if missing else exits.OK
 
 

@@ -1,4 +1,4 @@
-"""From the words of the command line to an exit code. Every error ends here."""
+"""From the arguments of the command line to an exit code. Every error ends here."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from trainmaster.shared.terminal import SafeStream, is_terminal
 
 
 def run(argv: list[str]) -> int:
-    """Runs a command; its errors are said in one place, and never with a traceback unless the fault is ours."""
+    """Runs a command and returns its exit code. Errors are printed here, without a traceback unless they are bugs."""
     as_json = wants_json(argv)
-    _have_streams()
+    _prepare_streams()
     try:
         code = _dispatch(argv)
         sys.stdout.flush()
@@ -25,16 +25,16 @@ def run(argv: list[str]) -> int:
     except BrokenPipeError:
         return _leave_pipe()
     except TrainmasterError as error:
-        return _failed(_in_options(error, argv), as_json)
+        return _show_failure(_use_option_names(error, argv), as_json)
     except OSError as error:
-        return _failed(_of_system(error), as_json)
-    except Exception:  # noqa: BLE001 (the last place that can say what happened)
-        return _fault()
+        return _show_failure(_convert_os_error(error), as_json)
+    except Exception:  # noqa: BLE001 (nothing above can report it)
+        return _report_bug()
     return code
 
 
 def wants_json(argv: list[str]) -> bool:
-    """Whether errors are to be JSON too; what stands behind `--` is the script's.
+    """Whether errors are printed as JSON too. What follows `--` belongs to the script.
 
     >>> wants_json(["runs", "--json"]), wants_json(["submit", ".", "a.py", "--", "--json"])
     (True, False)
@@ -43,8 +43,8 @@ def wants_json(argv: list[str]) -> bool:
     return "--json" in own
 
 
-def _have_streams() -> None:
-    """Streams that take everything: a closed one is replaced, and letters it has no code for become `?`."""
+def _prepare_streams() -> None:
+    """Makes the output streams accept any text: replaces a closed one, and prints `?` for what it cannot encode."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 (as long as the program)
@@ -52,7 +52,7 @@ def _have_streams() -> None:
         if reconfigure is not None:
             reconfigure(errors="replace")
         if is_terminal(getattr(sys, name)) and not isinstance(getattr(sys, name), SafeStream):
-            # Whatever a command prints, of a script, a log or a service: it does not control the terminal.
+            # The output of a script, a log or a service must not control the terminal.
             setattr(sys, name, SafeStream(getattr(sys, name)))
 
 
@@ -83,13 +83,13 @@ def _dispatch(argv: list[str]) -> int:
     return code
 
 
-def _in_options(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
-    from trainmaster.cli.option_names import in_options
+def _use_option_names(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
+    from trainmaster.cli.option_names import use_option_names
 
-    return in_options(error, argv)
+    return use_option_names(error, argv)
 
 
-def _failed(error: TrainmasterError, as_json: bool) -> int:
+def _show_failure(error: TrainmasterError, as_json: bool) -> int:
     code = exits.exit_code(error)
     try:
         if as_json:
@@ -98,26 +98,26 @@ def _failed(error: TrainmasterError, as_json: bool) -> int:
             screen.show_error(error)
         sys.stdout.flush()
     except OSError:
-        # Nobody takes the output (a closed pipe, a full disk); the exit code still tells.
+        # The output cannot be written (a closed pipe, a full disk). The exit code still tells what happened.
         _leave_pipe()
     return code
 
 
-def _of_system(error: OSError) -> TrainmasterError:
+def _convert_os_error(error: OSError) -> TrainmasterError:
     place = f"{error.filename}: " if error.filename else ""
     return UserErrorException(f"{place}{error.strerror or error}")
 
 
 def _leave_pipe() -> int:
-    """Nobody takes our output any more. Python would complain once more when it closes standard output."""
+    """Redirects standard output to nowhere: Python would fail again when it flushes a closed pipe at exit."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     return exits.BROKEN_PIPE
 
 
-def _fault() -> int:
+def _report_bug() -> int:
     import traceback
 
     traceback.print_exc()
-    screen.note("This is a fault of Trainmaster, not of your input. Please report it.", "bold red")
+    screen.note("This is a bug in Trainmaster, not a mistake in your input. Please report it.", "bold red")
     return exits.FAULT

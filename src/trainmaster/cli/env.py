@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.cli import exits
 from trainmaster.cli.env_build import build_environment, packages_of
 from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.environments import cleanup, lock
 from trainmaster.environments.cleanup import Built
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import iso
-from trainmaster.sdk.display.screen import note, note_warnings, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import note, note_warnings, say, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, moment, size
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
@@ -25,40 +26,35 @@ from trainmaster.shared.job_spec import EnvironmentSpec
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
-_COLUMNS = (
-    Column("ENVIRONMENT", style=lambda text: "bold"),
-    Column("PYTHON"),
-    Column("SIZE", right=True),
-    Column("OWN", right=True),
-    Column("LAST USED"),
-    Column("RUNS", right=True, style=lambda text: "" if text == "0" else "cyan"),
-    Column("PACKAGES", flexible=True),
-)
 _DIGEST = re.compile(r"[0-9a-f]{4,32}(\.\d+)?")
 
 
-def listing_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+def list_environments(options: Options) -> int:
+    """List the environments of the workspace, the last used first.
 
+    SIZE counts all files of an environment. OWN counts the files that it does not share with uv's cache or another
+    environment: the space that deleting it frees. RUNS counts the runs that need it and have not ended.
 
-def listing(options: Options) -> int:
-    """The environments of the workspace, the one used last first. SIZE counts all files of one, OWN those that it does
-    not share with uv's cache or another environment: what removing it gives back. RUNS counts those that have not
-    ended and need it. JSON: a list of {"name", "digest",
-    "current", "python", "packages", "bytes", "own_bytes", "built_at", "last_used_at", "runs", "path"}.
+    JSON: a list of {"name", "digest", "current", "python", "packages", "bytes", "own_bytes", "built_at",
+    "last_used_at", "runs", "path"}.
     """
     workspace = open_workspace(options.workspace)
     in_use = workspace.connection.call("environments.in_use")
-    builds = cleanup.list_builds(_place(workspace))
-    if options.json:
-        say_json([as_json(each, in_use) for each in builds])
-        return exits.OK
-    rows = [_row(each, in_use) for each in builds]
-    for line in render(_COLUMNS, rows, width_of_terminal(), paint) if rows else ():
-        say(line)
-    if not rows:
-        note("No environment was built here yet.")
-    return exits.OK
+    listing: Listing[Built] = Listing(
+        columns=(
+            Column("ENVIRONMENT", style=lambda text: "bold"),
+            Column("PYTHON"),
+            Column("SIZE", right=True),
+            Column("OWN", right=True),
+            Column("LAST USED"),
+            Column("RUNS", right=True, style=lambda text: "" if text == "0" else "cyan"),
+            Column("PACKAGES", flexible=True),
+        ),
+        row=lambda each: _row(each, in_use),
+        json=lambda each: as_json(each, in_use),
+        empty="There are no environments in this workspace yet.",
+    )
+    return listing.show(cleanup.list_builds(_place(workspace)), options)
 
 
 def _row(each: Built, in_use: dict[str, list[str]]) -> tuple[str, ...]:
@@ -87,15 +83,17 @@ def as_json(each: Built, in_use: dict[str, list[str]]) -> dict[str, Any]:
 
 
 def show_arguments(parser: Parser) -> None:
-    parser.add_argument("which", metavar="DIGEST|RUN", help="an environment's name or its beginning, or a run")
+    parser.add_argument("which", metavar="DIGEST|RUN", help="an environment's name or the beginning of it, or a run")
 
 
 def show(options: Options) -> int:
-    """What an environment, or that of a run, consists of: the lock. JSON: the keys of 'env list' and "lock", the text
-    of the lock, and "locked", a list of {"name", "version", "source"}.
+    """Show the lock of an environment, or of a run's environment: the exact packages in it.
+
+    JSON: the keys of 'env list' and "lock", the text of the lock, and "locked", a list of {"name", "version",
+    "source"}.
     """
     workspace = open_workspace(options.workspace)
-    found, text = _found(workspace, options.which)
+    found, text = _find(workspace, options.which)
     about = as_json(found, workspace.connection.call("environments.in_use")) if found else {}
     if options.json:
         locked = [{"name": pin.name, "version": pin.version, "source": pin.source} for pin in lock.pins(text)]
@@ -107,31 +105,31 @@ def show(options: Options) -> int:
     return exits.OK
 
 
-def _found(workspace: Workspace, which: str) -> tuple[Built | None, str]:
-    """The environment, if it is there still, and its lock."""
+def _find(workspace: Workspace, which: str) -> tuple[Built | None, str]:
+    """The environment, if it still exists, and its lock."""
     builds = [each for each in cleanup.list_builds(_place(workspace)) if each.name.startswith(which)]
     if _DIGEST.fullmatch(which) and builds:
         if len({each.digest for each in builds}) > 1:
-            raise UserErrorException(f"'{which}' is the beginning of {len(builds)} environments", hint="Give more.")
+            raise UserErrorException(f"{len(builds)} environments begin with '{which}'", hint="Type more of the name.")
         chosen = next((each for each in builds if each.current), builds[0])
-        return chosen, _text(chosen.path / lock.LOCK_NAME)
+        return chosen, _read_text(chosen.path / lock.LOCK_NAME)
     try:
         folder = run_folder(workspace, find_run(workspace, which))
     except RunNotFoundException:
         raise RunNotFoundException(
-            f"there is no environment and no run '{which[:300]}' in workspace '{workspace.name}'",
+            f"workspace '{workspace.name}' has no environment and no run '{which[:300]}'",
             hint="'trainmaster env list' and 'trainmaster runs' list them.",
         ) from None
-    text = _text(folder.path / lock.LOCK_NAME)
+    text = _read_text(folder.path / lock.LOCK_NAME)
     if not text:
         raise UserErrorException(
-            f"run {folder.path.name} has no environment that was built for it",
-            hint="It runs with a Python that you manage, or its environment is not built yet.",
+            f"no environment was built for run {folder.path.name}",
+            hint="It uses a Python that you manage, or its environment is not built yet.",
         )
-    return _of_run(folder.path), text
+    return _environment_of_run(folder.path), text
 
 
-def _of_run(folder: Path) -> Built | None:
+def _environment_of_run(folder: Path) -> Built | None:
     import json
 
     try:
@@ -141,7 +139,7 @@ def _of_run(folder: Path) -> Built | None:
     return cleanup.describe_build(path) if path.is_dir() else None
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_text()
     except OSError:
@@ -149,22 +147,28 @@ def _text(path: Path) -> str:
 
 
 def build_arguments(parser: Parser) -> None:
-    parser.add_argument("--pip", metavar="PACKAGE", action="append", help="a package it has (repeatable)")
+    parser.add_argument("--pip", metavar="PACKAGE", action="append", help="a package to install (repeatable)")
     parser.add_argument("--pip-file", metavar="FILE", help="a requirements file")
-    parser.add_argument("--python-version", metavar="X.Y", default="", help="default: the one Trainmaster runs with")
+    parser.add_argument(
+        "--python-version", metavar="X.Y", default="", help="default: the Python that Trainmaster runs with"
+    )
     parser.add_argument(
         "--accelerator",
         choices=("any", "cpu", "cuda"),
         default="any",
-        help="builds of torch (any: cpu without GPUs)",
+        help="which builds of torch to install (any: cpu if there is no GPU)",
     )
-    parser.add_argument("--exclude-newer", metavar="DATE", default="", help="no release after a date, or '7 days'")
-    parser.add_argument("--refresh", action="store_true", help="resolve and build anew, even if it is there")
+    parser.add_argument(
+        "--exclude-newer", metavar="DATE", default="", help="ignore packages released after a date, or within '7 days'"
+    )
+    parser.add_argument("--refresh", action="store_true", help="resolve and build again, even if it exists")
 
 
 def build(options: Options) -> int:
-    """Build an environment ahead of its first run. What happens is shown on standard error. JSON and output: the
-    environment, with the keys of 'env list'.
+    """Build an environment before its first run. The log of the build is shown on standard error, the name of the
+    environment on standard output.
+
+    JSON: the environment, as in 'env list'.
 
       trainmaster env build --pip numpy --pip 'pandas<3' --python-version 3.12
     """
@@ -180,7 +184,7 @@ def build(options: Options) -> int:
 
 
 def spec_of(options: Options) -> EnvironmentSpec:
-    """What the options ask for, as `submit` understands them: the same packages are the same environment."""
+    """The environment that the options describe. The same packages give the same environment as with `submit`."""
     from trainmaster.sdk.environment.definition import Environment
 
     environment = Environment("command-line")
@@ -194,15 +198,20 @@ def spec_of(options: Options) -> EnvironmentSpec:
 
 
 def prune_arguments(parser: Parser) -> None:
-    parser.add_argument("--older-than", metavar="DAYS", type=float, help="also those not used for so many days")
-    parser.add_argument("--keep-bytes", metavar="N", type=int, help="also the longest unused, until N bytes are left")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+    parser.add_argument(
+        "--older-than", metavar="DAYS", type=float, help="also environments that were not used for DAYS days"
+    )
+    parser.add_argument(
+        "--keep-bytes", metavar="N", type=int, help="also the longest unused, until the rest takes at most N bytes"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show what would be deleted")
 
 
 def prune(options: Options) -> int:
-    """Remove environments: those that a newer build replaced, and with the options more. Never one that a run needs.
-    JSON: {"removed": [names], "bytes", "own_bytes", "dry_run"}; what is in uv's cache still is freed by
-    'uv cache prune'.
+    """Delete environments that a newer build replaced, and more with the options. An environment that a run needs is
+    never deleted. 'uv cache prune' frees the files that are also in uv's cache.
+
+    JSON: {"removed": [names], "bytes", "own_bytes", "dry_run"}.
     """
     if options.older_than is not None and options.older_than < 0:
         raise UserErrorException(f"--older-than must not be negative, not {options.older_than:g}")
@@ -213,7 +222,7 @@ def prune(options: Options) -> int:
     builds = cleanup.list_builds(_place(workspace))
     gone = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
     if not options.dry_run:
-        # Also without any: what killed builders left goes too.
+        # Called even if nothing is to be deleted: it also removes what killed builders left behind.
         removed = set(workspace.connection.call("environments.remove", names=[each.name for each in gone]))
         gone = [each for each in gone if each.name in removed]
     sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}
@@ -221,13 +230,13 @@ def prune(options: Options) -> int:
         say_json({"removed": [each.name for each in gone], **sums, "dry_run": options.dry_run})
         return exits.OK
     if not gone:
-        note("There is nothing to remove.")
+        note("Nothing to delete.")
         return exits.OK
     for each in gone:
         say(each.name)
-    verb = "would be removed" if options.dry_run else "removed"
+    verb = "Would delete" if options.dry_run else "Deleted"
     freed = f"{size(sums['own_bytes'])} of {size(sums['bytes'])}"
-    note(f"{count_of(len(gone), 'environment')} {verb}, which frees {freed}")
+    note(f"{verb} {count_of(len(gone), 'environment')}, which frees {freed}.")
     return exits.OK
 
 

@@ -1,4 +1,4 @@
-"""Exit codes, and which error leads to which. `trainmaster --help` has the same list for people."""
+"""Exit codes, and which error leads to which. `trainmaster --help` lists the same codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = 4
 UNUSABLE = 5
 FAULT = 70
 INTERRUPTED = 130
-# What a shell sees of a program that a closed pipe ended.
+# What a shell reports for a program that a closed pipe ended.
 BROKEN_PIPE = 141
 
 _CODES: tuple[tuple[type[TrainmasterError], int], ...] = (
@@ -41,7 +41,7 @@ def exit_code(error: TrainmasterError) -> int:
 
 
 def code_of_status(status: str) -> int:
-    """The exit code for the end of a run that was waited for.
+    """The exit code for the final status of a run that was waited for.
 
     >>> code_of_status("Completed"), code_of_status("Failed"), code_of_status("Canceled")
     (0, 1, 3)

@@ -1,4 +1,4 @@
-"""What there is on this machine: one function for each thing that Trainmaster can use."""
+"""What `trainmaster doctor` checks: one function for each thing that Trainmaster can use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST_PYTHON = (3, 11)
 
 @dataclass
 class Finding:
-    """One thing: whether it is there, and for a missing one what it is for and how to get it."""
+    """The result of one check: what was found, and for a missing thing what it is needed for and how to install it."""
 
     name: str
     state: State
@@ -35,7 +35,7 @@ class Finding:
 
 
 def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Finding]:
-    """Everything, the essential first."""
+    """The results of all checks, the essential ones first."""
     return [
         trainmaster(),
         system(),
@@ -58,7 +58,7 @@ def examine(workspace: WorkspaceFolder, environ: Mapping[str, str]) -> list[Find
 
 
 def essential_missing(findings: Iterable[Finding]) -> list[Finding]:
-    """Those without which nothing runs."""
+    """The findings without which nothing runs."""
     return [finding for finding in findings if finding.essential and finding.state != "found"]
 
 
@@ -67,12 +67,12 @@ def trainmaster() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"{__version__}, Python {version} ({sys.executable})"
     if sys.version_info[:2] < _LEAST_PYTHON:
-        return Finding("Trainmaster", "wrong", text, hint="It needs Python 3.11 or newer.", essential=True)
+        return Finding("Trainmaster", "wrong", text, hint="Trainmaster needs Python 3.11 or newer.", essential=True)
     return Finding("Trainmaster", "found", text, essential=True)
 
 
 def system() -> Finding:
-    """Linux with /proc: processes are told apart by it."""
+    """Linux with /proc, where processes are found."""
     text = " ".join(os.uname()[index] for index in (0, 2, 4))
     works = os.path.exists(f"/proc/{os.getpid()}/stat")
     return Finding("system", "found" if works else "wrong", text, "Processes are found in /proc.", "Use Linux.", True)
@@ -87,20 +87,20 @@ def uv() -> Finding:
         path = os.fsdecode(find_uv_bin())
     except (ImportError, FileNotFoundError):
         return Finding("uv", "missing", "", purpose, hint, essential=True)
-    version = said_by([path, "--version"])
+    version = first_line_of([path, "--version"])
     state: State = "found" if version else "wrong"
     return Finding("uv", state, version or f"{path} does not run", purpose, hint, essential=True)
 
 
 def folder(workspace: WorkspaceFolder) -> Finding:
-    """The workspace's folder: there, or one that can be made."""
+    """The workspace's folder, which exists or can be created."""
     existing = nearest_existing(workspace.path)
-    hint = "Choose another place with TRAINMASTER_HOME or --workspace."
+    hint = "Choose another folder with TRAINMASTER_HOME or --workspace."
     if not os.access(existing, os.W_OK | os.X_OK):
         text = f"{workspace.path}: {existing} cannot be written"
-        return Finding("workspace", "wrong", text, "Everything is kept there.", hint, essential=True)
-    made = "" if workspace.identity.exists() else " (made on first use)"
-    return Finding("workspace", "found", f"{workspace.path}{made}", essential=True)
+        return Finding("workspace", "wrong", text, "Everything is stored there.", hint, essential=True)
+    created = "" if workspace.identity.exists() else " (created on first use)"
+    return Finding("workspace", "found", f"{workspace.path}{created}", essential=True)
 
 
 def space(path: Path) -> Finding:
@@ -108,12 +108,12 @@ def space(path: Path) -> Finding:
     usage = shutil.disk_usage(nearest_existing(path))
     text = f"{size(usage.free)} free of {size(usage.total)}"
     if usage.free < _LITTLE_SPACE:
-        return Finding("disk", "wrong", text, "Runs, environments and snapshots need space.", "Make room.")
+        return Finding("disk", "wrong", text, "Runs, environments and snapshots need space.", "Free some space.")
     return Finding("disk", "found", text)
 
 
 def nearest_existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
+    """The path, or the nearest folder above it that exists."""
     return next((place for place in (path, *path.parents) if place.exists()), Path("/"))
 
 
@@ -127,7 +127,7 @@ def pythons() -> Finding:
 
 
 def packages(environ: Mapping[str, str]) -> Finding:
-    """Where packages come from, without passwords."""
+    """Where packages are installed from, without passwords."""
     from trainmaster.environments.sources import pip_settings
 
     settings = pip_settings(environ)
@@ -137,11 +137,11 @@ def packages(environ: Mapping[str, str]) -> Finding:
 
 
 def program(name: str, commands: tuple[str, ...], purpose: str, hint: str) -> Finding:
-    """The first of some programs that is on the PATH."""
+    """The first of several programs that is on the PATH."""
     path = next((found for command in commands if (found := shutil.which(command))), None)
     if path is None:
         return Finding(name, "missing", "not found", purpose, hint)
-    version = said_by([path, "--version"])
+    version = first_line_of([path, "--version"])
     return Finding(name, "found", f"{version} ({path})" if version else path)
 
 
@@ -152,18 +152,18 @@ def open_mpi(environ: Mapping[str, str]) -> Finding:
 
     purpose = "Starts the processes of distributed MPI and Horovod runs."
     system = mpi.find_in_system(environ.get("PATH", os.defpath))
-    there = f"the system's {system.version} ({system.programs})" if system else "the system has none"
+    present = f"the system's {system.version} ({system.programs})" if system else "the system has none"
     try:
         wheel = mpi.comes_as_wheel(environ)
     except UserErrorException as error:
         return Finding("Open MPI", "wrong", error.headline, purpose, error.hint)
     if wheel:
-        told = f"{mpi.CURRENT} becomes a part of each environment that needs it\n{there}"
-        return Finding("Open MPI", "found", f"{told}, used with {mpi.VARIABLE}=system" if system else told)
+        text = f"{mpi.CURRENT} is installed into each environment that needs it\n{present}"
+        return Finding("Open MPI", "found", f"{text}, used with {mpi.VARIABLE}=system" if system else text)
     if system:
-        return Finding("Open MPI", "found", f"{there}, because of {mpi.VARIABLE}=system")
+        return Finding("Open MPI", "found", f"{present}, because of {mpi.VARIABLE}=system")
     hint = f"Unset {mpi.VARIABLE}; or Debian, Ubuntu: apt install libopenmpi-dev openmpi-bin."
-    return Finding("Open MPI", "wrong", f"{mpi.VARIABLE}=system, but {there}", purpose, hint)
+    return Finding("Open MPI", "wrong", f"{mpi.VARIABLE}=system, but {present}", purpose, hint)
 
 
 def gpus() -> Finding:
@@ -176,37 +176,37 @@ def gpus() -> Finding:
         return Finding("GPUs", "missing", "none", purpose, hint)
     driver = _driver()
     state: State = "found" if driver else "wrong"
-    return Finding("GPUs", state, f"{count}, {driver or 'but no driver answers'}", purpose, hint)
+    return Finding("GPUs", state, f"{count}, {driver or 'but the driver does not answer'}", purpose, hint)
 
 
 def _driver() -> str:
     try:
         words = Path("/proc/driver/nvidia/version").read_text().split()
     except OSError:
-        return said_by(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
+        return first_line_of(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"])
     version = next((word for word in words if word[0].isdigit() and "." in word), "")
     return f"driver {version}".strip()
 
 
 def container_engine(environ: Mapping[str, str]) -> Finding:
-    """The container engine that answers: asked, not guessed."""
+    """The container engine, which is started to see whether it works."""
     from trainmaster.environments.containers import SETTING, find_engine
 
     name = "containers"
     purpose = "Runs scripts in an image (custom_docker_image). Nothing else needs one."
-    engine, told = find_engine(environ)
+    engine, problems = find_engine(environ)
     if engine is not None:
         chosen = f", because of {SETTING}" if environ.get(SETTING) else ""
         return Finding(name, "found", f"{engine.name} {engine.version} ({engine.program}){chosen}")
     hint = "Debian, Ubuntu: apt install podman. Or docker, or apptainer."
-    installed = [part for part in told.split("; ") if not part.endswith(": not installed")]
+    installed = [part for part in problems.split("; ") if not part.endswith(": not installed")]
     if installed:
-        return Finding(name, "wrong", "\n".join(installed), purpose, "Mend what it says, or use another one.")
+        return Finding(name, "wrong", "\n".join(installed), purpose, "Fix this problem, or use another engine.")
     return Finding(name, "missing", "no docker, podman or apptainer", purpose, hint)
 
 
 def cgroup() -> Finding:
-    """Whether runs can have a cgroup: tried, not guessed."""
+    """Whether runs can have a cgroup, by creating one."""
     from trainmaster.job.agent import cgroup as node_cgroup
 
     path = node_cgroup.path_for(f"doctor-{os.getpid()}", 0)
@@ -217,13 +217,13 @@ def cgroup() -> Finding:
         "cgroup v2",
         "missing",
         "not writable here",
-        "Ends the whole tree of a run at once. Without it processes are found one by one, which works too.",
+        "Ends all processes of a run at once. Without it they are found one by one, which works too.",
         "Start Trainmaster in a delegated cgroup, for example with systemd-run --user --scope -p Delegate=yes.",
     )
 
 
-def said_by(command: list[str]) -> str:
-    """The first line a program prints; empty if it does not run."""
+def first_line_of(command: list[str]) -> str:
+    """The first line that a program prints; empty if it cannot run or fails."""
     try:
         done = subprocess.run(
             command,

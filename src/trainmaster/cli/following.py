@@ -1,4 +1,4 @@
-"""Showing a run's output while it goes, and how it ended."""
+"""Shows the output of a run until its end, and how it ended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from trainmaster.shared.records import RunRecord, Status
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
-# No process has this rank: such a reader shows only what prepared the run.
+# No process has this rank: a reader for it shows only the preparation of the run.
 _NO_RANK = -1
 
 
 class Reader(Protocol):
-    """Something that reads on in the logs of a run."""
+    """Reads what is added to the logs of a run."""
 
     folder: RunFolder
 
@@ -34,27 +34,31 @@ class Reader(Protocol):
 
 
 def follow(
-    workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None = None, told: Collection[str] = ()
+    workspace: Workspace,
+    run_id: str,
+    output: IO[str],
+    reader: Reader | None = None,
+    shown_warnings: Collection[str] = (),
 ) -> RunRecord | None:
-    """Shows what the script prints on `output` until the run has ended; None if Ctrl-C ended the looking.
+    """Shows what the script prints on `output` until the run has ended. Returns None after Ctrl-C.
 
-    `reader` says which ranks; else it is rank 0. What prepared the run, the states it waits in and how it ended are
-    told on standard error; of its warnings only those that were not `told` before.
+    `reader` chooses the ranks; the default is rank 0. The preparation of the run, what it waits for and how it ended
+    go to standard error, with all warnings that are not in `shown_warnings`.
     """
     follower = _Follower(workspace, run_id, output, reader)
     try:
         follower.follow()
         record = get_run(workspace, run_id)
     except KeyboardInterrupt:
-        note(f"\nNot looking any more; run {run_id} goes on.", "yellow")
+        note(f"\nStopped watching; run {run_id} continues.", "yellow")
         note(f"'trainmaster logs -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
         return None
-    show_end(record, told, follower.preparation)
+    show_end(record, shown_warnings, follower.preparation)
     return record
 
 
 class _Follower:
-    """The logs of one run, and the news of its state."""
+    """Prints the logs of one run and what it waits for."""
 
     def __init__(self, workspace: Workspace, run_id: str, output: IO[str], reader: Reader | None) -> None:
         self._workspace = workspace
@@ -64,21 +68,21 @@ class _Follower:
         folder = self._folder.run(run_id)
         self._script = reader or LogReader(folder, headings=False)
         self._system = LogReader(folder, _NO_RANK, headings=True)
-        self._said = ""
-        self._last = "\n"
+        self._last_reason = ""
+        self._last_text = "\n"
         self.preparation = ""
-        """What was shown of the preparation of the run."""
+        """The part of the preparation's log that was shown."""
 
     def follow(self) -> None:
-        """Shows the logs and the news until the run has ended."""
+        """Prints until the run has ended."""
         for news in follow_run(self._folder, self._run_id, [self._script.folder.logs]):
             if news is not None and news["status"] in (Status.PREPARING, Status.QUEUED):
                 self._say_reason()
             self._show()
         self._system.finish(self._show_preparation)
         self._script.finish(self._print)
-        if not self._last.endswith("\n") and is_terminal(self._output):
-            # What is said about the end begins a line of its own.
+        if not self._last_text.endswith("\n") and is_terminal(self._output):
+            # The sentence about the end starts on a new line.
             self._print("\n")
 
     def _show(self) -> None:
@@ -92,34 +96,33 @@ class _Follower:
     def _print(self, text: str) -> None:
         self._output.write(text)
         self._output.flush()
-        self._last = text or self._last
+        self._last_text = text or self._last_text
 
     def _say_reason(self) -> None:
         reason = get_run(self._workspace, self._run_id).waiting_for
-        if reason and reason != self._said:
-            self._said = reason
+        if reason and reason != self._last_reason:
+            self._last_reason = reason
             note(reason)
 
 
-def show_end(record: RunRecord, told: Collection[str] = (), preparation: str = "") -> None:
-    """How a run ended, in one or a few lines on standard error, and its warnings but for those `told` before.
+def show_end(record: RunRecord, shown_warnings: Collection[str] = (), preparation: str = "") -> None:
+    """Prints how a run ended, in one or a few lines on standard error, and its warnings except for `shown_warnings`.
 
-    Lines of an error that were shown with the `preparation` of the run are not shown again.
+    Lines of the error that the log of the `preparation` contained are not repeated.
     """
     seconds = took(record, time.time())
     word = paint(str(record.status), f"bold {style_of(record.status)}".strip(), sys.stderr)
     line = f"{word}{f' after {duration(seconds)}' if seconds is not None else ''}"
     if record.error is not None:
         line += f": {first_line(record.error.message)}"
-        # The last lines of a script were just shown; anything else is only in the error.
+        # The last lines of the script are on the screen already. Anything else is only in the error.
         shown = record.error.details.get("tail")
         more = record.error.details.get("hint", "") if shown else record.error.message.partition("\n")[2]
         line += "".join(f"\n  {text}" for text in without_lines(str(more), preparation).splitlines())
     sys.stderr.write(line + "\n")
     for text in record.warnings:
-        if text in told:
-            continue
-        note(f"note: {text}", "yellow")
+        if text not in shown_warnings:
+            note(f"note: {text}", "yellow")
     sys.stderr.flush()
 
 

@@ -1,4 +1,4 @@
-"""What all ranks of a run print, as one text: whole lines, each behind the name of its rank."""
+"""The output of all ranks of a run as one text: whole lines, each after the name of its rank."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from trainmaster.sdk.run.logs import Print, RunTexts, rank_logs
 from trainmaster.shared.folders import RunFolder
 
 _STYLES = ("cyan", "yellow", "green", "blue")
-# A rank that never ends its line is not waited for beyond this: the text would fill the memory.
+# A longer line is printed before it ends, so that it does not fill the memory.
 _LONGEST_LINE = 1 << 20
 
 
 class Interleaved:
-    """Reads on in the logs of all ranks. Lines of a rank keep their order; ranks mix as their lines are found."""
+    """Reads what is added to the logs of all ranks. Lines of one rank keep their order."""
 
     def __init__(self, folder: RunFolder, names: Sequence[str], output: IO[str] | None = None) -> None:
-        """`names` of the ranks; on an `output` with colours each has its own."""
+        """`names` are those of the ranks. On an `output` with colours, each rank has its own."""
         self.folder = folder
         self._names = names
         self._width = max(map(len, names), default=0)
@@ -28,25 +28,25 @@ class Interleaved:
         self._lines: dict[int, RankLines] = {}
 
     def show(self, show: Print) -> None:
-        """Shows the lines that are new and complete."""
+        """Shows the new lines that are complete."""
         self._show(show, lambda rank: rank.new())
 
     def finish(self, show: Print) -> None:
-        """Shows all that is new: a last line that nobody ended too."""
+        """Shows everything new, including an incomplete last line."""
         self._show(show, lambda rank: rank.rest())
 
     def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
         for rank, _, found in self._texts.of(lambda: rank_logs(self.folder)):
-            of_log = self._lines.setdefault(id(found), RankLines(found))
+            rank_lines = self._lines.setdefault(id(found), RankLines(found))
             prefix = self._prefix(rank)
-            # One call for each look at a rank: a terminal is not drawn anew for every line.
-            text = "".join(f"{prefix}{line}\n" for line in lines(of_log))
+            # One call per rank, so that a terminal is not redrawn for every line.
+            text = "".join(f"{prefix}{line}\n" for line in lines(rank_lines))
             if text:
                 show(text)
 
     def _prefix(self, rank: int) -> str:
         name = self._names[rank] if rank < len(self._names) else f"rank {rank}"
-        return paint(f"[{aligned(name, self._width)}]", _STYLES[rank % len(_STYLES)], self._output) + " "
+        return paint(f"[{align(name, self._width)}]", _STYLES[rank % len(_STYLES)], self._output) + " "
 
 
 class RankLines:
@@ -54,29 +54,29 @@ class RankLines:
 
     def __init__(self, text: GrowingText) -> None:
         self._text = text
-        self._begun = ""
+        self._incomplete = ""
 
     def new(self) -> Iterator[str]:
-        """The complete lines, without their ends."""
+        """The new complete lines, without their line breaks."""
         for text in self._text.new():
-            *complete, self._begun = (self._begun + text).split("\n")
+            *complete, self._incomplete = (self._incomplete + text).split("\n")
             yield from map(visible, complete)
-            if len(self._begun) > _LONGEST_LINE:
-                yield from self._taken()
+            if len(self._incomplete) > _LONGEST_LINE:
+                yield self._take_incomplete()
 
     def rest(self) -> Iterator[str]:
-        """The same, and what has no end yet."""
+        """The new lines, including an incomplete last one."""
         yield from self.new()
-        if self._begun:
-            yield from self._taken()
+        if self._incomplete:
+            yield self._take_incomplete()
 
-    def _taken(self) -> Iterator[str]:
-        begun, self._begun = self._begun, ""
-        yield visible(begun)
+    def _take_incomplete(self) -> str:
+        line, self._incomplete = self._incomplete, ""
+        return visible(line)
 
 
 def visible(line: str) -> str:
-    r"""What a terminal would show of a line that was written over again, as progress bars do.
+    r"""What a terminal shows of a line that was overwritten, as by progress bars.
 
     >>> visible("10%\r50%\r100%"), visible("ended as on Windows\r")
     ('100%', 'ended as on Windows')
@@ -84,10 +84,10 @@ def visible(line: str) -> str:
     return line.rstrip("\r").rsplit("\r", 1)[-1]
 
 
-def aligned(name: str, width: int) -> str:
-    """A name in `width` letters, its number at the right.
+def align(name: str, width: int) -> str:
+    """The name in `width` characters, with its number at the right.
 
-    >>> aligned("rank 1", 7), aligned("ps 0", 9), aligned("worker 10", 9)
+    >>> align("rank 1", 7), align("ps 0", 9), align("worker 10", 9)
     ('rank  1', 'ps      0', 'worker 10')
     """
     kind, _, number = name.rpartition(" ")

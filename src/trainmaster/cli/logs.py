@@ -24,16 +24,22 @@ ALL = "all"
 
 def logs_arguments(parser: Parser) -> None:
     add_run(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="until the run ends; Ctrl-C ends the looking")
-    parser.add_argument("--rank", metavar="N", default="0", help="of this process, or of 'all' (default: 0)")
+    parser.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="show new lines until the run ends; Ctrl-C stops watching, the run continues",
+    )
+    parser.add_argument("--rank", metavar="N", default="0", help="the output of process N, or of 'all' (default: 0)")
 
 
 def logs(options: Options) -> int:
-    """What the script of a run printed; for one that has no script's output yet, what prepared it.
+    """Show what the script of a run printed, or the log of its preparation if the script has not started.
 
-    With --rank all each line stands behind the name of its rank: [rank 1]. With -f the exit code is that of the run.
+    With --rank all, each line begins with the name of its rank: [rank 1]. With -f, the exit code is that of the run.
+
     JSON: {"run", "status", "rank", "text"}, or {"run", "status", "rank": "all", "ranks": [{"rank", "name", "text"}]};
-    with -f at the end of the run.
+    with -f it is printed at the end of the run.
     """
     wanted = rank_of(options.rank)
     workspace = open_workspace(options.workspace)
@@ -63,7 +69,7 @@ def rank_of(word: str) -> int | str:
     if word == ALL:
         return ALL
     if not word.isdecimal():
-        raise UserErrorException(f"--rank {word!r} is neither a number nor 'all'")
+        raise UserErrorException(f"--rank must be a number or 'all', not {word!r}")
     return int(word)
 
 
@@ -85,7 +91,7 @@ def _names(record: RunRecord) -> tuple[str, ...]:
     from trainmaster.launch.counts import rank_names
     from trainmaster.shared.job_spec import load_spec
 
-    # A run without a job has no ranks, and no log of one.
+    # A run without a job has no ranks and no logs of ranks.
     return rank_names(load_spec(record.spec)) if record.spec else ()
 
 
@@ -125,4 +131,4 @@ def _print(folder: RunFolder, record: RunRecord, rank: int | str) -> None:
         note(f"'trainmaster sweep show {record.id}' shows the trials.")
         return
     why = reason(record)
-    note(f"The script has not printed anything: the run is {record.status}{f' ({why})' if why else ''}.")
+    note(f"The script has not printed anything yet: the run is {record.status}{f' ({why})' if why else ''}.")

@@ -1,4 +1,4 @@
-"""YAML of which every value knows its line, so that an error can name it."""
+"""YAML whose values know their lines, so that errors can name them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _POWER = re.compile(r"[-+]?\d+(\.\d*)?[eE][-+]?\d+")
 
 @dataclass(frozen=True)
 class Marked:
-    """A value of a file: plain data, and where it stands."""
+    """A value of a file: plain data, and its place in the file."""
 
     value: Any
     """A scalar, a list of Marked, or a dict of text to Marked."""
     line: int
     key: str = ""
-    """How it is reached: `policy.slack_factor`."""
+    """The path to the value: `policy.slack_factor`."""
     file: str = ""
 
     @property
     def place(self) -> str:
-        """For messages: `sweep.yaml, line 7, policy.slack_factor`."""
+        """The place as error messages show it: `sweep.yaml, line 7, policy.slack_factor`."""
         return f"{self.file}, line {self.line}" + (f", {self.key}" if self.key else "")
 
     def plain(self) -> Any:
@@ -42,7 +42,7 @@ class Marked:
 
 
 def read_marked(path: Path) -> Marked:
-    """The document in the file; one clear error if it cannot be read."""
+    """The document in the file. Raises UserErrorException if it cannot be read."""
     import yaml
 
     try:
@@ -61,31 +61,31 @@ def read_marked(path: Path) -> Marked:
         raise UserErrorException(f"{path}: this is not YAML", cause=str(error).splitlines()[0]) from None
     if node is None:
         raise UserErrorException(f"{path} is empty")
-    return _Reader(str(path)).marked(node, "")
+    return _Reader(str(path)).mark(node, "")
 
 
 class _Reader:
-    """From the nodes of a YAML document to marked values."""
+    """Converts the nodes of a YAML document to marked values."""
 
     def __init__(self, file: str) -> None:
         import yaml
 
         self._yaml = yaml
         self._file = file
-        self._within: list[Any] = []
+        self._ancestors: list[Any] = []
 
-    def marked(self, node: Any, key: str) -> Marked:
+    def mark(self, node: Any, key: str) -> Marked:
         line = node.start_mark.line + 1
-        if any(node is outer for outer in self._within):
+        if any(node is outer for outer in self._ancestors):
             raise UserErrorException(f"{self._file}, line {line}: {key or 'the document'} contains itself")
-        self._within.append(node)
+        self._ancestors.append(node)
         value = self._value(node, key, line)
-        self._within.pop()
+        self._ancestors.pop()
         return Marked(value, line, key, self._file)
 
     def _value(self, node: Any, key: str, line: int) -> Any:
         if isinstance(node, self._yaml.SequenceNode):
-            return [self.marked(item, f"{key}[{n}]") for n, item in enumerate(node.value)]
+            return [self.mark(item, f"{key}[{n}]") for n, item in enumerate(node.value)]
         if not isinstance(node, self._yaml.MappingNode):
             return self._scalar(node, key, line)
         found: dict[str, Marked] = {}
@@ -94,14 +94,14 @@ class _Reader:
             if name in found:
                 again = name_node.start_mark.line + 1
                 raise UserErrorException(
-                    f"{self._file}, line {again}: {name} is there twice, first in line {found[name].line}"
+                    f"{self._file}, line {again}: {name} is already set in line {found[name].line}"
                 )
-            found[name] = self.marked(item, f"{key}.{name}" if key else name)
+            found[name] = self.mark(item, f"{key}.{name}" if key else name)
         return found
 
     def _scalar(self, node: Any, key: str, line: int) -> Any:
         if node.style is None and _POWER.fullmatch(node.value):
-            # YAML 1.1 takes 1e-3 for text; nobody who writes it means that.
+            # YAML 1.1 reads 1e-3 as text, which is never intended.
             return float(node.value)
         try:
             return self._yaml.SafeLoader("").construct_object(node)

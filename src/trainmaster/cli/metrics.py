@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
+from trainmaster.cli.output import show_table
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.metric_values import format_value, metric_row
-from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.shared.records import MetricSeries, MetricSummary, RankMetric
 from trainmaster.shared.serialization import from_plain
 
@@ -41,30 +42,32 @@ Chosen = Sequence[tuple[MetricSummary, MetricSeries]]
 
 def metrics_arguments(parser: Parser) -> None:
     add_run(parser)
-    parser.add_argument("name", metavar="NAME", nargs="?", help="only this metric, with its values")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="show the values of this metric only")
     parser.add_argument(
-        "--points", metavar="N", type=int, default=100, help="thin longer series to N values (default: 100)"
+        "--points", metavar="N", type=int, default=100, help="reduce longer series to N values (default: 100)"
     )
-    parser.add_argument("--by-rank", action="store_true", help="each process of a distributed run on its own")
+    parser.add_argument("--by-rank", action="store_true", help="list each process of a distributed run separately")
 
 
 def metrics(options: Options) -> int:
-    """What a run logged. JSON: a list of {"name", "kind", "count", "last", "min", "max", "index", "steps", "times",
-    "ranks", "values"}; `index` is the place of each value in the whole series, `ranks` the processes that logged them,
-    NaN and infinities are texts. With --by-rank each has a "rank" too; null: it came from outside of the job.
+    """Show the metrics that a run logged.
+
+    JSON: a list of {"name", "kind", "count", "last", "min", "max", "index", "steps", "times", "ranks", "values"};
+    "index" has the position of each value in the whole series, "ranks" the process that logged it. NaN and infinities
+    are strings. With --by-rank each metric also has a "rank", which is null for values from outside of the job.
     """
     if options.points < 1:
         raise UserErrorException(f"--points must be at least 1, not {options.points}")
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id
     if options.by_rank:
-        _tell_by_rank(_asked_by_rank(workspace, run_id, options), options)
+        _show_by_rank(_read_by_rank(workspace, run_id, options), options)
     else:
-        _tell(_asked(workspace, run_id, options), options)
+        _show(_read(workspace, run_id, options), options)
     return exits.OK
 
 
-def _asked(workspace: Workspace, run_id: str, options: Options) -> Chosen:
+def _read(workspace: Workspace, run_id: str, options: Options) -> Chosen:
     found = workspace.connection.call("runs.series", run_id=run_id, name=options.name, max_points=options.points)
     summaries = [from_plain(MetricSummary, each) for each in workspace.connection.call("runs.metrics", run_id=run_id)]
     if not found:
@@ -73,7 +76,7 @@ def _asked(workspace: Workspace, run_id: str, options: Options) -> Chosen:
     return [(summary, series[summary.name]) for summary in summaries if summary.name in series]
 
 
-def _asked_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[RankMetric]:
+def _read_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[RankMetric]:
     found = workspace.connection.call(
         "runs.metrics_by_rank", run_id=run_id, name=options.name, max_points=options.points
     )
@@ -86,26 +89,26 @@ def _asked_by_rank(workspace: Workspace, run_id: str, options: Options) -> list[
 
 def _say_nothing_found(run_id: str, name: str | None, known: list[str]) -> None:
     if name is None:
-        note(f"Run {run_id} has logged no metrics.")
+        note(f"Run {run_id} has not logged any metrics.")
         return
     hint = f"It has: {', '.join(known) or 'none yet'}."
     raise UserErrorException(f"run {run_id} has no metric '{name[:300]}'", hint=hint)
 
 
-def _tell(chosen: Chosen, options: Options) -> None:
+def _show(chosen: Chosen, options: Options) -> None:
     if options.json:
         say_json([metric_as_json(summary, series) for summary, series in chosen])
     elif chosen:
-        _show_table((_METRIC, *_COLUMNS), [metric_row(summary, series) for summary, series in chosen])
+        show_table((_METRIC, *_COLUMNS), [metric_row(summary, series) for summary, series in chosen])
         if options.name is not None:
             _show_values([series for _, series in chosen])
 
 
-def _tell_by_rank(found: list[RankMetric], options: Options) -> None:
+def _show_by_rank(found: list[RankMetric], options: Options) -> None:
     if options.json:
         say_json([{"rank": each.rank, **metric_as_json(each.summary, each.series)} for each in found])
     elif found:
-        _show_table((_METRIC, _RANK, *_COLUMNS), [rank_row(each) for each in found])
+        show_table((_METRIC, _RANK, *_COLUMNS), [rank_row(each) for each in found])
         if options.name is not None:
             _show_values([each.series for each in found])
 
@@ -127,24 +130,19 @@ def metric_as_json(summary: MetricSummary, series: MetricSeries) -> dict[str, An
     }
 
 
-def _show_table(columns: Sequence[Column], rows: list[tuple[str, ...]]) -> None:
-    for line in render(columns, rows, width_of_terminal(), paint):
-        say(line)
-
-
 def _show_values(found: list[MetricSeries]) -> None:
     say()
-    _show_table(_VALUES, [row for series in found for row in value_rows(series)])
+    show_table(_VALUES, [row for series in found for row in value_rows(series)])
 
 
 def rank_row(metric: RankMetric) -> tuple[str, ...]:
-    """The same of one rank."""
+    """The cells of one rank's metric."""
     name, *cells = metric_row(metric.summary, metric.series)
     return (name, format_value(metric.rank), *cells)
 
 
 def value_rows(series: MetricSeries) -> list[tuple[str, ...]]:
-    """The values of a series, a row each."""
+    """One row for each value of a series."""
     rows: list[tuple[str, ...]] = []
     for n, value in enumerate(series.values):
         index = series.index[n] if n < len(series.index) else n

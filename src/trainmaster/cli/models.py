@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, open_workspace
+from trainmaster.cli.output import Listing, show_facts, show_names, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException, WebserviceException
 from trainmaster.sdk.display.describing import iso
-from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import paint, say, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, moment, pairs, size, tags
 from trainmaster.shared.serialization import to_plain
 
@@ -20,29 +21,22 @@ if TYPE_CHECKING:
     from trainmaster.sdk.models import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
-_COLUMNS = (
-    Column("MODEL", style=lambda text: "bold"),
-    Column("VERSION", right=True),
-    Column("FRAMEWORK"),
-    Column("SIZE", right=True),
-    Column("REGISTERED"),
-    Column("RUN", flexible=True),
-    Column("TAGS", flexible=True),
-)
-_MOST_FILES = 20
 
-
-def listing_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", nargs="?", help="all versions of this one; else the newest of each")
-    parser.add_argument("--all", action="store_true", dest="all_versions", help="all versions of all")
-    parser.add_argument("--run", metavar="RUN", help="only models of this run")
+def list_models_arguments(parser: Parser) -> None:
+    parser.add_argument(
+        "name", metavar="NAME", nargs="?", help="list all versions of this model; default: the newest of each"
+    )
+    parser.add_argument("--all", action="store_true", dest="all_versions", help="list all versions of all models")
+    parser.add_argument("--run", metavar="RUN", help="only models from this run")
     parser.add_argument("--tag", metavar="NAME[=VALUE]", action="append", help="only models with this tag")
 
 
-def listing(options: Options) -> int:
-    """The registered models, newest first. JSON: a list of {"id", "name", "version", "description", "tags",
-    "properties", "framework", "framework_version", "run_id", "experiment", "lineage", "datasets", "resources", "facts",
-    "entry", "file_count", "byte_count", "created_by", "created_at"}.
+def list_models(options: Options) -> int:
+    """List the registered models, newest first.
+
+    JSON: a list of {"id", "name", "version", "description", "tags", "properties", "framework", "framework_version",
+    "run_id", "experiment", "lineage", "datasets", "resources", "facts", "entry", "file_count", "byte_count",
+    "created_by", "created_at"}.
     """
     from trainmaster.sdk.models import Model
 
@@ -50,14 +44,7 @@ def listing(options: Options) -> int:
     run_id = find_run(workspace, options.run).id if options.run else None
     latest = not (options.all_versions or options.name)
     models = Model.list(workspace, options.name, tags(options.tag), run_id=run_id, latest=latest)
-    if options.json:
-        say_json([as_json(model) for model in models])
-    elif not models:
-        note("There is none; run.register_model(name, path) or 'trainmaster models register' makes one.")
-    else:
-        for line in render(_COLUMNS, [_row(model) for model in models], width_of_terminal(), paint):
-            say(line)
-    return exits.OK
+    return _LISTING.show(models, options)
 
 
 def show_arguments(parser: Parser) -> None:
@@ -65,8 +52,9 @@ def show_arguments(parser: Parser) -> None:
 
 
 def show(options: Options) -> int:
-    """One model: where it comes from and what it consists of. JSON: the keys of `models list`, and "files", a list of
-    {"path", "digest" (SHA-256), "size", "executable"}.
+    """Show one model: its origin and its files.
+
+    JSON: the keys of 'models list', and "files", a list of {"path", "digest" (SHA-256), "size", "executable"}.
     """
     model = find_model(open_workspace(options.workspace), options.model)
     files = model.manifest().files
@@ -76,14 +64,8 @@ def show(options: Options) -> int:
     say(f"{model.name}, version {model.version}")
     if model.description:
         say(model.description)
-    for what, text in _facts(model):
-        if text:
-            say(f"{what:<12}{text}")
-    say(f"{'Files':<12}{len(files)}, {size(sum(file.size for file in files))}")
-    for file in files[:_MOST_FILES]:
-        say(f"  {file.path}")
-    if len(files) > _MOST_FILES:
-        say(f"  and {len(files) - _MOST_FILES} more")
+    show_facts([*_facts(model), ("Files", f"{len(files)}, {size(sum(file.size for file in files))}")])
+    show_names([file.path for file in files])
     return exits.OK
 
 
@@ -100,13 +82,13 @@ def _facts(model: Model) -> list[tuple[str, str]]:
         ("Data", ", ".join([*model.lineage.get("data", ()), *known])),
         ("Tags", _pairs(model.tags)),
         ("Properties", _pairs(model.properties)),
-        *_ends(model.facts),
+        *_tensor_facts(model.facts),
         ("Facts", ", ".join(name for name in model.facts if name not in ("inputs", "outputs", "parity"))),
     ]
 
 
-def _ends(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """Inputs, outputs, and how near a conversion comes, where they are known in that form."""
+def _tensor_facts(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Inputs, outputs, and the largest difference of a conversion, if the facts have them."""
     from trainmaster.job.onnx import Parity, Tensor
 
     try:
@@ -115,27 +97,32 @@ def _ends(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ]
         return [*lines, ("Parity", str(Parity(**facts["parity"])))] if "parity" in facts else lines
     except (KeyError, TypeError):
-        # Anybody may keep facts under any name.
+        # Users may store other facts under these names.
         return []
 
 
 def register_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the model's name; its next version if there is one")
-    parser.add_argument("path", metavar="PATH", help="a file or folder; with --run one of the run's files")
-    parser.add_argument("--run", metavar="RUN", help="take it from the files of this run")
-    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a label; may be repeated")
-    parser.add_argument("--property", metavar="NAME=VALUE", action="append", help="a pair that never changes")
-    parser.add_argument("--description", metavar="TEXT")
+    parser.add_argument("name", metavar="NAME", help="the model's name; an existing model gets a new version")
+    parser.add_argument("path", metavar="PATH", help="a file or folder; with --run, one of the run's files")
+    parser.add_argument("--run", metavar="RUN", help="register a file of this run")
+    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag (repeatable)")
+    parser.add_argument(
+        "--property", metavar="NAME=VALUE", action="append", help="a property, which cannot change later (repeatable)"
+    )
+    parser.add_argument("--description", metavar="TEXT", help="a description")
     parser.add_argument("--framework", metavar="NAME", help="such as PyTorch, Onnx, ScikitLearn")
-    parser.add_argument("--framework-version", metavar="VERSION")
+    parser.add_argument("--framework-version", metavar="VERSION", help="such as 2.4.0")
 
 
 def register(options: Options) -> int:
-    """Keep a file or a folder as a model. JSON: the model, as in `models list`."""
+    """Register a file or a folder as a model.
+
+    JSON: the model, as in 'models list'.
+    """
     from trainmaster.sdk.models import Model
 
     workspace = open_workspace(options.workspace)
-    said: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "tags": pairs("--tag", options.tag),
         "properties": pairs("--property", options.property),
         "description": options.description,
@@ -146,52 +133,49 @@ def register(options: Options) -> int:
         from trainmaster.sdk.run.run import Run
 
         run = Run.get(workspace, find_run(workspace, options.run).id)
-        model = run.register_model(options.name, options.path, **said)
+        model = run.register_model(options.name, options.path, **settings)
     else:
-        model = Model.register(workspace, options.path, options.name, **said)
-    if options.json:
-        say_json(as_json(model))
-    else:
-        record = model._record
-        say(f"{model.id} has {count_of(record.file_count, 'file')}, {size(record.byte_count)}.")
-    return exits.OK
+        model = Model.register(workspace, options.path, options.name, **settings)
+    record = model._record
+    text = f"{model.id} has {count_of(record.file_count, 'file')}, {size(record.byte_count)}."
+    return show_result(options, as_json(model), text)
 
 
 def download_arguments(parser: Parser) -> None:
     _add_model(parser)
-    parser.add_argument("--output", "-o", metavar="FOLDER", default=".", help="default: here")
-    parser.add_argument("--overwrite", action="store_true", help="write over files that are there")
+    parser.add_argument(
+        "--output", "-o", metavar="FOLDER", default=".", help="the folder to copy to (default: this one)"
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace files that already exist")
 
 
 def download(options: Options) -> int:
-    """Copy a model's files to here. JSON: {"id", "path"}."""
+    """Copy the files of a model to a folder.
+
+    JSON: {"id", "path"}.
+    """
     model = find_model(open_workspace(options.workspace), options.model)
     path = model.download(options.output, exist_ok=options.overwrite)
-    if options.json:
-        say_json({"id": model.id, "path": str(Path(path).absolute())})
-    else:
-        say(path)
-    return exits.OK
+    return show_result(options, {"id": model.id, "path": str(Path(path).absolute())}, path)
 
 
 def delete_arguments(parser: Parser) -> None:
-    parser.add_argument("model", metavar="NAME:VERSION")
+    parser.add_argument("model", metavar="NAME:VERSION", help="the version to delete")
 
 
 def delete(options: Options) -> int:
-    """Remove one version of a model; refused while a service has it. JSON: {"deleted": id}."""
+    """Delete one version of a model. Refused while a service uses it.
+
+    JSON: {"deleted": id}.
+    """
     if ":" not in options.model:
         raise UserErrorException(
-            f"'{options.model[:300]}' is a name; one version is deleted at a time",
-            hint=f"Such as: trainmaster models delete {options.model[:300]}:1",
+            f"'{options.model[:300]}' has no version; models are deleted one version at a time",
+            hint=f"For example: trainmaster models delete {options.model[:300]}:1",
         )
     model = find_model(open_workspace(options.workspace), options.model)
     model.delete()
-    if options.json:
-        say_json({"deleted": model.id})
-    else:
-        say(f"{model.id} is removed.")
-    return exits.OK
+    return show_result(options, {"deleted": model.id}, f"{model.id} is deleted.")
 
 
 def verify_arguments(parser: Parser) -> None:
@@ -199,8 +183,9 @@ def verify_arguments(parser: Parser) -> None:
 
 
 def verify(options: Options) -> int:
-    """Read the files of models and compare them with what was registered; exit code 1 if one is damaged. JSON: a list
-    of {"id", "whole", "damages"}.
+    """Compare the files of models with what was registered. The exit code is 1 if a model is damaged.
+
+    JSON: a list of {"id", "whole", "damages"}.
     """
     from trainmaster.sdk.models import Model
 
@@ -228,22 +213,21 @@ def _damage(model: Model) -> list[str]:
 def tag_arguments(parser: Parser) -> None:
     _add_model(parser)
     parser.add_argument("tags", metavar="NAME=VALUE", nargs="*", help="tags to set")
-    parser.add_argument("--remove", metavar="NAME", action="append", default=[], help="a tag to drop; may be repeated")
+    parser.add_argument("--remove", metavar="NAME", action="append", default=[], help="a tag to remove (repeatable)")
 
 
 def tag(options: Options) -> int:
-    """Set and drop tags of a model. JSON: the model, as in `models list`."""
+    """Set and remove tags of a model.
+
+    JSON: the model, as in 'models list'.
+    """
     model = find_model(open_workspace(options.workspace), options.model)
     model.update_tags_properties(add_tags=pairs("tags", options.tags), remove_tags=options.remove)
-    if options.json:
-        say_json(as_json(model))
-    else:
-        say(f"{model.id}: {_pairs(model.tags) or 'no tags'}")
-    return exits.OK
+    return show_result(options, as_json(model), f"{model.id}: {_pairs(model.tags) or 'no tags'}")
 
 
 def find_model(workspace: Workspace, given: str) -> Model:
-    """The model of `name:version`, or the newest of a name."""
+    """The model `name:version`, or the newest version of `name`."""
     from trainmaster.sdk.models import Model
 
     return Model(workspace, id=given) if ":" in given else Model(workspace, given)
@@ -276,4 +260,20 @@ def _pairs(labels: dict[str, str]) -> str:
 
 
 def _add_model(parser: Parser) -> None:
-    parser.add_argument("model", metavar="NAME[:VERSION]", help="the newest version unless one is given")
+    parser.add_argument("model", metavar="NAME[:VERSION]", help="a model; default: its newest version")
+
+
+_LISTING: Listing[Model] = Listing(
+    columns=(
+        Column("MODEL", style=lambda text: "bold"),
+        Column("VERSION", right=True),
+        Column("FRAMEWORK"),
+        Column("SIZE", right=True),
+        Column("REGISTERED"),
+        Column("RUN", flexible=True),
+        Column("TAGS", flexible=True),
+    ),
+    row=_row,
+    json=as_json,
+    empty="There are no such models. run.register_model(name, path) or 'trainmaster models register' registers one.",
+)

@@ -23,70 +23,70 @@ _PAGES = 20
 
 
 def open_workspace(given: str | None) -> Workspace:
-    """The workspace of `--workspace`, or the one of this folder, made on first use as in the SDK."""
+    """The workspace of `--workspace`, or the one of this folder, created on first use as in the SDK."""
     if given is not None:
-        return Workspace(path=_given_folder(given))
-    # What the SDK says about making one is no data of a command.
+        return Workspace(path=_resolve_workspace(given))
+    # What the SDK prints when it creates a workspace is not data of the command.
     with contextlib.redirect_stdout(sys.stderr):
         return Workspace.from_config()
 
 
 def locate(given: str | None) -> WorkspaceFolder:
-    """Where that workspace is, or would be: nothing is made, and it may not be there."""
+    """The folder of that workspace, which need not exist. Nothing is created."""
     if given is not None:
-        return WorkspaceFolder(_given_folder(given))
+        return WorkspaceFolder(_resolve_workspace(given))
     config = find_config(Path.cwd())
-    return WorkspaceFolder(_configured_folder(config) if config else find_named_folder("default"))
+    return WorkspaceFolder(_read_workspace_path(config) if config else find_named_folder("default"))
 
 
-def _given_folder(given: str) -> Path:
+def _resolve_workspace(given: str) -> Path:
     if os.sep in given or given in (".", "..") or (Path(given) / "workspace.json").is_file():
         return Path(given).expanduser().resolve()
     return find_named_folder(given)
 
 
-def _configured_folder(config: Path) -> Path:
+def _read_workspace_path(config: Path) -> Path:
     facts, place = read_config(config)
     return find_named_folder(facts["name"]) if place is None else place.resolve()
 
 
 def find_run(workspace: Workspace, given: str) -> RunRecord:
-    """The run with this id, with the only id that begins so, or `last`, `@1`, `@2`, ...
+    """The run with this id, with the only id that begins like this, or `last`, `@1`, `@2`, ...
 
-    The name of an experiment is its newest run, which is said on standard error.
+    The name of an experiment stands for its newest run; a note on standard error says which.
     """
-    found = _by_id_or_place(workspace, given)
+    found = _find_exactly(workspace, given)
     if found is not None:
         return found
-    of_experiment = _of_experiment(workspace, given)
-    if of_experiment is None:
-        return get_run(workspace, _by_beginning(workspace, given).id)
-    if of_experiment.others:
-        note(f"'{given}' is an experiment: its newest run is {of_experiment.newest}")
-    return get_run(workspace, of_experiment.newest)
+    experiment = _find_experiment(workspace, given)
+    if experiment is None:
+        return get_run(workspace, _find_by_prefix(workspace, given).id)
+    if experiment.has_others:
+        note(f"'{given}' is an experiment: its newest run is {experiment.newest}")
+    return get_run(workspace, experiment.newest)
 
 
 def find_run_to_change(workspace: Workspace, given: str) -> RunRecord:
-    """As `find_run`, but the name of an experiment with several runs is refused: it does not say which is meant."""
-    found = _by_id_or_place(workspace, given)
+    """Like `find_run`, but refuses the name of an experiment with several runs, because it is ambiguous."""
+    found = _find_exactly(workspace, given)
     if found is not None:
         return found
-    of_experiment = _of_experiment(workspace, given)
-    if of_experiment is not None and of_experiment.others:
+    experiment = _find_experiment(workspace, given)
+    if experiment is not None and experiment.has_others:
         raise RunNotFoundException(
             f"'{given}' is an experiment with several runs, not a run",
-            hint=f"Its newest run is {of_experiment.newest}; 'trainmaster runs -e {given}' lists them.",
+            hint=f"Its newest run is {experiment.newest}; 'trainmaster runs -e {given}' lists them.",
         )
-    return get_run(workspace, of_experiment.newest if of_experiment else _by_beginning(workspace, given).id)
+    return get_run(workspace, experiment.newest if experiment else _find_by_prefix(workspace, given).id)
 
 
 @dataclass(frozen=True)
-class _OfExperiment:
+class _ExperimentRuns:
     newest: str
-    others: bool
+    has_others: bool
 
 
-def _by_id_or_place(workspace: Workspace, given: str) -> RunRecord | None:
+def _find_exactly(workspace: Workspace, given: str) -> RunRecord | None:
     newest = _NEWEST.fullmatch("@1" if given == "last" else given)
     if newest:
         return get_run(workspace, _nth_newest(workspace, int(newest[1])).id)
@@ -96,19 +96,19 @@ def _by_id_or_place(workspace: Workspace, given: str) -> RunRecord | None:
         return None
 
 
-def _of_experiment(workspace: Workspace, name: str) -> _OfExperiment | None:
+def _find_experiment(workspace: Workspace, name: str) -> _ExperimentRuns | None:
     """The runs of the experiment with exactly this name, without their children."""
     found = list_runs(workspace, RunQuery(experiment=name, limit=2)) if name else []
-    return _OfExperiment(found[0].id, len(found) > 1) if found else None
+    return _ExperimentRuns(found[0].id, len(found) > 1) if found else None
 
 
 def get_run(workspace: Workspace, run_id: str) -> RunRecord:
-    """The whole record of a run; lists leave the long parts out."""
+    """The whole record of a run. Lists of runs omit the long parts."""
     return from_plain(RunRecord, workspace.connection.call("runs.get", run_id=run_id))
 
 
 def list_runs(workspace: Workspace, query: RunQuery) -> list[RunRecord]:
-    """The runs that `query` asks for."""
+    """The runs that match `query`."""
     return [from_plain(RunRecord, each) for each in workspace.connection.call("runs.list", query=to_plain(query))]
 
 
@@ -119,12 +119,12 @@ def _nth_newest(workspace: Workspace, number: int) -> RunRecord:
             f"there is no run @{number}: workspace '{workspace.name}' has {len(found)} runs"
             if found
             else f"workspace '{workspace.name}' has no runs yet",
-            hint="'trainmaster runs' lists them." if found else "'trainmaster submit FOLDER SCRIPT' makes one.",
+            hint="'trainmaster runs' lists them." if found else "'trainmaster submit FOLDER SCRIPT' starts one.",
         )
     return found[-1]
 
 
-def _by_beginning(workspace: Workspace, given: str) -> RunRecord:
+def _find_by_prefix(workspace: Workspace, given: str) -> RunRecord:
     found: list[RunRecord] = []
     before: int | None = None
     for _ in range(_PAGES):
@@ -135,14 +135,14 @@ def _by_beginning(workspace: Workspace, given: str) -> RunRecord:
         before = page[-1].seq
     if len(found) == 1:
         return found[0]
-    raise _not_one(workspace, given, [record.id for record in found])
+    raise _not_found(workspace, given, [record.id for record in found])
 
 
-def _not_one(workspace: Workspace, given: str, ids: list[str]) -> RunNotFoundException:
+def _not_found(workspace: Workspace, given: str, ids: list[str]) -> RunNotFoundException:
     if ids:
         shown = [*ids[:5], *([f"and {len(ids) - 5} more"] if len(ids) > 5 else [])]
         return RunNotFoundException(
-            f"'{given[:300]}' is the beginning of {len(ids)} runs", cause="\n".join(shown), hint="Give more of the id."
+            f"{len(ids)} runs begin with '{given[:300]}'", cause="\n".join(shown), hint="Type more of the id."
         )
     return RunNotFoundException(
         f"there is no run '{given[:300]}' in workspace '{workspace.name}'", hint="'trainmaster runs' lists them."

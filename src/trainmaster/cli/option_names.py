@@ -1,4 +1,4 @@
-"""Parameters of Python programs by the names that the command line has for them. Pure."""
+"""Replaces the names of Python parameters in error texts by the options of the command line. Pure."""
 
 from __future__ import annotations
 
@@ -71,29 +71,29 @@ _OPTIONS: Mapping[str, Mapping[str, str]] = {
     },
     "data upload": {"overwrite": "--overwrite"},
 }
-# A quoted name is a value that somebody gave, and a dotted one an attribute. A name with an equal sign is a plain word
-# too, and means the parameter only where it has a value.
+# A quoted name is a value from the user, and a dotted one an attribute. A name that ends with an equal sign is also an
+# ordinary word, and means the parameter only where a value follows.
 _BEFORE = r"(?<![\w.'\"/-])"
 _VALUE = r"(?P<value>'[^']*'|\"[^\"]*\"|\[[^\]]*\]|\w+(?:\.\w+)*)?"
 
 
-def in_options(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
-    """The error with the options of the command that was called, where it names parameters."""
+def use_option_names(error: TrainmasterError, argv: list[str]) -> TrainmasterError:
+    """The error with the options of the command in `argv` in place of the parameters it names."""
     names = _OPTIONS.get(_command(argv))
     if names is None:
         return error
     found = copy(error)
     found.headline, found.cause, found.hint = (
-        translated(text, names) for text in (error.headline, error.cause, error.hint)
+        replace_names(text, names) for text in (error.headline, error.cause, error.hint)
     )
     return found
 
 
-def translated(text: str, names: Mapping[str, str]) -> str:
+def replace_names(text: str, names: Mapping[str, str]) -> str:
     """
-    >>> translated("Write compute_target='local', or max_retries=2.", _OPTIONS["submit"])
+    >>> replace_names("Write compute_target='local', or max_retries=2.", _OPTIONS["submit"])
     'Write --target local, or --max-retries 2.'
-    >>> translated("source_directory 'compute_target' does not exist", _OPTIONS["submit"])
+    >>> replace_names("source_directory 'compute_target' does not exist", _OPTIONS["submit"])
     "FOLDER 'compute_target' does not exist"
     """
     for name, option in names.items():

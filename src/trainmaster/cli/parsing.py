@@ -14,23 +14,23 @@ Options = argparse.Namespace
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Help with room for the options, so that most fit on a line with what they do."""
+    """Help with a wide column for the options, so that most fit on one line with their description."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=32)
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser whose mistakes are errors of ours."""
+    """An argparse parser that raises wrong usage as our own error."""
 
     def error(self, message: str) -> NoReturn:
-        hint = f"{self._guess(message)}'{self.prog} --help' shows how it is used."
+        hint = f"{self._guess(message)}'{self.prog} --help' shows the usage."
         if message.startswith("unrecognized arguments") and self.get_default("arguments") is not None:
-            hint = f"What is meant for the script stands behind two dashes: -- --lr 0.1\n{hint}"
+            hint = f"Put the arguments of the script after two dashes: -- --lr 0.1\n{hint}"
         raise UserErrorException(message, hint=hint)
 
     def _guess(self, message: str) -> str:
-        """The option that was meant, by its beginning or its letters."""
+        """A suggestion: the known option with the same beginning or a similar spelling."""
         from trainmaster.shared.spelling import closest
 
         prefix, _, given = message.partition(": ")
@@ -49,20 +49,22 @@ def parse(argv: Sequence[str]) -> tuple[Callable[[Options], int], Options]:
     module = import_module(command.module if "." in command.module else f"trainmaster.cli.{command.module}")
     function: Callable[[Options], int] = getattr(module, command.function)
     parser = Parser(prog=f"trainmaster {command.name}", formatter_class=_Formatter, allow_abbrev=False)
-    getattr(module, f"{command.function}_arguments")(parser)
-    parser.add_argument("--workspace", metavar="NAME_OR_PATH", help="another workspace than this folder's")
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, on standard output")
-    own, behind = split_arguments(rest)
+    add_arguments: Callable[[Parser], None] | None = getattr(module, f"{command.function}_arguments", None)
+    if add_arguments is not None:
+        add_arguments(parser)
+    parser.add_argument("--workspace", metavar="NAME_OR_PATH", help="use another workspace than this folder's")
+    parser.add_argument("--json", action="store_true", help="print only JSON on standard output")
+    own, script_arguments = split_arguments(rest)
     if "-h" in own or "--help" in own:
-        # Here and not in argparse, which while it reads intermixed words has forgotten the positional ones.
+        # Not left to argparse: while it parses intermixed arguments, its help lacks the positional ones.
         parser.description = _description(function)
         parser.print_help()
         parser.exit()
-    # Options between the words, as people write them: plain argparse takes an optional word too early.
+    # Options may stand between positional arguments. Plain argparse would fill an optional argument too early.
     options = parser.parse_intermixed_args(own)
-    if behind and "arguments" not in options:
-        parser.error(f"unrecognized arguments: {' '.join(behind)}")
-    options.arguments = behind
+    if script_arguments and "arguments" not in options:
+        parser.error(f"unrecognized arguments: {' '.join(script_arguments)}")
+    options.arguments = script_arguments
     return function, options
 
 
@@ -73,12 +75,12 @@ def _description(function: Callable[[Options], int]) -> str:
 
 
 def add_run(parser: Parser) -> None:
-    """The argument RUN."""
-    parser.add_argument("run", metavar="RUN", help="a run's id, the beginning of one, an experiment, 'last', or @N")
+    """Adds the argument RUN."""
+    parser.add_argument("run", metavar="RUN", help="a run's id or its beginning, an experiment, 'last' or @N")
 
 
 def find_command(argv: Sequence[str]) -> tuple[Command, list[str]]:
-    """The command and the words behind its name.
+    """The command and the words after its name.
 
     >>> command, rest = find_command(["compute", "list", "--json"])
     >>> command.name, rest
@@ -93,15 +95,15 @@ def find_command(argv: Sequence[str]) -> tuple[Command, list[str]]:
 
 
 def split_arguments(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own words, and those behind the first `--`, which are the script's.
+    """Our own words, and those after the first `--`, which are the script's.
 
     >>> split_arguments([".", "train.py", "--", "--lr", "0.1"])
     (['.', 'train.py'], ['--lr', '0.1'])
     """
     if "--" not in words:
         return list(words), []
-    place = list(words).index("--")
-    return list(words[:place]), list(words[place + 1 :])
+    dashes = list(words).index("--")
+    return list(words[:dashes]), list(words[dashes + 1 :])
 
 
 def _unknown(argv: Sequence[str]) -> UserErrorException:
@@ -110,12 +112,12 @@ def _unknown(argv: Sequence[str]) -> UserErrorException:
     first = argv[0]
     if first.startswith("-"):
         return UserErrorException(
-            f"there is no option {first} before the command",
-            hint="Options stand behind the command, as in 'trainmaster runs --json'.",
+            f"option {first} cannot stand before the command",
+            hint="Put options after the command, as in 'trainmaster runs --json'.",
         )
     if first in groups():
-        below = [name for name in all_commands() if name.startswith(f"{first} ")]
-        return UserErrorException(f"'trainmaster {first}' needs one of: {', '.join(below)}")
+        members = [name for name in all_commands() if name.startswith(f"{first} ")]
+        return UserErrorException(f"'trainmaster {first}' needs one of: {', '.join(members)}")
     close = get_close_matches(" ".join(argv[:2]), all_commands(), 1) or get_close_matches(first, all_commands(), 1)
     guess = f"Did you mean 'trainmaster {close[0]}'? " if close else ""
     return UserErrorException(f"there is no command '{first}'", hint=f"{guess}'trainmaster --help' lists the commands.")

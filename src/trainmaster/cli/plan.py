@@ -1,4 +1,4 @@
-"""`trainmaster submit --dry-run`: what would be done, found out without writing anything."""
+"""`trainmaster submit --dry-run`: shows what would be done, without writing anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN_IGNORED = 15
 
 
 def show_plan(spec: JobSpec, experiment: str, options: Options) -> int:
-    """Prints the plan. JSON: {"experiment", "workspace", "target", "environment", "snapshot", "processes"}."""
+    """Prints the plan. JSON: {"experiment", "tags", "workspace", "target", "environment", "snapshot", "processes"}."""
     check_experiment_name(experiment)
     labels = check_tags(tags(options.tag))
     folder = locate(options.workspace)
@@ -47,28 +47,29 @@ def _show(plan: dict[str, Any], spec: JobSpec) -> None:
     section("Snapshot", _snapshot_lines(plan["snapshot"]))
     target = plan["target"]
     where = f"{target['name']} ({count_of(target['nodes'], 'node')})"
-    room = paint("room now", "green") if target["has_room"] else paint(target["waiting_for"], "yellow")
+    room = paint("can start now", "green") if target["has_room"] else paint(target["waiting_for"], "yellow")
     section("Target", [f"{where}: {room}"])
-    made = "" if plan["workspace"]["exists"] else " (will be made)"
-    section("Workspace", [f"{plan['workspace']['path']}{made}, experiment {plan['experiment']}"])
-    say(paint("A dry run: nothing was queued or written.", "dim"))
+    created = "" if plan["workspace"]["exists"] else " (will be created)"
+    section("Workspace", [f"{plan['workspace']['path']}{created}, experiment {plan['experiment']}"])
+    say(paint("This was a dry run: nothing was queued or written.", "dim"))
 
 
 def _process_lines(plan: dict[str, Any], spec: JobSpec) -> list[str]:
     first = plan["processes"][0]
     lines = [paint(shlex.join(first["command"]), "cyan"), f"in {first['folder']}"]
     if len(plan["processes"]) > 1:
-        lines.append(f"and {count_of(len(plan['processes']) - 1, 'more process').replace('processs', 'processes')}")
+        more = len(plan["processes"]) - 1
+        lines.append("and one more process" if more == 1 else f"and {more:,} more processes")
     own = {name: value for name, value in first["variables"].items() if spec.inherited_variables.get(name) != value}
-    taken_over = [name for name in first["variables"] if name not in own]
+    inherited = [name for name in first["variables"] if name not in own]
     lines += [f"{name}={shlex.quote(value)}" for name, value in own.items()]
-    lines.append(paint(f"and of this shell {' '.join(taken_over)}", "dim"))
+    lines.append(paint(f"and from this shell: {' '.join(inherited)}", "dim"))
     return lines
 
 
 def _environment_lines(environment: dict[str, Any]) -> list[str]:
     if environment["kind"] == "user-managed":
-        return [f"{environment['python']} as it is"]
+        return [f"{environment['python']}, unchanged"]
     ready = paint("ready", "green") if environment["ready"] else paint("to be built", "yellow")
     packages = " ".join(environment["packages"]) or "no packages"
     return [f"{environment['digest']}: {ready}", f"Python {environment['python']} with {packages}"]
@@ -80,5 +81,5 @@ def _snapshot_lines(snapshot: dict[str, Any]) -> list[str]:
     ignored = snapshot["ignored"]
     if ignored:
         more = f" and {len(ignored) - _SHOWN_IGNORED} more" if len(ignored) > _SHOWN_IGNORED else ""
-        lines.append(paint(f"left out: {', '.join(ignored[:_SHOWN_IGNORED])}{more}", "dim"))
+        lines.append(paint(f"ignored: {', '.join(ignored[:_SHOWN_IGNORED])}{more}", "dim"))
     return lines

@@ -10,40 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace, run_folder
+from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.describing import reason, run_as_json, style_of, took
-from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import duration, first_line, moment, tags
+from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json
+from trainmaster.sdk.display.table import Column
+from trainmaster.sdk.display.text import count_of, duration, first_line, moment, tags
 from trainmaster.shared.records import ACTIVE, TERMINAL, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
-_COLUMNS = (
-    Column("RUN"),
-    Column("EXPERIMENT", flexible=True),
-    Column("STATUS", style=style_of),
-    Column("TOOK", right=True),
-    Column("CREATED", right=True),
-    Column("NOTE", flexible=True, style=lambda text: "dim"),
-)
-
 
 def runs_arguments(parser: Parser) -> None:
-    parser.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="how many (default: 20)")
-    parser.add_argument("-e", "--experiment", metavar="NAME", help="only of this experiment")
+    parser.add_argument("-n", "--limit", metavar="N", type=int, default=20, help="list at most N runs (default: 20)")
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="only runs of this experiment")
     parser.add_argument(
-        "--status", action="append", metavar="STATE", help="only in this state; 'active' or 'ended' too (repeatable)"
+        "--status",
+        action="append",
+        metavar="STATE",
+        help="only runs in this state, or 'active' or 'ended' (repeatable)",
     )
-    parser.add_argument("--tag", action="append", metavar="NAME[=VALUE]", help="only with this label (repeatable)")
-    parser.add_argument("-a", "--all", action="store_true", help="child runs too")
+    parser.add_argument("--tag", action="append", metavar="NAME[=VALUE]", help="only runs with this tag (repeatable)")
+    parser.add_argument("-a", "--all", action="store_true", help="list child runs too")
 
 
 def runs(options: Options) -> int:
-    """List runs, newest first. JSON: a list of runs, with the keys of 'trainmaster show --json'."""
+    """List runs, newest first.
+
+    JSON: a list of {"id", "experiment", "number", "display_name", "parent_id", "type", "target", "status",
+    "waiting_for", "error", "warnings", "created_at", "started_at", "ended_at", "duration_seconds", "snapshot_id",
+    "submitted_by", "tags"}.
+    """
     if options.limit < 1:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
     query = RunQuery(
@@ -54,18 +54,25 @@ def runs(options: Options) -> int:
         limit=options.limit,
     )
     workspace = open_workspace(options.workspace)
-    found = list_runs(workspace, query)
-    if options.json:
-        say_json([run_as_json(record) for record in found])
-    elif found:
-        show_table(found)
-    else:
-        note(f"No such runs in workspace '{workspace.name}'." if _narrowed(query) else _no_runs(workspace))
-    return exits.OK
+    now = time.time()
+    listing: Listing[RunRecord] = Listing(
+        columns=(
+            Column("RUN"),
+            Column("EXPERIMENT", flexible=True),
+            Column("STATUS", style=style_of),
+            Column("TOOK", right=True),
+            Column("CREATED", right=True),
+            Column("NOTE", flexible=True, style=lambda text: "dim"),
+        ),
+        row=lambda record: table_row(record, now),
+        json=run_as_json,
+        empty=_no_runs(workspace, query),
+    )
+    return listing.show(list_runs(workspace, query), options)
 
 
 def statuses(given: list[str] | None) -> tuple[str, ...]:
-    """The states that words mean.
+    """The states that the words of --status stand for.
 
     >>> statuses(["failed", "Canceled"])
     ('Canceled', 'Failed')
@@ -77,21 +84,14 @@ def statuses(given: list[str] | None) -> tuple[str, ...]:
         meant = groups.get(word.lower()) or known.get(word.lower().replace("-", "").replace("cancelled", "canceled"))
         if meant is None:
             raise UserErrorException(
-                f"--status {word!r} is not a state of runs", hint=f"States: active, ended, {', '.join(Status)}."
+                f"--status {word!r} is not a state of a run", hint=f"States: active, ended, {', '.join(Status)}."
             )
         found |= meant
     return tuple(sorted(str(status) for status in found))
 
 
-def show_table(found: list[RunRecord]) -> None:
-    """The runs as a table."""
-    now = time.time()
-    for line in render(_COLUMNS, [table_row(record, now) for record in found], width_of_terminal(), paint):
-        say(line)
-
-
 def table_row(record: RunRecord, now: float) -> tuple[str, ...]:
-    """A run as a row."""
+    """The cells of a run."""
     seconds = took(record, now)
     return (
         record.id,
@@ -103,12 +103,10 @@ def table_row(record: RunRecord, now: float) -> tuple[str, ...]:
     )
 
 
-def _narrowed(query: RunQuery) -> bool:
-    return bool(query.experiment or query.statuses or query.tags)
-
-
-def _no_runs(workspace: Workspace) -> str:
-    return f"Workspace '{workspace.name}' has no runs yet. 'trainmaster submit FOLDER SCRIPT' makes one."
+def _no_runs(workspace: Workspace, query: RunQuery) -> str:
+    if query.experiment or query.statuses or query.tags:
+        return f"Workspace '{workspace.name}' has no such runs."
+    return f"Workspace '{workspace.name}' has no runs yet. 'trainmaster submit FOLDER SCRIPT' starts one."
 
 
 def show_arguments(parser: Parser) -> None:
@@ -116,7 +114,10 @@ def show_arguments(parser: Parser) -> None:
 
 
 def show(options: Options) -> int:
-    """One run: state, error, settings. JSON: the run, with its properties, job (what was asked for) and folder."""
+    """Show one run: its state, error and settings.
+
+    JSON: the keys of 'runs', and "properties", "attempts", "job" (what was submitted) and "folder".
+    """
     from trainmaster.sdk.run.details import run_attempts
 
     workspace = open_workspace(options.workspace)
@@ -149,7 +150,7 @@ def show(options: Options) -> int:
 def _facts(record: RunRecord, attempts: list[dict[str, Any]], folder: str) -> list[tuple[str, str]]:
     now = time.time()
     seconds = took(record, now)
-    # v1's service kept the settings of a sweep as labels, each twice: nobody wants to read them.
+    # As in v1, the settings of a sweep are tags too, each twice. They are noise here.
     own = {name: value for name, value in record.tags.items() if not _is_setting(name, record.tags)}
     labels = ", ".join(name if value is None else f"{name}={value}" for name, value in own.items())
     return [
@@ -191,11 +192,11 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
     spec = load_spec(record.spec)
     environment = spec.environment
     if environment.user_managed:
-        python = environment.interpreter or "the one that submitted"
+        python = environment.interpreter or "the Python that submitted it"
     else:
         python = f"{environment.python_version} with {' '.join(environment.pip_packages) or 'no packages'}".lstrip()
     return [
-        ("target", f"{spec.target}, {spec.node_count} {'node' if spec.node_count == 1 else 'nodes'}"),
+        ("target", f"{spec.target}, {count_of(spec.node_count, 'node')}"),
         ("source", spec.source_directory),
         ("runs", join([*spec.command, *([spec.script] if spec.script else []), *spec.arguments])),
         ("python", python),
@@ -207,7 +208,7 @@ def _job_facts(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def _limit(seconds: int | None) -> str:
-    # v1's default of thirty days is nobody's wish.
+    # Thirty days are v1's default, which nobody chose.
     return "" if seconds is None or seconds >= 2592000 else duration(seconds)
 
 
@@ -224,29 +225,32 @@ def _time(seconds: float | None) -> str:
 
 
 def cancel_arguments(parser: Parser) -> None:
-    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id, the beginning of one, 'last', or @N")
-    parser.add_argument("--wait", action="store_true", help="return when all their processes are gone")
+    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id or its beginning, 'last' or @N")
+    parser.add_argument("--wait", action="store_true", help="return when all their processes have ended")
 
 
 def cancel(options: Options) -> int:
-    """End runs and all their processes. JSON: a list of the runs."""
+    """End runs and all their processes.
+
+    JSON: a list of the runs, with the keys of 'runs'.
+    """
     workspace = open_workspace(options.workspace)
     chosen = [find_run_to_change(workspace, given) for given in options.run]
-    asked = [from_plain(RunRecord, workspace.connection.call("runs.cancel", run_id=record.id)) for record in chosen]
+    canceled = [from_plain(RunRecord, workspace.connection.call("runs.cancel", run_id=record.id)) for record in chosen]
     if options.wait:
-        asked = [_ended(workspace, record) for record in asked]
+        canceled = [_wait(workspace, record) for record in canceled]
     if options.json:
-        say_json([run_as_json(record) for record in asked])
+        say_json([run_as_json(record) for record in canceled])
         return exits.OK
-    for before, after in zip(chosen, asked, strict=True):
+    for before, after in zip(chosen, canceled, strict=True):
         late = " already" if before.status in TERMINAL else ""
         say(f"{after.id} is{late} {paint(str(after.status), style_of(after.status))}")
-    if is_terminal(sys.stderr) and any(record.status not in TERMINAL for record in asked):
-        note("Canceled follows when the processes are gone.")
+    if is_terminal(sys.stderr) and any(record.status not in TERMINAL for record in canceled):
+        note("The state becomes Canceled when all processes have ended.")
     return exits.OK
 
 
-def _ended(workspace: Workspace, record: RunRecord) -> RunRecord:
+def _wait(workspace: Workspace, record: RunRecord) -> RunRecord:
     with workspace.connection.watch(record.id) as watch:
         for _ in watch:
             pass

@@ -17,13 +17,15 @@ from trainmaster.shared.records import TERMINAL
 
 
 def delete_arguments(parser: Parser) -> None:
-    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id, the beginning of one, 'last', or @N")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+    parser.add_argument("run", metavar="RUN", nargs="+", help="a run's id or its beginning, 'last' or @N")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be deleted")
 
 
 def delete(options: Options) -> int:
-    """Remove runs that have ended: their children, files, logs and metrics, and snapshots that no other run has. Models
-    that were registered from them stay. JSON: {"removed": [ids], "children", "bytes", "left", "dry_run"}.
+    """Delete runs that have ended, with their child runs, files, logs and metrics, and with snapshots that no other
+    run uses. Models that were registered from them stay.
+
+    JSON: {"removed": [ids], "children", "bytes", "left", "dry_run"}; "left" says what could not be deleted.
     """
     workspace = open_workspace(options.workspace)
     chosen = [find_run_to_change(workspace, given).id for given in options.run]
@@ -31,22 +33,24 @@ def delete(options: Options) -> int:
 
 
 def prune_arguments(parser: Parser) -> None:
-    parser.add_argument("--older-than", metavar="TIME", help="those that ended so long ago: 30d, 12h, 2w")
-    parser.add_argument("--keep", metavar="N", type=int, help="the newest N of each experiment stay")
-    parser.add_argument("-e", "--experiment", metavar="NAME", help="only of this experiment")
-    parser.add_argument("--status", action="append", metavar="STATE", help="only in this state (repeatable)")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be removed")
+    parser.add_argument("--older-than", metavar="TIME", help="runs that ended longer ago than TIME: 30d, 12h, 2w")
+    parser.add_argument("--keep", metavar="N", type=int, help="keep the newest N runs of each experiment")
+    parser.add_argument("-e", "--experiment", metavar="NAME", help="only runs of this experiment")
+    parser.add_argument("--status", action="append", metavar="STATE", help="only runs in this state (repeatable)")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be deleted")
 
 
 def prune(options: Options) -> int:
-    """Remove old runs as 'runs delete' does. Never one that goes on, one from which a model was registered, or one that
-    a sweep goes on with. JSON: as 'runs delete', and "kept": {"models": [ids], "used": [ids]}.
+    """Delete old runs as 'runs delete' does. Runs that have not ended, runs from which a model was registered, and runs
+    that an unfinished sweep resumes from are kept.
+
+    JSON: the keys of 'runs delete', and "kept": {"models": [ids], "used": [ids]}.
 
       trainmaster runs prune --older-than 30d --keep 10 --dry-run
     """
     if options.older_than is None and options.keep is None:
         raise UserErrorException(
-            "'runs prune' needs --older-than, --keep or both", hint="Write --older-than 30d, or --keep 100."
+            "'runs prune' needs --older-than, --keep or both", hint="For example --older-than 30d, or --keep 100."
         )
     if options.keep is not None and options.keep < 0:
         raise UserErrorException(f"--keep must not be negative, not {options.keep}")
@@ -54,7 +58,7 @@ def prune(options: Options) -> int:
     wanted = statuses(options.status)
     if set(wanted) - set(TERMINAL):
         raise UserErrorException(
-            "only runs that have ended can be removed", hint=f"States: {', '.join(sorted(TERMINAL))}."
+            "only runs that have ended can be deleted", hint=f"States: {', '.join(sorted(TERMINAL))}."
         )
     workspace = open_workspace(options.workspace)
     found = workspace.connection.call(
@@ -84,22 +88,24 @@ def _remove(workspace: Workspace, run_ids: list[str], options: Options, kept: di
     else:
         for run_id in done["run_ids"]:
             say(run_id)
-        _tell(done, options.dry_run, kept)
+        _summarize(done, options.dry_run, kept)
     return exits.OK if set(run_ids) <= set(done["run_ids"]) else exits.UNUSABLE
 
 
-def _tell(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> None:
+def _summarize(done: dict[str, Any], dry_run: bool, kept: dict[str, list[str]]) -> None:
     if kept.get("models"):
-        note(f"Not removed, because models were registered from them: {count_of(len(kept['models']), 'run')}.")
+        note(f"Kept, because models were registered from them: {count_of(len(kept['models']), 'run')}.")
     if kept.get("used"):
-        note(f"Not removed, because a sweep goes on with them: {count_of(len(kept['used']), 'run')}.")
+        note(f"Kept, because a sweep resumes from them: {count_of(len(kept['used']), 'run')}.")
     for line in done["left"][:5]:
-        note(f"could not be removed: {line}", "yellow")
+        note(f"could not be deleted: {line}", "yellow")
     if not done["run_ids"]:
         if not done["left"]:
-            note("There is nothing to remove.")
+            note("Nothing to delete.")
         return
     children = f" with {count_of(done['children'], 'child run')}" if done["children"] else ""
-    verb = "would be removed" if dry_run else "removed"
-    freed = f"{size(done['bytes'])} {'or more would be' if dry_run else 'are'} free"
-    note(f"{count_of(len(done['run_ids']), 'run')}{children} {verb}; {freed}.")
+    deleted = f"{count_of(len(done['run_ids']), 'run')}{children}"
+    if dry_run:
+        note(f"Would delete {deleted} and free at least {size(done['bytes'])}.")
+    else:
+        note(f"Deleted {deleted}, which freed {size(done['bytes'])}.")

@@ -6,17 +6,17 @@ import sys
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.output import show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
 
 
-def listing_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+def list_secrets(options: Options) -> int:
+    """List the names of the workspace's secrets.
 
-
-def listing(options: Options) -> int:
-    """The names of the workspace's secrets. JSON: a list of names."""
+    JSON: a list of names.
+    """
     names = open_workspace(options.workspace).get_default_keyvault().list_secrets()
     if options.json:
         say_json(names)
@@ -24,29 +24,26 @@ def listing(options: Options) -> int:
         for name in names:
             say(name)
     else:
-        note("There is none yet; 'trainmaster secret set NAME' keeps one.")
+        note("There are no secrets yet. 'trainmaster secret set NAME' stores one.")
     return exits.OK
 
 
 def put_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the secret's name")
 
 
 def put(options: Options) -> int:
-    """Keep a secret. Its value is asked for, or read from standard input; one line end at its end is dropped.
+    """Store a secret. Type its value, or pipe it in; one line break at the end is removed.
+
     JSON: {"set": name}.
     """
     workspace = open_workspace(options.workspace)
-    workspace.get_default_keyvault().set_secret(options.name, _value(options.name))
-    if options.json:
-        say_json({"set": options.name})
-    else:
-        say(f"Secret '{options.name}' is kept.")
-    return exits.OK
+    workspace.get_default_keyvault().set_secret(options.name, _read_value(options.name))
+    return show_result(options, {"set": options.name}, f"Secret '{options.name}' is stored.")
 
 
-def _value(name: str) -> str:
-    """Never from the command line: that can be read by everybody on this machine."""
+def _read_value(name: str) -> str:
+    """The value, never from the command line: every user of this machine could read it there."""
     if sys.stdin.isatty():
         from getpass import getpass
 
@@ -55,25 +52,24 @@ def _value(name: str) -> str:
         value = sys.stdin.read().removesuffix("\n")
     if not value:
         raise UserErrorException(
-            f"there is no value for secret '{name}'", hint="Type it, or pipe it in: trainmaster secret set NAME < file"
+            f"the value of secret '{name}' is empty", hint="Type it, or pipe it in: trainmaster secret set NAME < file"
         )
     return value
 
 
 def delete_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the secret's name")
 
 
 def delete(options: Options) -> int:
-    """Forget a secret. JSON: {"deleted": name}."""
+    """Delete a secret.
+
+    JSON: {"deleted": name}.
+    """
     vault = open_workspace(options.workspace).get_default_keyvault()
     if options.name not in vault.list_secrets():
         raise UserErrorException(
-            f"there is no secret '{options.name[:130]}' in this workspace", hint="'trainmaster secret list' lists them."
+            f"this workspace has no secret '{options.name[:130]}'", hint="'trainmaster secret list' lists them."
         )
     vault.delete_secret(options.name)
-    if options.json:
-        say_json({"deleted": options.name})
-    else:
-        say(f"Secret '{options.name}' is forgotten.")
-    return exits.OK
+    return show_result(options, {"deleted": options.name}, f"Secret '{options.name}' is deleted.")

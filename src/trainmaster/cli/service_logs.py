@@ -1,4 +1,4 @@
-"""The logs of a service on the screen: their last lines, then what they gain."""
+"""The logs of a service on the screen: their last lines, then what is added."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _LOOK_SECONDS = 1.0
 
 
 class ServiceLogs:
-    """Logs that are read on from where they were shown: nothing is left out between two looks."""
+    """Logs that are read from where the last read ended, so that no line is skipped or repeated."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._texts = [GrowingText(path) for path in paths]
 
     def show_last(self, count: int) -> None:
-        """The last lines of all of them together."""
+        """Shows the last `count` lines of all logs together."""
         lines = self._new().splitlines(keepends=True)
         write(sys.stdout, "".join(lines[-count:] if count > 0 else []))
 
     def follow(self, folder: Path) -> None:
-        """What they gain, until interrupted or the service's `folder` is gone."""
+        """Shows what is added, until interrupted or until the service's `folder` is deleted."""
         for _ in follow(folders=[text.path.parent for text in self._texts], every=_LOOK_SECONDS):
             if not folder.exists():
                 return

@@ -1,4 +1,4 @@
-"""What `trainmaster services deploy`, `update` and `call` are given: options to models, script, packages, settings."""
+"""The options of `trainmaster services deploy`, `update` and `call`, converted to what the SDK takes."""
 
 from __future__ import annotations
 
@@ -15,33 +15,37 @@ if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
 
-def what_arguments(parser: Parser) -> None:
-    """The options that say what is served."""
+def add_model_arguments(parser: Parser) -> None:
+    """Adds the options that say what is served."""
     parser.add_argument(
-        "-m", "--model", metavar="MODEL", action="append", help="NAME, NAME:VERSION, or a file or folder to register"
+        "-m",
+        "--model",
+        metavar="MODEL",
+        action="append",
+        help="NAME, NAME:VERSION, or a file or folder to register (repeatable)",
     )
-    parser.add_argument("--ic", metavar="FILE", help="an inference configuration: v1's JSON file")
+    parser.add_argument("--ic", metavar="FILE", help="an inference configuration: a JSON file as in v1")
     parser.add_argument("--script", metavar="FILE", help="the scoring script, with init() and run(data)")
-    parser.add_argument("--source", metavar="FOLDER", help="the folder around the script")
+    parser.add_argument("--source", metavar="FOLDER", help="the folder that contains the script")
     parser.add_argument("--environment", metavar="NAME", help="a registered environment")
-    parser.add_argument("--conda-file", metavar="FILE", help="its packages, as a conda file")
-    parser.add_argument("--requirements", metavar="FILE", help="its packages, as pip's requirements")
-    parser.add_argument("--python", metavar="PATH", help="a Python of yours that has all packages and uvicorn")
-    parser.add_argument("--replicas", type=int, metavar="N", help="how many processes answer (default: 1)")
-    parser.add_argument("--no-wait", action="store_true", help="do not wait until it answers")
+    parser.add_argument("--conda-file", metavar="FILE", help="a conda file with the packages of the script")
+    parser.add_argument("--requirements", metavar="FILE", help="a requirements file with the packages of the script")
+    parser.add_argument("--python", metavar="PATH", help="a Python of yours with all packages and uvicorn")
+    parser.add_argument("--replicas", type=int, metavar="N", help="the number of processes that answer (default: 1)")
+    parser.add_argument("--no-wait", action="store_true", help="do not wait until the service answers")
 
 
-def named_models(options: Options) -> list[str]:
-    """Models as they were named; empty if none was."""
+def model_names(options: Options) -> list[str]:
+    """The models of --model."""
     return list(options.model or ())
 
 
 def check_something_is_served(options: Options) -> None:
-    """Refuses a service of nothing."""
+    """Refuses a service without a model and without a script."""
     if not options.model and not options.script and not options.ic:
         raise UserErrorException(
-            f"which model is the service {options.name} for?",
-            hint="Give -m NAME, a registered model, or -m PATH, a file or folder; or --script, a scoring script.",
+            f"service {options.name} needs a model or a script",
+            hint="Write -m NAME for a registered model, -m PATH for a file or folder, or --script FILE.",
         )
 
 
@@ -62,8 +66,8 @@ def inference_config(options: Options, workspace: Workspace) -> InferenceConfig 
         return InferenceConfig(**changes)
     if changes:
         raise UserErrorException(
-            "--source and an environment go with --script",
-            hint="Or leave them out: a model whose kind is known needs no code.",
+            "--source and an environment need --script",
+            hint="Add --script, or omit them: a model of a known kind needs no code.",
         )
     return None
 
@@ -75,7 +79,7 @@ def _environment(options: Options, workspace: Workspace) -> Environment | None:
         name for name in ("environment", "conda_file", "requirements", "python") if getattr(options, name) is not None
     ]
     if len(given) > 1:
-        raise UserErrorException(f"give one of --{', --'.join(name.replace('_', '-') for name in given)}")
+        raise UserErrorException(f"specify only one of --{', --'.join(name.replace('_', '-') for name in given)}")
     if options.environment:
         return Environment.get(workspace, options.environment)
     if options.conda_file:
@@ -91,7 +95,7 @@ def _environment(options: Options, workspace: Workspace) -> Environment | None:
 
 
 def deployment_config(options: Options) -> Any:
-    """The settings of the service, of the file or of the options; options count more."""
+    """The settings of the service, from the file and the options. An option overrides the file."""
     from trainmaster.sdk.v1 import deployment_files
 
     given: dict[str, Any] = {
@@ -108,13 +112,13 @@ def deployment_config(options: Options) -> Any:
         changes["num_replicas" if kind == "aks" else "replicas"] = options.replicas
     if options.dc:
         if options.kind:
-            raise UserErrorException("--kind and --dc cannot be given together", hint="The file says computeType.")
+            raise UserErrorException("--kind and --dc exclude each other", hint="The file of --dc sets computeType.")
         return deployment_files.read_deployment_config(options.dc, changes)
     return deployment_files.deployment_config(kind, changes)
 
 
 def request_body(given: str) -> str | bytes:
-    """The request: the text itself, a file, or what is piped in."""
+    """The request: the text itself, the content of @FILE, or standard input."""
     if given == "-":
         return sys.stdin.buffer.read()
     if given.startswith("@"):

@@ -9,104 +9,94 @@ from typing import TYPE_CHECKING
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import open_workspace
+from trainmaster.cli.output import Listing, show_facts, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.service_options import (
+    add_model_arguments,
     check_something_is_served,
     deployment_config,
     inference_config,
-    named_models,
+    model_names,
     request_body,
-    what_arguments,
 )
 from trainmaster.job.errors import ActivityFailedException, UserErrorException, WebserviceException
-from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
-from trainmaster.sdk.display.text import first_line, moment
+from trainmaster.sdk.display.screen import is_terminal, note, paint, say, say_json
+from trainmaster.sdk.display.table import Column
+from trainmaster.sdk.display.text import count_of, first_line, moment
 
 if TYPE_CHECKING:
     from trainmaster.sdk.services.webservice import Webservice
 
 _STATES = {"Healthy": "green", "running": "green", "Failed": "red", "failed": "red", "Unhealthy": "red"}
-_COLUMNS = (
-    Column("SERVICE", style=lambda text: "bold"),
-    Column("KIND"),
-    Column("STATE", style=lambda text: _STATES.get(text, "yellow")),
-    Column("MODELS", flexible=True),
-    Column("ADDRESS"),
-    Column("CHANGED"),
-)
 _KINDS = ("local", "aci", "aks")
 
 
-def listing_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+def list_services(options: Options) -> int:
+    """List the scoring services.
 
-
-def listing(options: Options) -> int:
-    """The services. JSON: a list of {"name", "computeType", "state", "scoringUri", "swaggerUri", "authEnabled",
-    "modelIds", "numReplicas", "scoringTimeoutMs", "imageId", "tags", "properties", "description", "error", "warnings",
-    "settings", "createdTime", "updatedTime"}.
+    JSON: a list of {"name", "computeType", "state", "scoringUri", "swaggerUri", "authEnabled", "modelIds",
+    "numReplicas", "scoringTimeoutMs", "imageId", "tags", "properties", "description", "error", "warnings", "settings",
+    "createdTime", "updatedTime"}.
     """
     from trainmaster.sdk.services.webservice import Webservice
 
-    services = Webservice.list(open_workspace(options.workspace))
-    if options.json:
-        say_json([service.serialize() for service in services])
-    elif not services:
-        note("There is none yet; Model.deploy(...) or 'trainmaster services deploy' makes one.")
-    else:
-        for line in render(_COLUMNS, [_row(service) for service in services], width_of_terminal(), paint):
-            say(line)
-    return exits.OK
+    return _LISTING.show(Webservice.list(open_workspace(options.workspace)), options)
 
 
 def show_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the service's name")
 
 
 def show(options: Options) -> int:
-    """One service: its state, address and models, and why it failed. JSON: as in `services list`."""
+    """Show one service: its state, address, models and error.
+
+    JSON: the keys of 'services list'.
+    """
     service = _service(options)
     if options.json:
         say_json(service.serialize())
         return exits.OK
-    said = service.serialize()
+    facts = service.serialize()
     say(f"{service.name}: {paint(service.state, _STATES.get(service.state, 'yellow'))}")
     if service.description:
         say(service.description)
-    say(f"Address     {service.scoring_uri or 'none yet'}")
-    say(f"Kind        {service.compute_type}, {said['numReplicas']} replica(s), keys {_on(service.auth_enabled)}")
-    say(f"Models      {', '.join(said['modelIds']) or 'none'}")
-    say(f"Changed     {moment(service.updated_time.timestamp(), time.time())}")
-    if service.tags:
-        say(f"Tags        {', '.join(f'{key}={value}' for key, value in service.tags.items())}")
-    for warning in service.warnings:
-        say(f"Warning     {warning}")
-    if service.error:
-        say(f"Error       {service.error['message']}")
+    keys = "on" if service.auth_enabled else "off"
+    show_facts(
+        [
+            ("Address", str(service.scoring_uri or "none yet")),
+            ("Kind", f"{service.compute_type}, {count_of(facts['numReplicas'], 'replica')}, keys {keys}"),
+            ("Models", ", ".join(facts["modelIds"]) or "none"),
+            ("Changed", moment(service.updated_time.timestamp(), time.time())),
+            ("Tags", ", ".join(f"{key}={value}" for key, value in service.tags.items())),
+            *(("Warning", warning) for warning in service.warnings),
+            ("Error", str(service.error["message"]) if service.error else ""),
+        ]
+    )
     return exits.OK
 
 
 def deploy_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    what_arguments(parser)
+    parser.add_argument("name", metavar="NAME", help="the service's name")
+    add_model_arguments(parser)
     parser.add_argument("--dc", metavar="FILE", help="a deployment configuration: v1's JSON file")
-    parser.add_argument("--kind", choices=_KINDS, help="whose defaults it has (default: local; aks asks for keys)")
-    parser.add_argument("--port", type=int, metavar="N", help="default: one that is free, kept for ever")
-    parser.add_argument("--host", metavar="ADDRESS", help="default: 127.0.0.1, this machine alone")
-    parser.add_argument("--auth", action="store_true", help="ask for a key (not with --kind local)")
-    parser.add_argument("--cors", metavar="ORIGIN", action="append", help="a web page that may ask; * for all")
-    parser.add_argument("--batch", type=int, metavar="N", help="up to so many requests go to run() together")
-    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a label")
+    parser.add_argument("--kind", choices=_KINDS, help="whose defaults to use (default: local; aks requires keys)")
+    parser.add_argument("--port", type=int, metavar="N", help="default: a free port, which the service keeps")
+    parser.add_argument("--host", metavar="ADDRESS", help="default: 127.0.0.1, this machine only")
+    parser.add_argument("--auth", action="store_true", help="require a key (not with --kind local)")
     parser.add_argument(
-        "--overwrite", action="store_true", help="replace one of this name where it is, without a pause"
+        "--cors", metavar="ORIGIN", action="append", help="a web origin that may send requests; * for all (repeatable)"
     )
+    parser.add_argument("--batch", type=int, metavar="N", help="pass up to N requests to run() together")
+    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag (repeatable)")
+    parser.add_argument("--overwrite", action="store_true", help="replace the service of this name without downtime")
 
 
 def deploy(options: Options) -> int:
-    """Deploy models as a service and wait until it answers. JSON: the service, as in `services list`.
+    """Deploy models as a service, wait until it answers, and print its address.
 
-    Without --script and --ic an ONNX, scikit-learn, TorchScript or SavedModel model needs no code.
+    ONNX, scikit-learn, TorchScript and SavedModel models need no code: omit --script and --ic.
+
+    JSON: the service, as in 'services list'.
     """
     from trainmaster.sdk.models import Model
 
@@ -116,40 +106,50 @@ def deploy(options: Options) -> int:
     service = Model.deploy(
         workspace,
         options.name,
-        named_models(options),
+        model_names(options),
         inference_config(options, workspace),
         config,
         overwrite=options.overwrite,
     )
-    return _await(service, options)
+    return _wait(service, options)
 
 
 def update_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    what_arguments(parser)
+    parser.add_argument("name", metavar="NAME", help="the service's name")
+    add_model_arguments(parser)
 
 
 def update(options: Options) -> int:
-    """Give a service other models or another script, where it is and without a pause. JSON: as in `services list`."""
+    """Replace the models or the script of a service without downtime. Its address stays.
+
+    JSON: the service, as in 'services list'.
+    """
     workspace = open_workspace(options.workspace)
     service = _service(options)
     service._change(
-        models=named_models(options) or None,
+        models=model_names(options) or None,
         inference_config=inference_config(options, workspace),
         spec={"replicas": options.replicas},
     )
-    return _await(service, options)
+    return _wait(service, options)
 
 
 def call_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", metavar="NAME", help="the service's name")
     parser.add_argument(
-        "data", metavar="DATA", nargs="?", default="-", help="the request; @FILE for a file, - for a pipe"
+        "data",
+        metavar="DATA",
+        nargs="?",
+        default="-",
+        help="the request; @FILE reads a file, - standard input (the default)",
     )
 
 
 def call(options: Options) -> int:
-    """Send one request and print the answer. JSON: {"answer"}."""
+    """Send one request to a service and print the answer.
+
+    JSON: {"answer"}.
+    """
     answer = _service(options).run(request_body(options.data))
     if options.json:
         say_json({"answer": answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer})
@@ -166,14 +166,19 @@ def call(options: Options) -> int:
 
 
 def logs_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("-n", "--lines", type=int, default=200, metavar="N", help="the last lines (default: 200)")
-    parser.add_argument("--deployment", action="store_true", help="what was done to deploy it, and nothing else")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as it grows")
+    parser.add_argument("name", metavar="NAME", help="the service's name")
+    parser.add_argument(
+        "-n", "--lines", type=int, default=200, metavar="N", help="show the last N lines (default: 200)"
+    )
+    parser.add_argument("--deployment", action="store_true", help="show only the log of its deployment")
+    parser.add_argument("-f", "--follow", action="store_true", help="keep showing new lines")
 
 
 def logs(options: Options) -> int:
-    """What a service and its script said. JSON: {"log"}."""
+    """Show what a service and its script printed.
+
+    JSON: {"log"}.
+    """
     from trainmaster.cli.service_logs import ServiceLogs
     from trainmaster.sdk.services.webservice import Webservice
 
@@ -189,12 +194,15 @@ def logs(options: Options) -> int:
 
 
 def keys_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--regenerate", choices=("primary", "secondary"), help="put a new key in its place first")
+    parser.add_argument("name", metavar="NAME", help="the service's name")
+    parser.add_argument("--regenerate", choices=("primary", "secondary"), help="replace this key first")
 
 
 def keys(options: Options) -> int:
-    """The keys of a service; each opens it. JSON: {"primary", "secondary"}."""
+    """Show the keys of a service. Either of them gives access.
+
+    JSON: {"primary", "secondary"}.
+    """
     service = _service(options)
     try:
         if options.regenerate:
@@ -202,20 +210,19 @@ def keys(options: Options) -> int:
         primary, secondary = service.get_keys()
     except NotImplementedError as error:
         raise UserErrorException(str(error)) from None
-    if options.json:
-        say_json({"primary": primary, "secondary": secondary})
-    else:
-        say(f"primary    {primary}")
-        say(f"secondary  {secondary}")
-    return exits.OK
+    text = f"primary    {primary}\nsecondary  {secondary}"
+    return show_result(options, {"primary": primary, "secondary": secondary}, text)
 
 
 def delete_arguments(parser: Parser) -> None:
-    parser.add_argument("names", metavar="NAME", nargs="+")
+    parser.add_argument("names", metavar="NAME", nargs="+", help="the services to delete")
 
 
 def delete(options: Options) -> int:
-    """Take services down; what they have begun is answered first. JSON: {"deleted"}, a list of names."""
+    """Shut services down and delete them. Requests in progress are answered first.
+
+    JSON: {"deleted": [name, ...]}.
+    """
     from trainmaster.sdk.services.webservice import Webservice
 
     workspace = open_workspace(options.workspace)
@@ -229,12 +236,12 @@ def delete(options: Options) -> int:
     return exits.OK
 
 
-def _await(service: Webservice, options: Options) -> int:
+def _wait(service: Webservice, options: Options) -> int:
     if not options.no_wait:
         if not options.json:
             note(f"Deploying {service.name} ...")
         try:
-            # What the SDK prints is no data of a command.
+            # What the SDK prints is not data of the command.
             with contextlib.redirect_stdout(sys.stderr):
                 service.wait_for_deployment(show_output=not options.json)
         except WebserviceException as error:
@@ -242,7 +249,7 @@ def _await(service: Webservice, options: Options) -> int:
     if options.json:
         say_json(service.serialize())
     elif options.no_wait:
-        note(f"On its way; 'trainmaster services show {service.name}' tells how it goes.")
+        note(f"Deploying {service.name}. 'trainmaster services show {service.name}' shows its state.")
     else:
         say(str(service.scoring_uri))
     return exits.OK
@@ -261,5 +268,16 @@ def _row(service: Webservice) -> tuple[str, ...]:
     return service.name, service.compute_type, service.state, models, address, changed
 
 
-def _on(value: bool) -> str:
-    return "on" if value else "off"
+_LISTING: Listing[Webservice] = Listing(
+    columns=(
+        Column("SERVICE", style=lambda text: "bold"),
+        Column("KIND"),
+        Column("STATE", style=lambda text: _STATES.get(text, "yellow")),
+        Column("MODELS", flexible=True),
+        Column("ADDRESS"),
+        Column("CHANGED"),
+    ),
+    row=_row,
+    json=lambda service: service.serialize(),
+    empty="There are no services yet. Model.deploy(...) or 'trainmaster services deploy' creates one.",
+)

@@ -1,4 +1,4 @@
-"""What a snapshot of a folder would hold, and what it leaves out. Nothing is read but names and sizes."""
+"""What a snapshot of a folder would contain, and what it ignores. Only names and sizes are read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_FILES = 100_000
 
 
 def source_as_json(source: str, workspace: Path) -> dict[str, Any]:
-    """{"folder", "files", "bytes", "largest": [{"path", "bytes"}], "ignored": [path]}; beyond the limits an error."""
+    """{"folder", "files", "bytes", "largest": [{"path", "bytes"}], "ignored": [path]}; an error beyond the limits."""
     root = os.path.realpath(source)
     inside = str(workspace).startswith(root.rstrip("/") + "/")
     excluded = os.fsencode(os.path.relpath(workspace, root)) if inside else None
@@ -30,7 +30,7 @@ def source_as_json(source: str, workspace: Path) -> dict[str, Any]:
         "files": amount.files,
         "bytes": amount.bytes,
         "largest": [{"path": path, "bytes": count} for path, count in largest(folders)],
-        "ignored": ignored(root, folders),
+        "ignored": find_ignored(root, folders),
     }
 
 
@@ -44,8 +44,8 @@ def largest(folders: list[Folder]) -> list[tuple[str, int]]:
     return sorted(found, key=lambda item: (-item[1], item[0]))[:_LARGEST]
 
 
-def ignored(root: str, folders: list[Folder]) -> list[str]:
-    """What lies in the folders and is not taken; of a folder that is left out only its name, with a slash."""
+def find_ignored(root: str, folders: list[Folder]) -> list[str]:
+    """The paths in the folders that a snapshot ignores. An ignored folder is one path, with a slash at its end."""
     found = []
     for folder in folders:
         path = os.path.join(os.fsencode(root), folder.path)

@@ -23,37 +23,51 @@ if TYPE_CHECKING:
 
 def submit_arguments(parser: Parser) -> None:
     parser.usage = "trainmaster submit FOLDER SCRIPT [OPTIONS] [-- ARGUMENTS OF THE SCRIPT ...]"
-    parser.add_argument("folder", metavar="FOLDER", help="what the script needs; a snapshot of it is taken")
+    parser.add_argument(
+        "folder", metavar="FOLDER", help="the folder with the script and all it needs; a snapshot of it is taken"
+    )
     parser.add_argument(
         "script",
         metavar="SCRIPT",
         nargs="?",
-        help="the script, relative to FOLDER; without it FOLDER is the script's path",
+        help="the script, relative to FOLDER; without SCRIPT, FOLDER is the path of the script",
     )
     parser.set_defaults(arguments=[])
     parser.add_argument("-e", "--experiment", metavar="NAME", help="default: the folder's name")
     parser.add_argument("-t", "--target", metavar="NAME", default="local", help="compute target (default: local)")
-    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="label the run (repeatable)")
-    parser.add_argument("--env", metavar="NAME=VALUE", action="append", help="a variable of the script (repeatable)")
-    parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run when it takes longer")
-    parser.add_argument("--max-retries", metavar="N", type=int, default=0, help="start it again when it fails")
-    parser.add_argument("--hang-seconds", metavar="S", type=float, help="end it when all its processes are silent")
-    python = parser.add_argument_group("the script's Python (default: an environment of its own, built once)")
-    python.add_argument("--pip", metavar="PACKAGE", action="append", help="a package it has (repeatable)")
+    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag of the run (repeatable)")
+    parser.add_argument(
+        "--env", metavar="NAME=VALUE", action="append", help="an environment variable of the script (repeatable)"
+    )
+    parser.add_argument("--max-seconds", metavar="N", type=int, help="end the run if it takes longer")
+    parser.add_argument(
+        "--max-retries", metavar="N", type=int, default=0, help="start the run again if it fails, up to N times"
+    )
+    parser.add_argument(
+        "--hang-seconds", metavar="S", type=float, help="end the run if all its processes are silent for S seconds"
+    )
+    python = parser.add_argument_group("the script's Python (default: an environment for its packages, built once)")
+    python.add_argument("--pip", metavar="PACKAGE", action="append", help="a package to install (repeatable)")
     python.add_argument("--pip-file", metavar="FILE", help="a requirements file")
-    python.add_argument("--python", metavar="PATH", help="run with this Python as it is")
-    python.add_argument("--user-managed", action="store_true", help="run with the Python that Trainmaster runs with")
-    python.add_argument("--refresh-env", action="store_true", help="resolve and build the environment anew")
-    how = parser.add_argument_group("how")
-    how.add_argument("-w", "--wait", action="store_true", help="show the output; exit as the run ends: 0, 1 or 3")
-    how.add_argument("--dry-run", action="store_true", help="show what would be done; nothing is queued or written")
+    python.add_argument("--python", metavar="PATH", help="use this Python, unchanged")
+    python.add_argument(
+        "--user-managed", action="store_true", help="use the Python that Trainmaster runs with, unchanged"
+    )
+    python.add_argument("--refresh-env", action="store_true", help="resolve and build the environment again")
+    how = parser.add_argument_group("waiting and planning")
+    how.add_argument(
+        "-w", "--wait", action="store_true", help="show the output, and exit with 0, 1 or 3 when the run ends"
+    )
+    how.add_argument("--dry-run", action="store_true", help="show what would be done, and queue nothing")
 
 
 def submit(options: Options) -> int:
-    """Run a script of a folder. Prints the run's id once it is safely queued; the run goes on by itself.
+    """Run a script from a folder. Prints the run's id when it is queued; it then runs by itself.
 
-    With --wait what the script prints is standard output. With --wait and --json it is on standard error, and
-    standard output is the JSON of the ended run.
+    With --wait, standard output is what the script prints. With --wait and --json, the script's output goes to standard
+    error, and standard output is the JSON of the run after its end.
+
+    JSON: the run, as in 'runs'.
 
       trainmaster submit . train.py --wait -- --lr 0.1
       trainmaster submit . train.py --pip torch --experiment mnist
@@ -71,25 +85,25 @@ def submit(options: Options) -> int:
     if options.refresh_env:
         _refresh(workspace, spec, options)
     record = _send(workspace, name, spec, options)
-    return _wait(workspace, record, options) if options.wait else _tell(record, options)
+    return _wait(workspace, record, options) if options.wait else _print_id(record, options)
 
 
 def job(options: Options) -> JobSpec:
-    """The job that the options describe, checked and compiled as the SDK does it."""
+    """The job that the options describe, checked and compiled as by the SDK."""
     return script_run_config(options).compile({})
 
 
 def script_run_config(options: Options) -> ScriptRunConfig:
-    """What a person would have written in a program instead of the options."""
+    """The configuration that a program would write instead of the options."""
     from trainmaster.sdk.estimators.script_run_config import ScriptRunConfig
 
     if options.script is None:
-        # `submit src/train.py`: what most people try first.
+        # `submit src/train.py` is what most people try first.
         if not Path(options.folder).exists() and Path(options.folder).suffix:
             raise _no_script(Path(options.folder))
         if not Path(options.folder).is_file():
             raise UserErrorException(
-                f"SCRIPT is missing: which script of {options.folder} is to be run?",
+                f"SCRIPT is missing: which script of {options.folder} should run?",
                 hint=f"For example: trainmaster submit {options.folder} train.py",
             )
         options.folder, options.script = str(Path(options.folder).parent), Path(options.folder).name
@@ -118,7 +132,7 @@ def _no_script(path: Path) -> UserErrorException:
 
     beside = [str(path.parent / each.name) for each in path.parent.glob("*.py")] if path.parent.is_dir() else []
     return UserErrorException(
-        f"there is no script '{path}'", hint=f"{guess(str(path), beside)}Or write trainmaster submit FOLDER SCRIPT."
+        f"script '{path}' does not exist", hint=f"{guess(str(path), beside)}Or write trainmaster submit FOLDER SCRIPT."
     )
 
 
@@ -130,8 +144,8 @@ def _environment(options: Options) -> Environment:
     own = options.python is not None or options.user_managed
     if own and (options.pip or options.pip_file):
         raise UserErrorException(
-            "--pip and --pip-file do not go with --python and --user-managed",
-            hint="A Python that you manage is used as it is: install the packages there.",
+            "--pip and --pip-file cannot be used with --python or --user-managed",
+            hint="A Python that you manage is not changed: install the packages there yourself.",
         )
     if own:
         environment.python.user_managed_dependencies = True
@@ -149,7 +163,7 @@ def _interpreter(given: str | None) -> str:
     found = shutil.which(os.path.expanduser(given))
     if found is None:
         raise UserErrorException(
-            f"there is no Python '{given}'", hint="--python takes the path of a Python, or its name on the PATH."
+            f"Python '{given}' does not exist", hint="--python takes the path of a Python, or its name on the PATH."
         )
     return os.path.abspath(found)
 
@@ -158,7 +172,7 @@ def _refresh(workspace: Workspace, spec: JobSpec, options: Options) -> None:
     from trainmaster.cli.env_build import build_environment
 
     if spec.environment.user_managed:
-        raise UserErrorException("--refresh-env does not go with --python and --user-managed")
+        raise UserErrorException("--refresh-env cannot be used with --python or --user-managed")
     build_environment(workspace, spec.environment, refresh=True, as_json=options.json)
 
 
@@ -171,7 +185,7 @@ def _send(workspace: Workspace, name: str, spec: JobSpec, options: Options) -> R
     return record
 
 
-def _tell(record: RunRecord, options: Options) -> int:
+def _print_id(record: RunRecord, options: Options) -> int:
     if options.json:
         from trainmaster.sdk.display.describing import run_as_json
 
@@ -179,7 +193,7 @@ def _tell(record: RunRecord, options: Options) -> int:
         return exits.OK
     say(record.id)
     if sys.stderr.isatty():
-        note(f"It is queued. 'trainmaster logs -f {record.id}' follows it.")
+        note(f"The run is queued. 'trainmaster logs -f {record.id}' follows it.")
     return exits.OK
 
 
@@ -187,7 +201,7 @@ def _wait(workspace: Workspace, record: RunRecord, options: Options) -> int:
     note(f"run {record.id}")
     from trainmaster.cli.following import follow
 
-    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout, told=record.warnings)
+    ended = follow(workspace, record.id, sys.stderr if options.json else sys.stdout, shown_warnings=record.warnings)
     if ended is None:
         return exits.INTERRUPTED
     if options.json:

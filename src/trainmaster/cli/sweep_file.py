@@ -1,4 +1,4 @@
-"""sweep.yaml: a sweep as a file. Whatever is wrong in it is said with its line, its key and what to write instead."""
+"""sweep.yaml: a sweep as a file. Every error names the line, the key and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from trainmaster.cli.marked_yaml import Marked, read_marked
 from trainmaster.cli.parsing import Options
-from trainmaster.cli.sweep_space import expression_of, placed
+from trainmaster.cli.sweep_space import add_place, expression_of
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.sdk.display.text import experiment_name
 from trainmaster.sdk.sweeps.config import HyperDriveConfig
@@ -21,7 +21,7 @@ from trainmaster.tuning.policies import POLICIES, EarlyTerminationPolicy
 from trainmaster.tuning.sampling import SAMPLINGS, HyperParameterSampling
 
 EXAMPLE = """\
-job:                        # what every trial runs, as 'trainmaster submit' knows it
+job:                        # what every trial runs, with the options of 'trainmaster submit'
   folder: .                 # relative to this file
   script: train.py
   arguments: --epochs 10
@@ -48,7 +48,7 @@ _JOB_KEYS: dict[str, type | tuple[type, ...]] = {
     "pip_file": str, "python": str, "user_managed": bool, "max_seconds": int, "max_retries": int,
     "hang_seconds": (int, float),
 }  # fmt: skip
-_WRITTEN = {
+_TYPE_NAMES = {
     "str": "text",
     "list": "a list",
     "dict": "names and values",
@@ -59,7 +59,7 @@ _WRITTEN = {
 
 @dataclass(frozen=True)
 class SweepFile:
-    """What the file asks for."""
+    """The content of the file."""
 
     experiment: str
     config: HyperDriveConfig
@@ -67,11 +67,11 @@ class SweepFile:
 
 
 def read_sweep_file(path: Path) -> SweepFile:
-    """The sweep of the file."""
+    """The sweep that the file describes."""
     if path.is_dir():
-        raise UserErrorException(f"{path} is a folder", hint=f"Give the file: {path / 'sweep.yaml'}")
+        raise UserErrorException(f"{path} is a folder", hint=f"Name the file: {path / 'sweep.yaml'}")
     if not path.exists():
-        raise UserErrorException(f"there is no file {path}", hint=f"Such a file looks like this:\n\n{EXAMPLE}")
+        raise UserErrorException(f"file {path} does not exist", hint=f"Such a file looks like this:\n\n{EXAMPLE}")
     document = read_marked(path)
     keys = _mapping(document, _KEYS)
     for name in _NEEDED:
@@ -96,9 +96,9 @@ def _config(document: Marked, keys: dict[str, Marked], run_config: Any) -> Hyper
     try:
         return HyperDriveConfig(**given)
     except TrainmasterError as error:
-        # Its sentence begins with the name of the parameter.
+        # The headline begins with the name of the parameter.
         first = error.headline.split()[0].rstrip(":").removeprefix("primary_").removesuffix("_name")
-        raise placed(keys.get(first, document), error) from None
+        raise add_place(keys.get(first, document), error) from None
 
 
 def _job(section: Marked, folder: Path) -> Any:
@@ -111,13 +111,13 @@ def _job(section: Marked, folder: Path) -> Any:
         raise section.error("script is missing", hint="Write script: train.py")
     plain = {name: item.plain() for name, item in keys.items()}
     options = Options(
-        folder=str(_below(folder, plain.get("folder", "."))),
+        folder=str(_resolve(folder, plain.get("folder", "."))),
         script=plain["script"],
         arguments=_words(keys, "arguments"),
         target=plain.get("target", "local"),
-        env=[f"{name}={_written(value)}" for name, value in plain.get("env", {}).items()],
+        env=[f"{name}={_to_text(value)}" for name, value in plain.get("env", {}).items()],
         pip=_words(keys, "pip"),
-        pip_file=str(_below(folder, plain["pip_file"])) if "pip_file" in plain else None,
+        pip_file=str(_resolve(folder, plain["pip_file"])) if "pip_file" in plain else None,
         python=_python(folder, plain.get("python")),
         user_managed=plain.get("user_managed", False),
         max_seconds=plain.get("max_seconds"),
@@ -127,47 +127,47 @@ def _job(section: Marked, folder: Path) -> Any:
     try:
         config = script_run_config(options)
         with warnings.catch_warnings():
-            # Only to find what is wrong with it now, where its line is known.
+            # Compiled only to find errors now, while their lines are known.
             warnings.simplefilter("ignore")
             config.compile({})
         return config
     except TrainmasterError as error:
-        raise _of_option(section, keys, error) from None
+        raise _name_key(section, keys, error) from None
 
 
-def _of_option(section: Marked, keys: dict[str, Marked], error: TrainmasterError) -> UserErrorException:
-    """What is said of an option of 'trainmaster submit', said of the key that stands for it."""
+def _name_key(section: Marked, keys: dict[str, Marked], error: TrainmasterError) -> UserErrorException:
+    """The error about an option of 'trainmaster submit', with the key of the file in place of the option."""
     for name, item in keys.items():
         option = f"--{name.replace('_', '-')}"
         if option in error.headline.split():
             return item.error(error.headline.replace(option, name), error.cause, error.hint.replace(option, name))
-    return placed(section, error)
+    return add_place(section, error)
 
 
-def _below(folder: Path, given: str) -> Path:
+def _resolve(folder: Path, given: str) -> Path:
     return folder / Path(given).expanduser()
 
 
 def _python(folder: Path, given: str | None) -> str | None:
-    """A path is one of the file's folder, a bare name one of the PATH."""
-    return str(_below(folder, given)) if given is not None and "/" in given else given
+    """A path is relative to the file's folder; a bare name is found on the PATH."""
+    return str(_resolve(folder, given)) if given is not None and "/" in given else given
 
 
 def _words(keys: dict[str, Marked], name: str) -> list[str]:
-    """A list, or a text as a shell would part it."""
+    """A list of words, or a text that is split as by a shell."""
     import shlex
 
     if name not in keys:
         return []
     given = keys[name].plain()
     try:
-        return shlex.split(given) if isinstance(given, str) else [_written(word) for word in given]
+        return shlex.split(given) if isinstance(given, str) else [_to_text(word) for word in given]
     except ValueError as error:
-        raise keys[name].error(f"{given!r} cannot be parted into words", cause=str(error)) from None
+        raise keys[name].error(f"{given!r} cannot be split into words", cause=str(error)) from None
 
 
-def _written(value: Any) -> str:
-    """A value as a person wrote it in YAML."""
+def _to_text(value: Any) -> str:
+    """A value as it is written in YAML."""
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -182,11 +182,11 @@ def _sampling(section: Marked | None, space: Marked) -> HyperParameterSampling:
     try:
         return SAMPLINGS[kind](expressions, {name: item.plain() for name, item in keys.items()} or None)
     except TrainmasterError as error:
-        raise placed(_named(space, error) or section or space, error) from None
+        raise add_place(_find_parameter(space, error) or section or space, error) from None
 
 
-def _named(space: Marked, error: TrainmasterError) -> Marked | None:
-    """The parameter that a sentence is about: the first that it names."""
+def _find_parameter(space: Marked, error: TrainmasterError) -> Marked | None:
+    """The parameter that an error is about: the first that its headline names."""
     named = {error.headline.find(repr(name)): item for name, item in space.value.items()}
     places = [place for place in named if place >= 0]
     return named[min(places)] if places else None
@@ -204,20 +204,20 @@ def _policy(section: Marked | None) -> EarlyTerminationPolicy | None:
     try:
         return POLICIES[kind](**{name: item.plain() for name, item in keys.items()})
     except TrainmasterError as error:
-        raise placed(keys.get(error.headline.split()[0], section), error) from None
+        raise add_place(keys.get(error.headline.split()[0], section), error) from None
 
 
 def _kind(section: Marked, known: Mapping[str, Any]) -> tuple[str, dict[str, Marked]]:
-    """The kind, given alone or as a key, and the other keys."""
+    """The kind, which stands alone or as the key `kind`, and the other keys."""
     hint = f"Known: {', '.join(known)}. Write {{kind: {next(iter(known))}}} to add more."
     if not isinstance(section.value, str | dict):
-        raise section.error("must be a kind, alone or with further keys", hint=hint)
+        raise section.error("must be a kind, alone or with more keys", hint=hint)
     keys = dict(section.value) if isinstance(section.value, dict) else {}
     if keys and "kind" not in keys:
         raise section.error("kind is missing", hint=hint)
     kind = keys.pop("kind") if keys else section
     if not isinstance(kind.value, str) or kind.value.lower() not in known:
-        raise kind.error(f"there is no kind {kind.plain()!r}", hint=f"{guess(str(kind.plain()), known)}{hint}")
+        raise kind.error(f"unknown kind {kind.plain()!r}", hint=f"{guess(str(kind.plain()), known)}{hint}")
     return kind.value.lower(), keys
 
 
@@ -231,12 +231,12 @@ def _goal(given: Marked) -> PrimaryMetricGoal:
 
 
 def _tags(given: Marked | None) -> dict[str, str]:
-    return {} if given is None else {name: _written(item.plain()) for name, item in _mapping(given, None).items()}
+    return {} if given is None else {name: _to_text(item.plain()) for name, item in _mapping(given, None).items()}
 
 
 def _mapping(given: Marked, known: set[str] | None) -> dict[str, Marked]:
     if not isinstance(given.value, dict) or not given.value:
-        raise given.error("must be names and values", hint="Write 'name: value', a line each.")
+        raise given.error("must be names and values", hint="Write 'name: value', one per line.")
     found: dict[str, Marked] = given.value
     if known is not None:
         _check_keys(given, found, known)
@@ -247,14 +247,14 @@ def _check_keys(section: Marked, keys: Mapping[str, Marked], known: set[str]) ->
     for name, item in keys.items():
         if name not in known:
             hint = f"{guess(name, known)}Known: {', '.join(sorted(known)) or 'none'}."
-            raise item.error("there is no such key", hint=hint)
+            raise item.error("unknown key", hint=hint)
 
 
 def _check_kind(given: Marked, kinds: type | tuple[type, ...]) -> None:
     wanted = kinds if isinstance(kinds, tuple) else (kinds,)
     if isinstance(given.value, wanted) and not (isinstance(given.value, bool) and bool not in wanted):
         return
-    words = " or ".join(dict.fromkeys(_WRITTEN.get(kind.__name__, "a number") for kind in wanted))
+    words = " or ".join(dict.fromkeys(_TYPE_NAMES.get(kind.__name__, "a number") for kind in wanted))
     raise given.error(f"must be {words}, not {given.plain()!r}")
 
 

@@ -1,4 +1,4 @@
-"""Looking at a sweep while it goes: drawn in place on a terminal, a line for each piece of news elsewhere."""
+"""Watching a sweep: redrawn in place on a terminal, otherwise one line for each change."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _LOOK_SECONDS = 1.0
-_MOST_AT_LAST = 50
+_MOST_TRIALS = 50
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 5
 
 
@@ -30,11 +30,11 @@ def look_at(workspace: Workspace, run_id: str) -> SweepView:
     return from_plain(SweepView, workspace.connection.call("sweeps.view", run_id=run_id))
 
 
-def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
-    """The sweep now, at each change and about once a second, and a last time when it has ended."""
+def watch_sweep(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
+    """Yields the sweep now, at each change, at least once a second, and a last time when it has ended."""
     from trainmaster.sdk.sweeps.run import Looking
 
-    # What has not changed is not sent again.
+    # It fetches only what has changed.
     looking = Looking(lambda operation, **arguments: workspace.connection.call(operation, run_id=run_id, **arguments))
     with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
         for _ in follow(watch, every=_LOOK_SECONDS):
@@ -45,73 +45,73 @@ def looks(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
 
 
 def follow_sweep(workspace: Workspace, run_id: str, output: IO[str], limit: int | None = None) -> SweepView | None:
-    """Shows the sweep on `output` until it has ended, at last its best `limit` trials; None if Ctrl-C ended it."""
-    show = _draw if draws(output) else _tell
+    """Shows the sweep on `output` until it has ended, then its best `limit` trials. Returns None after Ctrl-C."""
+    show = _draw if draws(output) else _print_changes
     try:
-        return show(workspace, run_id, output, limit or _MOST_AT_LAST)
+        return show(workspace, run_id, output, limit or _MOST_TRIALS)
     except KeyboardInterrupt:
-        note(f"\nNot looking any more; sweep {run_id} goes on.", "yellow")
+        note(f"\nStopped watching; sweep {run_id} continues.", "yellow")
         note(f"'trainmaster sweep show -f {run_id}' follows it again, 'trainmaster cancel {run_id}' ends it.")
         return None
 
 
 def _draw(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:
-    # The cursor stays visible and no mode is changed: whatever ends this program, the terminal is as it was.
+    # The cursor stays visible and no mode is changed, so that the terminal is intact however this program ends.
     drawn = 0
-    for view in looks(workspace, run_id):
+    for view in watch_sweep(workspace, run_id):
         if view.has_ended:
-            # What stays on the screen may be more than fits.
+            # The last view stays on the screen, and may be longer than it.
             columns = shutil.get_terminal_size().columns - 1
             lines = whole(view, time.time(), max(_LEAST_WIDTH, columns), _painter(output), limit)
         else:
-            lines = _fitting(view, output)
+            lines = _fit_frame(view, output)
         draw(output, lines, drawn)
         drawn = len(lines)
     return view
 
 
-def _fitting(view: SweepView, output: IO[str]) -> list[str]:
+def _fit_frame(view: SweepView, output: IO[str]) -> list[str]:
     columns, rows = shutil.get_terminal_size()
     width, height = max(_LEAST_WIDTH, columns - 1), max(_LEAST_HEIGHT, rows - 1)
     return frame(view, time.time(), width, height, _painter(output))
 
 
-def _tell(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:
-    teller = Teller(output)
-    for view in looks(workspace, run_id):
-        teller.tell(view)
+def _print_changes(workspace: Workspace, run_id: str, output: IO[str], limit: int) -> SweepView:
+    printer = ChangePrinter(output)
+    for view in watch_sweep(workspace, run_id):
+        printer.print(view)
     for line in ["", *whole(view, time.time(), None, _painter(output), limit)]:
         write(output, line + "\n")
     return view
 
 
-class Teller:
-    """Says each piece of news once: a trial that runs or has ended, a note, what the sweep waits for."""
+class ChangePrinter:
+    """Prints each change once: a trial that runs or has ended, a warning, what the sweep waits for."""
 
     def __init__(self, output: IO[str]) -> None:
         self._output = output
-        self._told: set[str] = set()
+        self._printed: set[str] = set()
         self._ended = 0
 
-    def tell(self, view: SweepView) -> None:
-        """What is new in `view`."""
+    def print(self, view: SweepView) -> None:
+        """Prints what is new in `view`."""
         for text in view.warnings:
-            self._once(text, f"note: {text}")
+            self._print_once(text, f"note: {text}")
         if view.waiting_for and not view.trials:
-            self._once(view.waiting_for, view.waiting_for)
+            self._print_once(view.waiting_for, view.waiting_for)
         for trial in view.trials:
-            if _is_news(trial) and f"{trial.number} {trial.has_ended}" not in self._told:
+            key = f"{trial.number} {trial.has_ended}"
+            if _is_worth_a_line(trial) and key not in self._printed:
                 self._ended += trial.has_ended
-                line = f"[{self._ended}/{view.total}] {news(view, trial)}"
-                self._once(f"{trial.number} {trial.has_ended}", line)
+                self._print_once(key, f"[{self._ended}/{view.total}] {news(view, trial)}")
 
-    def _once(self, key: str, line: str) -> None:
-        if key not in self._told:
-            self._told.add(key)
+    def _print_once(self, key: str, line: str) -> None:
+        if key not in self._printed:
+            self._printed.add(key)
             write(self._output, line + "\n")
 
 
-def _is_news(trial: TrialView) -> bool:
+def _is_worth_a_line(trial: TrialView) -> bool:
     return trial.has_ended or trial.status == Status.RUNNING
 
 

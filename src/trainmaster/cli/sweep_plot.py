@@ -16,22 +16,26 @@ from trainmaster.sdk.sweeps.pictures import KINDS, picture
 
 def plot_arguments(parser: Parser) -> None:
     add_sweep(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="a .svg or .png file (default: SWEEP.svg, here)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="a .svg or .png file (default: SWEEP.svg in this folder)"
+    )
     parser.add_argument("--kind", metavar="KIND", default=KINDS[0], help=f"{' or '.join(KINDS)} (default: {KINDS[0]})")
 
 
 def plot(options: Options) -> int:
-    """A picture of a sweep, also of one that goes on.
+    """Draw a sweep, finished or not.
 
-    'parallel' has a line for each trial, through its parameters to the metric; 'scatter' shows each parameter by itself
-    against the metric. The best trial stands out, cut and failed ones step back. PNG needs matplotlib: pip install
-    'trainmaster[plot]'. JSON: {"sweep", "kind", "file", "trials"}.
+    'parallel' draws a line for each trial, through its parameters to the metric. 'scatter' draws each parameter against
+    the metric. The best trial is highlighted; canceled and failed trials are faint. PNG needs matplotlib: pip install
+    'trainmaster[plot]'.
+
+    JSON: {"sweep", "kind", "file", "trials"}.
 
       trainmaster sweep plot last
       trainmaster sweep plot last --kind scatter -o scatter.png
     """
     if options.kind not in KINDS:
-        raise UserErrorException(f"--kind {options.kind!r} is no picture", hint=f"Known: {', '.join(KINDS)}.")
+        raise UserErrorException(f"--kind {options.kind!r} does not exist", hint=f"Known: {', '.join(KINDS)}.")
     workspace = open_workspace(options.workspace)
     record = find_sweep(workspace, options.run)
     view = look_at(workspace, record.id)

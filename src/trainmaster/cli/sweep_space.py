@@ -1,4 +1,4 @@
-"""The parameters of a sweep as they are written in a file."""
+"""The parameters of a sweep as they are written in sweep.yaml."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ _CALL = re.compile(r"\s*([A-Za-z_]\w*)\s*\(.*\)\s*", re.DOTALL)
 
 
 def expression_of(given: Marked) -> Expression:
-    """The expression of a parameter: `uniform(0.1, 0.9)` as text, or a list of values to choose from."""
+    """The expression of a parameter: a text such as `uniform(0.1, 0.9)`, or a list of values to choose from."""
     if isinstance(given.value, list):
         return _call(given, "choice", [[_option(item) for item in given.value]], {})
-    called = _called(given)
-    if called is None:
-        hint = "Write uniform(0.1, 0.9) or another of its kind, or a list of values: [16, 32].\n"
+    expression = _parse_call(given)
+    if expression is None:
+        hint = "Write an expression such as uniform(0.1, 0.9), or a list of values: [16, 32].\n"
         if isinstance(given.value, str) and "(" in given.value:
-            hint = 'Its bracket is not closed. Within { } a text with commas needs quotes: "uniform(0.1, 0.9)".\n'
+            hint = 'The bracket is not closed. Inside { } a text with commas needs quotes: "uniform(0.1, 0.9)".\n'
         raise given.error(
             f"must be a parameter expression, not {given.plain()!r}", hint=f"{hint}Known: {', '.join(EXPRESSIONS)}."
         )
-    return called
+    return expression
 
 
 def _option(given: Marked) -> Any:
-    """One of the values of a choice; a dict is a set of further parameters."""
+    """One value of a choice; a dict is a set of further parameters."""
     if not isinstance(given.value, dict):
         return given.plain()
     return {name: _inner(item) for name, item in given.value.items()}
 
 
 def _inner(given: Marked) -> Any:
-    if isinstance(given.value, list) or _called(given) is not None:
+    if isinstance(given.value, list) or _parse_call(given) is not None:
         return expression_of(given)
     return given.plain()
 
 
-def _called(given: Marked) -> Expression | None:
-    """The expression that a text calls; None for what is none."""
+def _parse_call(given: Marked) -> Expression | None:
+    """The expression that a text calls; None if it is not a call."""
     found = _CALL.fullmatch(given.value) if isinstance(given.value, str) else None
     if found is None:
         return None
     name = found[1]
     if name not in EXPRESSIONS:
         hint = f"{guess(name, EXPRESSIONS)}Known: {', '.join(EXPRESSIONS)}."
-        raise given.error(f"there is no expression {name!r}", hint=hint)
+        raise given.error(f"unknown expression {name!r}", hint=hint)
     try:
         call = ast.parse(given.value.strip(), mode="eval").body
         assert isinstance(call, ast.Call)
@@ -64,7 +64,7 @@ def _called(given: Marked) -> Expression | None:
     except (SyntaxError, ValueError, TypeError, AssertionError, RecursionError, MemoryError):
         raise given.error(
             f"{given.value!r} cannot be read",
-            hint="Arguments are numbers and texts: choice(16, 32), uniform(0.1, 0.9).",
+            hint="Arguments must be numbers or texts: choice(16, 32), uniform(0.1, 0.9).",
         ) from None
     return _call(given, name, words, named)
 
@@ -81,21 +81,21 @@ def _call(given: Marked, name: str, words: list[Any], named: dict[str, Any]) -> 
         inspect.signature(function).bind(*words, **named)
     except TypeError:
         raise given.error(
-            f"{name} cannot have these arguments", hint=f"It is {name}{inspect.signature(function)}"
+            f"{name} does not take these arguments", hint=f"Write {name}{inspect.signature(function)}."
         ) from None
     try:
         return function(*words, **named)
     except TrainmasterError as error:
-        raise placed(given, error) from None
+        raise add_place(given, error) from None
 
 
-def placed(given: Marked, error: TrainmasterError) -> UserErrorException:
-    """`error`, said with the place where it was made."""
+def add_place(given: Marked, error: TrainmasterError) -> UserErrorException:
+    """The error with the place of `given` in its headline."""
     return given.error(error.headline, error.cause, error.hint)
 
 
 def expression_in_words(expression: Expression) -> str:
-    """An expression as a person writes it.
+    """An expression as it is written in a file.
 
     >>> expression_in_words(["loguniform", [-7, -1]]), expression_in_words(["choice", [[16, 32]]])
     ('loguniform(-7, -1)', 'choice(16, 32)')
@@ -106,7 +106,7 @@ def expression_in_words(expression: Expression) -> str:
 
 
 def range_in_words(expression: Expression) -> str:
-    """Which values come of it, where its name does not say so.
+    """The values that an expression gives, for people.
 
     >>> range_in_words(["loguniform", [-7, -1]]), range_in_words(["quniform", [0, 100, 10]])
     ('0.0009119 to 0.3679, small ones as often as large ones', 'whole numbers from 0 to 100 in steps of 10')

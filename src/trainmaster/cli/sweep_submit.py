@@ -23,24 +23,24 @@ _SAMPLES = 5
 
 
 def submit_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="the sweep, a YAML file")
+    parser.add_argument("file", metavar="FILE", help="a YAML file that describes the sweep")
     parser.add_argument(
-        "-e", "--experiment", metavar="NAME", help="default: the file's, or the name of the job's folder"
+        "-e", "--experiment", metavar="NAME", help="default: from the file, or the name of the job's folder"
     )
-    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="label the sweep's run (repeatable)")
+    parser.add_argument("--tag", metavar="NAME=VALUE", action="append", help="a tag of the sweep (repeatable)")
     parser.add_argument(
         "-w", "--wait", "-f", "--follow", action="store_true", dest="wait",
-        help="show it as 'sweep show -f' does; exit as the sweep ends: 0, 1 or 3",
+        help="watch the sweep as 'sweep show -f' does, and exit with 0, 1 or 3 at its end",
     )  # fmt: skip
-    parser.add_argument("--dry-run", action="store_true", help="show the space and the first trials; nothing is queued")
+    parser.add_argument("--dry-run", action="store_true", help="show the space and the first trials, and queue nothing")
 
 
 def submit(options: Options) -> int:
-    """Start the sweep that a YAML file describes. Prints its id once it is safely queued; it goes on by itself.
+    """Start the sweep that a YAML file describes. Prints its id when it is queued; it then runs by itself.
 
     The file:
 
-      job:                        # what every trial runs, as 'trainmaster submit' knows it
+      job:                        # what every trial runs, with the options of 'trainmaster submit'
         folder: .                 # relative to this file
         script: train.py
         arguments: --epochs 10
@@ -55,7 +55,7 @@ def submit(options: Options) -> int:
       max_total_runs: 40
       max_concurrent_runs: 4      # also: max_duration_minutes, max_failures_in_a_row, resume_from, experiment, tags
 
-    JSON: {"id", "experiment", "status"}; with --wait that of 'sweep show --json' at the end; with --dry-run
+    JSON: {"id", "experiment", "status"}; with --wait the keys of 'sweep show', at the end; with --dry-run
     {"experiment", "metric", "goal", "sampling", "seed", "policy", "total", "space", "samples": [{"parameters",
     "arguments"}], ...}.
 
@@ -82,10 +82,10 @@ def _send(found: SweepFile, name: str, options: Options) -> int:
     with note_warnings():
         run = Experiment(workspace, name).submit(found.config, tags=labels)
     if options.wait:
-        from trainmaster.cli.sweeps import followed
+        from trainmaster.cli.sweeps import follow_to_end
 
         note(f"sweep {run.id}")
-        return followed(workspace, run.id, options)
+        return follow_to_end(workspace, run.id, options)
     if options.json:
         say_json({"id": run.id, "experiment": name, "status": run.status})
         return exits.OK
@@ -154,5 +154,5 @@ def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:
     )
     section("The first trials", [shlex.join(sample["arguments"]) for sample in plan["samples"]])
     if plan["seed"] is not None:
-        say(paint("Without a seed in the file every submit draws other values.", "dim"))
-    say(paint("A dry run: nothing was queued or written.", "dim"))
+        say(paint("Unless the file sets a seed, every submit draws other values.", "dim"))
+    say(paint("This was a dry run: nothing was queued or written.", "dim"))

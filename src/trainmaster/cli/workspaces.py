@@ -9,31 +9,28 @@ from typing import Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.opening import locate
+from trainmaster.cli.output import Listing, show_result
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.display.screen import note, paint, say, say_json, width_of_terminal
-from trainmaster.sdk.display.table import Column, render
+from trainmaster.sdk.display.screen import note, paint, say, say_json
+from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.workspace.files import find_named_folder, read_identity
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.folders import WorkspaceFolder, home
 
-_COLUMNS = (Column("WORKSPACE", style=lambda text: "bold"), Column("FOLDER"))
-
-
-def show_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
-
 
 def show(options: Options) -> int:
-    """The workspace that commands use here. JSON: {"name", "path", "exists"}."""
-    folder = locate(options.workspace)
-    facts = workspace_as_json(folder)
+    """Show the workspace that commands use in this folder.
+
+    JSON: {"name", "path", "exists"}.
+    """
+    facts = workspace_as_json(locate(options.workspace))
     if options.json:
         say_json(facts)
         return exits.OK
     say(f"{paint(facts['name'], 'bold')}  {facts['path']}")
     if not facts["exists"]:
-        note("It is not there yet; the first command that needs it makes it.")
+        note("It does not exist yet. The first command that needs it creates it.")
     return exits.OK
 
 
@@ -44,56 +41,51 @@ def workspace_as_json(folder: WorkspaceFolder) -> dict[str, Any]:
     return {"name": name, "path": str(folder.path), "exists": exists}
 
 
-def listing_arguments(parser: Parser) -> None:
-    """Nothing of its own."""
+def list_workspaces(options: Options) -> int:
+    """List your workspaces. A workspace that was created with --path is not listed.
 
-
-def listing(options: Options) -> int:
-    """The workspaces of this user; one in a folder of its own is known there only. JSON: a list of workspaces."""
+    JSON: a list of workspaces, with the keys of 'workspace'.
+    """
+    listing: Listing[dict[str, Any]] = Listing(
+        columns=(Column("WORKSPACE", style=lambda text: "bold"), Column("FOLDER")),
+        row=lambda each: (each["name"], each["path"]),
+        json=lambda each: each,
+        empty=f"There are no workspaces in {home()} yet.",
+    )
     folders = [WorkspaceFolder(file.parent) for file in sorted(home().glob("workspaces/*/workspace.json"))]
-    found = [workspace_as_json(folder) for folder in folders]
-    if options.json:
-        say_json(found)
-    elif found:
-        rows = [(each["name"], each["path"]) for each in found]
-        for line in render(_COLUMNS, rows, width_of_terminal(), paint):
-            say(line)
-    else:
-        note(f"There is none below {home()} yet.")
-    return exits.OK
+    return listing.show([workspace_as_json(folder) for folder in folders], options)
 
 
 def create_arguments(parser: Parser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--path", metavar="DIR", help="its folder (default: by its name, below TRAINMASTER_HOME)")
-    parser.add_argument("--use", action="store_true", help="note it in .azureml/config.json, for commands run here")
+    parser.add_argument("name", metavar="NAME", help="the workspace's name")
+    parser.add_argument("--path", metavar="DIR", help="its folder (default: one with its name in TRAINMASTER_HOME)")
+    parser.add_argument("--use", action="store_true", help="record it in .azureml/config.json of this folder")
 
 
 def create(options: Options) -> int:
-    """Make a workspace. JSON: the workspace."""
+    """Create a workspace.
+
+    JSON: the workspace, with the keys of 'workspace'.
+    """
     folder = WorkspaceFolder(Path(options.path).resolve() if options.path else find_named_folder(options.name))
     if folder.identity.exists():
         raise UserErrorException(
-            f"there is a workspace in {folder.path} already",
+            f"{folder.path} already contains a workspace",
             hint=f"Use it with --workspace {json.dumps(str(folder.path))}, or choose another name or --path.",
         )
     if options.use:
         _check_config_place(Path.cwd())
-    made = Workspace.create(options.name, path=folder.path, show_output=False)
+    workspace = Workspace.create(options.name, path=folder.path, show_output=False)
     if options.use:
-        made.write_config()
-    if options.json:
-        say_json(workspace_as_json(folder))
-    else:
-        say(f"Workspace '{made.name}' is in {made.path}")
-    return exits.OK
+        workspace.write_config()
+    return show_result(options, workspace_as_json(folder), f"Workspace '{workspace.name}' is in {workspace.path}")
 
 
 def _check_config_place(here: Path) -> None:
-    """Before anything is made: whether the note of --use has a place."""
+    """Refuses --use where its file cannot be written, before anything is created."""
     place = here / ".azureml"
     if not os.access(place if place.exists() else here, os.W_OK) or (place.exists() and not place.is_dir()):
         raise UserErrorException(
             f"--use cannot write {place / 'config.json'}",
-            hint="Leave --use out and give --workspace NAME to the commands, or go to another folder.",
+            hint="Omit --use and pass --workspace NAME to the commands, or change to another folder.",
         )

@@ -30,8 +30,8 @@ def test_a_missing_program_says_what_it_is_for() -> None:
 
 
 def test_a_program_that_does_not_run_says_nothing() -> None:
-    assert findings.said_by(["/nowhere/at/all"]) == ""
-    assert findings.said_by(["false"]) == ""
+    assert findings.first_line_of(["/nowhere/at/all"]) == ""
+    assert findings.first_line_of(["false"]) == ""
 
 
 def test_a_workspace_that_cannot_be_written_is_essential(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from trainmaster.cli.commands import all_commands
 from trainmaster.cli.entry import run
-from trainmaster.cli.option_names import _OPTIONS, in_options
+from trainmaster.cli.option_names import _OPTIONS, use_option_names
 from trainmaster.cli.parsing import parse
 from trainmaster.job.errors import UserErrorException, WebserviceException
 
@@ -38,7 +38,7 @@ from trainmaster.job.errors import UserErrorException, WebserviceException
     ],
 )  # fmt: skip
 def test_parameters_become_options(command: str, text: str, told: str) -> None:
-    error = in_options(WebserviceException(text, cause=text, hint=text), [*command.split(), "and", "more"])
+    error = use_option_names(WebserviceException(text, cause=text, hint=text), [*command.split(), "and", "more"])
     assert (error.headline, error.cause, error.hint) == (told, told, told)
     assert isinstance(error, WebserviceException) and error.to_wire()["hint"] == told
 
@@ -62,7 +62,7 @@ def test_through_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert run(["submit", str(tmp_path / "trian.py")]) == 2
     assert f"Did you mean {tmp_path}/train.py?" in capsys.readouterr().err
     assert run(["services", "deploy", "mine"]) == 2
-    assert "Give -m NAME" in capsys.readouterr().err
+    assert "Write -m NAME" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -105,34 +105,34 @@ def test_expressions(project, written_as, expression):
     ("change", "line", "words"),
     [
         (("metric: accuracy\n", ""), 1, "metric is missing"),
-        (("max_total_runs: 5", "max_total_run: 5"), 11, "max_total_run: there is no such key"),
+        (("max_total_runs: 5", "max_total_run: 5"), 11, "max_total_run: unknown key"),
         (("max_total_runs: 5", "max_total_runs: 0"), 11, "max_total_runs: max_total_runs must be at least 1"),
         (("max_total_runs: 5", "max_total_runs: many"), 11, "max_total_runs must be a whole number, not 'many'"),
         (("goal: maximize", "goal: up"), 10, "goal: must be maximize or minimize, not 'up'"),
         (("metric: accuracy", "metric: 3"), 9, "metric: must be text, not 3"),
         (("metric: accuracy", "metric: ''"), 9, "metric: primary_metric_name must be text"),
-        (("script: train.py", "scrypt: train.py"), 2, "job.scrypt: there is no such key"),
+        (("script: train.py", "scrypt: train.py"), 2, "job.scrypt: unknown key"),
         (("  script: train.py\n", ""), 2, "job: script is missing"),
         (("script: train.py", "script: gone.py"), 2, "gone.py"),
-        (("--name 'a b'", "--name 'a b"), 3, "job.arguments: \"--epochs 10 --name 'a b\" cannot be parted"),
+        (("--name 'a b'", "--name 'a b"), 3, "job.arguments: \"--epochs 10 --name 'a b\" cannot be split"),
         (("user_managed: true", "max_seconds: 0"), 5, "job.max_seconds: max_seconds must be at least 1, not 0"),
         (("user_managed: true", "pip_file: gone.txt"), 5, "gone.txt"),
         (("user_managed: true", "user_managed: maybe"), 5, "job.user_managed: must be true or false, not 'maybe'"),
-        (("loguniform(-7, -1)", "logunifrom(-7, -1)"), 7, "space.--lr: there is no expression 'logunifrom'"),
-        (("loguniform(-7, -1)", "loguniform(-7)"), 7, "space.--lr: loguniform cannot have these arguments"),
+        (("loguniform(-7, -1)", "logunifrom(-7, -1)"), 7, "space.--lr: unknown expression 'logunifrom'"),
+        (("loguniform(-7, -1)", "loguniform(-7)"), 7, "space.--lr: loguniform does not take these arguments"),
         (("loguniform(-7, -1)", "uniform(2, 1)"), 7, "min_value of uniform must be less than max_value"),
         (("loguniform(-7, -1)", "uniform(__import__('os'), 1)"), 7, "cannot be read"),
         (("loguniform(-7, -1)", "uniform(range(), 1)"), 7, "cannot be read"),
         (("loguniform(-7, -1)", "0.1"), 7, "space.--lr: must be a parameter expression, not 0.1"),
         (("[16, 32]", "[]"), 8, "choice has nothing to choose from"),
-        (("--batch: [16, 32]", "--lr: [16, 32]"), 8, "--lr is there twice, first in line 7"),
+        (("--batch: [16, 32]", "--lr: [16, 32]"), 8, "--lr is already set in line 7"),
         (("--batch: [16, 32]", "lr: [16, 32]"), 8, "the parameter 'lr' is there twice"),
         (("goal: maximize", "goal: maximize\nsampling: grid"), 7, "GridParameterSampling allows only choice"),
-        (("goal: maximize", "goal: maximize\nsampling: gird"), 11, "sampling: there is no kind 'gird'"),
+        (("goal: maximize", "goal: maximize\nsampling: gird"), 11, "sampling: unknown kind 'gird'"),
         (("goal: maximize", "goal: maximize\nsampling: {seed: 3}"), 11, "sampling: kind is missing"),
-        (("goal: maximize", "goal: maximize\nsampling: {kind: random, sead: 3}"), 11, "there is no such key"),
+        (("goal: maximize", "goal: maximize\nsampling: {kind: random, sead: 3}"), 11, "unknown key"),
         (("goal: maximize", "goal: maximize\npolicy: {kind: bandit}"), 11, "BanditPolicy needs one of slack_factor"),
-        (("goal: maximize", "goal: maximize\npolicy: {kind: bandit, slak: 1}"), 11, "slak: there is no such key"),
+        (("goal: maximize", "goal: maximize\npolicy: {kind: bandit, slak: 1}"), 11, "slak: unknown key"),
         (("goal: maximize", "goal: maximize\npolicy: truncation"), 11, "truncation_percentage is missing"),
         (("goal: maximize", "goal: maximize\npolicy:\n  kind: bandit\n  slack_factor: -1"), 13, "must be 0 or more"),
         (("goal: maximize", "goal: maximize\n  x: 1"), 11, "this is not YAML"),
@@ -154,7 +154,7 @@ def test_mistakes_are_told_with_their_line(project, change, line, words):
         (("max_total_runs: 5", "max_total_runs: 5\nmax_concurent_runs: 2"), "Did you mean max_concurrent_runs?"),
         (("loguniform(-7, -1)", "logunifrom(-7, -1)"), "Did you mean loguniform?"),
         (("goal: maximize", "goal: maximize\nsampling: baysian"), "Did you mean bayesian?"),
-        (("[16, 32]", "uniform(1, 2"), "Its bracket is not closed"),
+        (("[16, 32]", "uniform(1, 2"), "The bracket is not closed"),
     ],
 )
 def test_what_was_meant_is_guessed(project, change, guess):
@@ -167,7 +167,7 @@ def test_what_is_no_sweep(project, text):
 
 
 def test_no_file_shows_one(project):
-    with pytest.raises(UserErrorException, match="there is no file") as caught:
+    with pytest.raises(UserErrorException, match="does not exist") as caught:
         read_sweep_file(project / "gone.yaml")
     assert EXAMPLE in caught.value.hint
     with pytest.raises(UserErrorException, match="is a folder"):

