@@ -2,5 +2,6 @@
 
 from trainmaster.testing.builders import BuilderConformance, BuilderPlace
 from trainmaster.testing.engines import EngineConformance, EnginePlace
+from trainmaster.testing.stores import StoreConformance
 
-__all__ = ["BuilderConformance", "BuilderPlace", "EngineConformance", "EnginePlace"]
+__all__ = ["BuilderConformance", "BuilderPlace", "EngineConformance", "EnginePlace", "StoreConformance"]

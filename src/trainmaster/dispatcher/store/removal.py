@@ -43,7 +43,9 @@ class Removal(Repository):
             rows = [
                 row
                 for part in chunks(parents)
-                for row in connection.execute(select(runs.c.id, runs.c.status).where(runs.c.parent_id.in_(part)))
+                for row in connection.execute(
+                    select(runs.c.id, runs.c.status).where(runs.c.parent_id.in_(part)).order_by(runs.c.seq)
+                )
             ]
         return found
 

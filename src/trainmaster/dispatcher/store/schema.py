@@ -20,12 +20,29 @@ from sqlalchemy import (
     text,
 )
 
+from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
 REVISION = "0008"
-"""The newest migration. Revisions are numbers, so that newer is told from older by comparing."""
+"""The newest migration. Revisions are numbers, so that they can be compared."""
+
+NEVER_MIGRATED = "0000"
 
 VERSION_TABLE = "alembic_version"
+
+
+def is_older(revision: str, shown: str) -> bool:
+    """Whether a database of this revision has to be migrated; an error if a newer Trainmaster made it."""
+    if revision == REVISION:
+        return False
+    if not (revision.isdecimal() and int(revision) < int(REVISION)):
+        raise WorkspaceException(
+            f"{shown} was made by a newer Trainmaster",
+            cause=f"Its revision is {revision}; this Trainmaster knows up to {REVISION}.",
+            hint="Upgrade with `pip install --upgrade trainmaster`.",
+        )
+    return True
+
 
 metadata = MetaData(
     naming_convention={

@@ -40,15 +40,15 @@ class Store:
         self.facts = Facts(database)
 
     @classmethod
-    def create(cls, path: Path) -> Store:
-        """Create an empty store in the file `path`, which must not exist yet."""
-        return cls(opening.create_database(path))
+    def create(cls, place: Path | str) -> Store:
+        """Create an empty store in a new file, or in an empty database of a server (`postgresql://...`)."""
+        return cls(opening.create_database(place))
 
     @classmethod
-    def open(cls, path: Path) -> Store:
-        """Open the store in the file `path`; a store of an older Trainmaster is copied, then migrated."""
-        return cls(opening.open_database(path))
+    def open(cls, place: Path | str) -> Store:
+        """Open the store in a file or at a URL. A store of an older Trainmaster is migrated."""
+        return cls(opening.open_database(place))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the database."""
         self._database.close()

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, literal_column, select, update
 
 from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.runs import Runs
@@ -40,11 +40,13 @@ _TRIALS_OF_SWEEP = (
     .where(trials.c.sweep_seq == bindparam("sweep_seq"))
 )
 _TRIALS = PreparedSelect(_TRIALS_OF_SWEEP.order_by(trials.c.number))
+# Without a parameter: PostgreSQL does not recognise two parameters of the same value as the same expression.
+_IS_CUT = trials.c.cut != literal_column("''")
 _COUNTS = PreparedSelect(
-    select(runs.c.status, trials.c.cut != "", func.count())
+    select(runs.c.status, _IS_CUT, func.count())
     .join_from(trials, runs, trials.c.run_seq == runs.c.seq)
     .where(trials.c.sweep_seq == bindparam("sweep_seq"))
-    .group_by(runs.c.status, trials.c.cut != "")
+    .group_by(runs.c.status, _IS_CUT)
 )
 _WITH_METRIC = _TRIALS_OF_SWEEP.join(metrics, metrics.c.run_seq == trials.c.run_seq).where(
     metrics.c.name == bindparam("name"), metrics.c.kind == "scalar", metrics.c.maximum.is_not(None)

@@ -39,13 +39,13 @@ def test_a_new_store_is_one_file_for_its_owner(tmp_path):
 
 def test_nothing_is_made_over_something(database):
     before = state(database.parent)
-    with pytest.raises(WorkspaceException, match="already there"):
+    with pytest.raises(WorkspaceException, match="exists already"):
         Store.create(database)
     assert state(database.parent) == before
 
 
 def test_nothing_is_made_in_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(WorkspaceException, match="cannot be made"):
+    with pytest.raises(WorkspaceException, match="cannot be created"):
         Store.create(tmp_path / "nowhere" / "trainmaster.db")
 
 

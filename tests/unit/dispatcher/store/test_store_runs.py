@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import sqlite3
 import threading
 from dataclasses import fields, replace
 
@@ -88,12 +87,6 @@ def test_active_runs_are_oldest_first_with_their_specs(store, add):
     assert [(run.id, run.spec) for run in store.runs.list_active()] == [("old", "{1}"), ("new", "{2}")]
 
 
-def test_active_runs_are_found_through_their_own_index(store, database):
-    with sqlite3.connect(database) as connection:
-        plan = connection.execute("EXPLAIN QUERY PLAN SELECT * FROM runs WHERE ended_at IS NULL ORDER BY seq")
-        assert "ix_runs_active" in str(plan.fetchall())
-
-
 @pytest.mark.parametrize("before", Status)
 def test_moves_follow_the_table_of_states(store, before):
     store.runs.add_many(RunRecord(to, "exp", before, 100.0) for to in Status)
@@ -139,15 +132,6 @@ def test_only_one_of_many_ends_a_run(store, add):
         thread.join()
     (winner,) = [run for run in winners if run is not None]
     assert store.runs.get("run") == winner
-
-
-@pytest.mark.parametrize("status", sorted(TERMINAL))
-def test_the_database_itself_keeps_a_terminal_state(store, add, database, status):
-    add(status=status)
-    with sqlite3.connect(database) as connection:
-        for attack in ("status = 'Running', ended_at = NULL", "status = 'Running'", "ended_at = NULL"):
-            with pytest.raises(sqlite3.IntegrityError):
-                connection.execute(f"UPDATE runs SET {attack}")
 
 
 def test_fields_beside_the_state_change(store, add):

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from trainmaster.dispatcher.store import Store, connection
+from trainmaster.dispatcher.store import Store, sqlite
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import RunQuery, RunRecord, Status
 
@@ -34,7 +34,7 @@ def test_a_full_disk_is_said_and_survived(store, add):
 
 
 def test_a_lock_is_waited_for_said_and_survived(database, monkeypatch):
-    monkeypatch.setattr(connection, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     store = Store.open(database)
     store.facts.put("a", 1)
     with closing(sqlite3.connect(database, isolation_level=None)) as other:

@@ -18,16 +18,26 @@ def upgrade() -> None:
     _make_details()
     _make_metrics()
     _make_places()
-    if op.get_context().dialect.name == "sqlite":
-        _guard_terminal_states()
+    _guard_terminal_states(op.get_context().dialect.name)
 
 
-def _guard_terminal_states() -> None:
+def _guard_terminal_states(dialect: str) -> None:
     # Promise 1 in the database itself: whatever program writes here, a run that has ended stays as it ended.
+    if dialect == "sqlite":
+        op.execute("""
+            CREATE TRIGGER runs_stay_ended BEFORE UPDATE OF status ON runs
+            WHEN OLD.status IN ('Canceled', 'Completed', 'Failed') AND NEW.status IS NOT OLD.status
+            BEGIN SELECT RAISE(ABORT, 'a terminal state never changes'); END
+        """)
+        return
     op.execute("""
-        CREATE TRIGGER runs_stay_ended BEFORE UPDATE OF status ON runs
-        WHEN OLD.status IN ('Canceled', 'Completed', 'Failed') AND NEW.status IS NOT OLD.status
-        BEGIN SELECT RAISE(ABORT, 'a terminal state never changes'); END
+        CREATE FUNCTION runs_stay_ended() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN RAISE EXCEPTION 'a terminal state never changes'; END $$
+    """)
+    op.execute("""
+        CREATE TRIGGER runs_stay_ended BEFORE UPDATE OF status ON runs FOR EACH ROW
+        WHEN (OLD.status IN ('Canceled', 'Completed', 'Failed') AND NEW.status <> OLD.status)
+        EXECUTE FUNCTION runs_stay_ended()
     """)
 
 

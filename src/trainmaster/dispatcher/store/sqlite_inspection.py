@@ -1,4 +1,4 @@
-"""A look at a database file before it is opened for writing: nothing is changed, nothing left behind."""
+"""A look at a database file of SQLite before it is opened for writing. It changes nothing and leaves no file behind."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from trainmaster.dispatcher.store.connection import translated
-from trainmaster.dispatcher.store.schema import VERSION_TABLE
+from trainmaster.dispatcher.store.schema import NEVER_MIGRATED, VERSION_TABLE
 from trainmaster.job.errors import WorkspaceException
 
 _MAGIC = b"SQLite format 3\0"
-_NEVER_MIGRATED = "0000"
 
 
 def read_revision(path: Path) -> str:
@@ -21,7 +19,7 @@ def read_revision(path: Path) -> str:
     table are read. Damage further inside is reported by the query that meets it.
     """
     _check_head(path)
-    with translated(path), closing(sqlite3.connect(_address(path), uri=True)) as connection:
+    with closing(sqlite3.connect(_address(path), uri=True)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if VERSION_TABLE not in tables:
             raise WorkspaceException(
@@ -32,7 +30,7 @@ def read_revision(path: Path) -> str:
         for table in tables:
             connection.execute(f'SELECT * FROM "{table}" LIMIT 1').fetchall()
         row = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-    return str(row[0]) if row else _NEVER_MIGRATED
+    return str(row[0]) if row else NEVER_MIGRATED
 
 
 def _address(path: Path) -> str:
