@@ -36,6 +36,7 @@ class TestPostgresql(StoreConformance):
         server.drop_database(url)
 
 
+@pytest.mark.timeout(900)
 def test_the_unit_tests_of_the_store_pass(server: Server) -> None:
     variables = {**os.environ, "TRAINMASTER_TESTS_POSTGRESQL": str(server.folder)}
     ignored = [f"--ignore={UNIT_TESTS / f'test_store_{name}.py'}" for name in OF_FILES]
