@@ -112,7 +112,7 @@ def test_models_of_torch_convert_and_serve(frameworks, torch_run, deployed, fram
     command = [sys.executable, "-m", "trainmaster.cli", "models", "to-onnx", "script", "--workspace"]
     command += [str(frameworks.path), "--json"]
     unknown = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert unknown.returncode == 2 and "it is not known what the model takes" in unknown.stdout + unknown.stderr
+    assert unknown.returncode == 2 and "the inputs of the model are unknown" in unknown.stdout + unknown.stderr
     assert Model.list(frameworks, "script-onnx") == []
     (tmp_path / "rows.csv").write_text("a,b,c,d\n1,2,3,4\n5,6,7,8\n")
     script.update(sample_input_dataset=Dataset.Tabular.from_delimited_files(str(tmp_path / "rows.csv")))

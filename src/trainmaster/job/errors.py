@@ -1,29 +1,29 @@
-"""Every error a person can meet, in one tree. Python 3.6, standard library: jobs import it too.
+"""All errors that users see, in one tree. Python 3.6, standard library: jobs import it too.
 
 TrainmasterError                      what (headline), why (cause), what to do now (hint)
 ├── UserErrorException                a wrong value from the user
 │   └── AuthenticationException
 ├── TrainingException                 an estimator that cannot be run as written
 ├── ExperimentExecutionException      a script or command that cannot be started
-├── SnapshotException                 the source folder cannot be taken
+├── SnapshotException                 the source folder cannot be copied
 ├── ProjectSystemException
-├── RunEnvironmentException           no run here (outside a job)
+├── RunEnvironmentException           no current run (outside a job)
 ├── RunConfigurationException
 ├── WorkspaceException                the workspace cannot be found, opened or migrated
 ├── ComputeTargetException            unknown target, or one that can never fit the request
 ├── EnvironmentException              an environment that cannot be built
-│   └── PythonNotFoundException       a Python that is not on this machine
-├── DatastoreException                a datastore that cannot be reached, or a path that is not there
+│   └── PythonNotFoundException       a Python that is not installed on this machine
+├── DatastoreException                a datastore that cannot be reached, or a missing path
 ├── RunNotFoundException
 ├── ServiceException                  the dispatcher cannot be reached, or refused
 ├── ActivityFailedException           raised by wait_for_completion for a failed run
 ├── ActivityCanceledException
-├── DiscoveryUrlNotFoundException     of v1's service; nothing here raises it
-├── WebserviceException               a model or service that cannot be used as asked
+├── DiscoveryUrlNotFoundException     for v1's `except` clauses; Trainmaster never raises it
+├── WebserviceException               a model or service that cannot be used as requested
 │   ├── ModelNotFoundException
 │   └── ModelPathNotFoundException
-├── OnnxException                     a model that cannot be converted to ONNX, or answers otherwise afterwards
-├── DatasetTimestampMissingError      a dataset that is asked for times without having a time column
+├── OnnxException                     a model that cannot be converted to ONNX, or whose ONNX file answers differently
+├── DatasetTimestampMissingError      a time filter on a dataset without a time column
 └── HyperDriveException               a sweep that cannot be run as written
     ├── HyperDriveConfigException
     ├── HyperDriveRehydrateException
@@ -82,15 +82,15 @@ class ExperimentExecutionException(TrainmasterError):
 
 
 class SnapshotException(TrainmasterError):
-    """The source folder cannot be taken."""
+    """The source folder cannot be copied into a snapshot."""
 
 
 class ProjectSystemException(TrainmasterError):
-    """A project folder is not as it should be."""
+    """A project folder is invalid."""
 
 
 class RunEnvironmentException(TrainmasterError):
-    """There is no run here."""
+    """There is no current run."""
 
 
 class RunConfigurationException(TrainmasterError):
@@ -110,11 +110,11 @@ class EnvironmentException(TrainmasterError):
 
 
 class PythonNotFoundException(EnvironmentException):
-    """The Python that an environment asks for is not on this machine."""
+    """The Python of an environment is not installed on this machine."""
 
 
 class DatastoreException(TrainmasterError):
-    """A datastore cannot be reached, or has no such path."""
+    """A datastore cannot be reached, or does not contain the path."""
 
 
 class RunNotFoundException(TrainmasterError):
@@ -134,11 +134,11 @@ class ActivityCanceledException(TrainmasterError):
 
 
 class DiscoveryUrlNotFoundException(TrainmasterError):
-    """Of v1's service. Programs may catch it; nothing here raises it."""
+    """For v1's `except` clauses. Trainmaster never raises it."""
 
 
 class WebserviceException(TrainmasterError):
-    """A model or a service cannot be used as asked."""
+    """A model or a service cannot be used as requested."""
 
 
 class ModelNotFoundException(WebserviceException):
@@ -146,15 +146,15 @@ class ModelNotFoundException(WebserviceException):
 
 
 class ModelPathNotFoundException(WebserviceException):
-    """A model's file or folder is not there."""
+    """A model's file or folder does not exist."""
 
 
 class OnnxException(TrainmasterError):
-    """A model cannot be converted to ONNX, or answers otherwise afterwards."""
+    """A model cannot be converted to ONNX, or its ONNX file answers differently."""
 
 
 class DatasetTimestampMissingError(TrainmasterError):
-    """A dataset is asked for times, and no column was named for them."""
+    """A dataset is filtered by time, but has no time column."""
 
 
 class HyperDriveException(TrainmasterError):
@@ -162,22 +162,22 @@ class HyperDriveException(TrainmasterError):
 
 
 class HyperDriveConfigException(HyperDriveException):
-    """A sweep is not described as it should be."""
+    """The configuration of a sweep is invalid."""
 
 
 class HyperDriveRehydrateException(HyperDriveException):
-    """The description of an earlier sweep cannot be had back."""
+    """The configuration of an earlier sweep cannot be restored."""
 
 
 class HyperDriveNotImplementedException(HyperDriveException):
-    """A sweep cannot do this."""
+    """Sweeps do not support this."""
 
 
 class HyperDriveScenarioNotSupportedException(HyperDriveException):
     """A sweep cannot be run in this way."""
 
 
-# v1's name for the root, so that `except` clauses of v1 scripts work.
+# v1's name for the root, for the `except` clauses of v1 scripts.
 AzureMLException = TrainmasterError
 
 
@@ -189,6 +189,6 @@ def _tree(root: "type[TrainmasterError]") -> "dict[str, type[TrainmasterError]]"
 
 
 def from_wire(data: "dict[str, str]") -> TrainmasterError:
-    """The error that `to_wire` described; a type unknown here becomes the root."""
+    """The error from the data of `to_wire`; an unknown type becomes the root."""
     kind = _tree(TrainmasterError).get(data.get("type", ""), TrainmasterError)
     return kind(data.get("headline", ""), cause=data.get("cause", ""), hint=data.get("hint", ""))

@@ -105,12 +105,12 @@ assert small.accuracy_before == 1.0 and 0.5 < small.accuracy_after <= 1.0, small
 assert 0 < small.max_absolute < 1 and exported.parity.max_absolute < 1e-5, small
 
 # What is not right leaves nothing.
-refused(OnnxException, "cannot be run on inputs of (2, 5)", net, torch.randn(2, 5), "outputs/no.onnx")
-refused(OnnxException, "does not answer as the model does", Noise(), x, "outputs/no.onnx")
+refused(OnnxException, "fails on inputs of shape (2, 5)", net, torch.randn(2, 5), "outputs/no.onnx")
+refused(OnnxException, "differ from those of the model", Noise(), x, "outputs/no.onnx")
 refused(OnnxException, "tolerance 0", net, x, "outputs/no.onnx", tolerance=0)
-refused(UserErrorException, "has 1 names, and the model has 2", net, x, "outputs/no.onnx", output_names=["a"])
+refused(UserErrorException, "has 1 names, but the model has 2", net, x, "outputs/no.onnx", output_names=["a"])
 refused(UserErrorException, "cannot be converted to ONNX", lambda x: x, x, "outputs/no.onnx")
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
-    refused(OnnxException, "decides by values of its input", Branch(), x[:2] + 1, "outputs/no.onnx")
+    refused(OnnxException, "branches on values of its input", Branch(), x[:2] + 1, "outputs/no.onnx")
 assert any("legacy exporter of torch was used" in str(each.message) for each in said)

@@ -149,11 +149,11 @@ def _copy(blob: str, root: str, file: SnapshotFile) -> None:
     try:
         source = os.open(blob, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise _damaged_content(blob, file.path, error.strerror) from None
+        raise _content_error(blob, file.path, error.strerror) from None
     try:
         size = os.fstat(source).st_size
         if size != file.size:
-            raise _damaged_content(blob, file.path, "it has {} bytes instead of {}".format(size, file.size))
+            raise _content_error(blob, file.path, "it has {} bytes instead of {}".format(size, file.size))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         copy = os.open(root + "/" + file.path, flags, 0o777 if file.executable else 0o666)
         try:
@@ -164,7 +164,7 @@ def _copy(blob: str, root: str, file: SnapshotFile) -> None:
         os.close(source)
 
 
-def _damaged_content(blob: str, path: str, cause: "str | None") -> SnapshotException:
+def _content_error(blob: str, path: str, cause: "str | None") -> SnapshotException:
     return SnapshotException(
         "The content of {} is missing from the snapshot or damaged".format(path),
         cause="{}: {}".format(blob, cause),

@@ -49,11 +49,11 @@ def become(process: "Startable", environment: "Mapping[str, str]") -> "NoReturn"
     os.environ.update(environment)
     sys.argv = list(process.argv[1:])
     sys.path[:] = [os.path.dirname(os.path.abspath(script)), *_path]
-    _reseed()
+    _seed_again()
     os._exit(_finish(_run(script)))
 
 
-def _reseed() -> None:
+def _seed_again() -> None:
     """Unlike `random`, numpy and torch would give every fork the same numbers, and all trials the same weights."""
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

@@ -85,10 +85,10 @@ def become_subreaper() -> bool:
 def start(process: "Startable", environment: "Mapping[str, str]", cgroup: "str | None" = None) -> Started:
     """Starts a process of the run, in the cgroup if there is one. It cannot outlive this process. Raises StartError."""
     agent = os.getpid()
-    return _fork(process, environment, lambda: _bind_to_agent(agent), cgroup, _preloaded_for(process))
+    return _fork(process, environment, lambda: _bind_to_agent(agent), cgroup, _find_preloaded(process))
 
 
-def _preloaded_for(process: "Startable") -> "ModuleType | None":
+def _find_preloaded(process: "Startable") -> "ModuleType | None":
     """The module that runs the script in a fork of this Python, if this Python has imported its modules."""
     module = sys.modules.get("trainmaster.job.agent.preloaded")
     return module if module is not None and module.can_run(process) else None
@@ -258,7 +258,7 @@ def find_program(process: "Startable", environment: "Mapping[str, str]") -> byte
         return refused  # executing it gives the reason
     raise StartError(
         "{}: no such file".format(name),
-        "There is no program of this name in PATH={}".format(environment.get("PATH", os.defpath)),
+        "The PATH contains no program of this name: {}".format(environment.get("PATH", os.defpath)),
         _HINTS.get(name, "Give the full path of the program, or add the program to the environment of the run."),
     )
 

@@ -87,10 +87,10 @@ def _variable(one: "Process", name: bytes) -> bytes:
 
 def _writes_stacks(one: "Process") -> bool:
     """Whether its Python writes its stacks at SIGABRT: the variable is set, and the handler is (still) installed."""
-    return bool(_variable(one, _FAULTHANDLER)) and bool(_handled_signals(one) >> (_signal.SIGABRT - 1) & 1)
+    return bool(_variable(one, _FAULTHANDLER)) and bool(_signals_with_handler(one) >> (_signal.SIGABRT - 1) & 1)
 
 
-def _handled_signals(one: "Process") -> int:
+def _signals_with_handler(one: "Process") -> int:
     for line in (process.read("/proc/{}/status".format(one.pid)) or b"").splitlines():
         if line.startswith(b"SigCgt:"):
             return int(line.split()[1], 16)

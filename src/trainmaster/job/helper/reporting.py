@@ -182,7 +182,7 @@ class Reporter(object):
             age = time.time() - found.st_mtime
             if not at_once and found.st_size > _LARGE and age < _QUIET_SECONDS:
                 return False
-            start = self._unchanged_length(file, name, found.st_size)
+            start = self._length_sent_before(file, name, found.st_size)
             digest = self._digests[name][1] if start else hashlib.sha1()
             file.seek(start)
             self._send_file(file, name, start, found, digest)
@@ -191,7 +191,7 @@ class Reporter(object):
             self._send({"state": name, "is": state})
         return True
 
-    def _unchanged_length(self, file: "BinaryIO", name: str, size: int) -> int:
+    def _length_sent_before(self, file: "BinaryIO", name: str, size: int) -> int:
         """The length of what was sent before, if the file still begins with it; else 0."""
         length, digest = self._digests.get(name, (0, None))
         if not length or size < length:

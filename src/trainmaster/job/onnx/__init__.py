@@ -1,12 +1,12 @@
-"""A trained model as one ONNX file that gives the same answers: `export` converts, compares, and only then keeps it.
+"""Exports a trained model as one ONNX file with the same answers: `export` converts, compares, and only then keeps it.
 
     import trainmaster.onnx
     exported = trainmaster.onnx.export(network, sample, "outputs/model.onnx")
     print(exported)
 
-It works in jobs too: the kit brings this package, which uses nothing of Trainmaster but its errors. The frameworks and
-onnxruntime are those of the environment it runs in, and each is imported only when a model of its kind is met. All but
-this file needs Python 3.7.
+It works in jobs too: the kit contains this package, which uses only the errors of Trainmaster. The frameworks and
+onnxruntime come from the environment, and a framework is imported only for a model of its kind. All files but this one
+need Python 3.7.
 """
 
 import sys

@@ -1,6 +1,7 @@
-"""`python -m trainmaster.onnx`: converts a model that lies in a file, in the environment of that model.
+"""`python -m trainmaster.job.onnx`: converts a model in a file, in the environment of that model.
 
-The order is JSON on standard input, the answer JSON in the file that it names: facts of what was made, or the error.
+Reads an order as JSON from standard input. Writes the answer as JSON to the file that the order names: facts about the
+exported model, or the error.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from trainmaster.job.onnx.sampling import sample_for
 
 
 def main() -> int:
-    """Carries out the order."""
+    """Executes the order; returns the exit code."""
     order = json.load(sys.stdin)
     try:
-        answer = {"facts": _converted(order)}
+        answer = {"facts": _convert(order)}
     except TrainmasterError as error:
         answer = {"error": error.to_wire()}
     with open(order["answer"], "w") as file:
@@ -27,7 +28,7 @@ def main() -> int:
     return 0 if "facts" in answer else 1
 
 
-def _converted(order: dict[str, Any]) -> dict[str, Any]:
+def _convert(order: dict[str, Any]) -> dict[str, Any]:
     sys.path[:0] = order["code"]
     model = load_model(order["kind"], order["path"])
     sample = sample_for(model, order["kind"], order["inputs"], order["sample"])

@@ -1,4 +1,4 @@
-"""What `export` has to say: the file, its inputs and outputs, and how near it comes to the model."""
+"""The result of `export`: the file, its inputs and outputs, and how close its answers are to the model's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# Where the facts are kept in the file itself, so that they go wherever it goes.
+# The key of the facts in the metadata of the file.
 FACTS_KEY = "trainmaster"
 
 
@@ -16,9 +16,9 @@ class Tensor:
 
     name: str
     type: str
-    """As NumPy says it: float32, int64, object for text."""
+    """NumPy's name: float32, int64, object for text."""
     shape: tuple[int | str | None, ...] | None
-    """A number, a name for a size that may vary (`batch`), or None where nothing is known. None at all: any shape."""
+    """For each dimension a number, a name if it is dynamic (`batch`), or None if unknown. No tuple: any shape."""
 
     def __str__(self) -> str:
         sizes = "any shape" if self.shape is None else " x ".join("?" if n is None else str(n) for n in self.shape)
@@ -27,15 +27,15 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Parity:
-    """How far the file's answers are from the model's, over all inputs that were tried."""
+    """How much the file's answers differ from the model's, over all inputs that were tried."""
 
     max_absolute: float
     max_relative: float
-    """The difference as a part of the largest value of that output."""
+    """The difference relative to the largest value of that output."""
     tolerance: float
-    """What was allowed: |difference| <= tolerance * (1 + |value|), for each number."""
+    """The limit for each number: |difference| <= tolerance * (1 + |value|)."""
     batches: tuple[int, ...]
-    """The batch sizes that were tried; the first is the sample's."""
+    """The batch sizes that were tried; the first is that of the sample."""
 
     def __str__(self) -> str:
         tried = ", ".join(str(n) for n in self.batches)
@@ -47,7 +47,7 @@ class Parity:
 
 @dataclass(frozen=True)
 class Quantized:
-    """What int8 weights change: the file against the same in float32."""
+    """The effect of int8 weights, compared with the same file in float32."""
 
     kind: str
     """dynamic or static."""
@@ -71,23 +71,23 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Exported:
-    """A model that is an ONNX file now."""
+    """A model that was exported to an ONNX file."""
 
     path: str
     framework: str
     framework_version: str
     exporter: str
-    """Which program converted it, with its release."""
+    """The program that converted the model, with its release."""
     opset: int
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     parity: Parity
     quantized: Quantized | None = None
     notes: tuple[str, ...] = ()
-    """What a reader should know, such as that the newer exporter could not do it."""
+    """Remarks, such as that the newer exporter could not convert the model."""
 
     def facts(self) -> dict[str, Any]:
-        """The same as plain data, without the path; what is kept in the file and with a registered model."""
+        """The result as plain data, without the path, as stored in the file and with a registered model."""
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         del plain["path"]
         return plain

@@ -1,4 +1,4 @@
-"""Small changes to a graph of ONNX."""
+"""Small changes to an ONNX graph."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ BATCH = "batch"
 
 
 def rename(graph: Any, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-    """Gives the inputs and outputs of a graph other names, everywhere."""
+    """Renames the inputs and outputs of a graph, wherever their names occur."""
     names = dict(zip((each.name for each in graph.input), inputs))
     names.update(zip((each.name for each in graph.output), outputs))
     wanted = {new for old, new in names.items() if new != old}
     taken = _names_in(graph) - set(names)
-    # A name inside that is in the way makes room.
+    # An inner value that already has a wanted name is renamed too.
     names.update({name: _free(name, taken | wanted) for name in taken & wanted})
     _rename_all(graph, names)
 
@@ -26,7 +26,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def name_batch(graph: Any, outputs: Sequence[bool]) -> None:
-    """Calls the size that may vary `batch`: of the inputs whose first size is open, and of the outputs marked so."""
+    """Names the first dimension `batch`, of inputs where it is dynamic, and of the outputs with a true flag."""
     marked = [(each, True) for each in graph.input] + list(zip(graph.output, outputs))
     for value, has_batch in marked:
         sizes = value.type.tensor_type.shape.dim
@@ -35,7 +35,7 @@ def name_batch(graph: Any, outputs: Sequence[bool]) -> None:
 
 
 def forget_shapes(graph: Any) -> None:
-    """Drops what is written of the shapes inside; ONNX Runtime's quantizing trips over them."""
+    """Removes the shapes of inner values: the quantization of ONNX Runtime fails on some of them."""
     del graph.value_info[:]
 
 

@@ -1,4 +1,4 @@
-"""Packages that a conversion uses, from the environment it runs in."""
+"""The packages that a conversion needs from its environment."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _TOGETHER = {
 }
 
 
-def needed(framework: str) -> tuple[str, ...]:
-    """The packages for models of a framework, beside the framework itself."""
+def packages_for(framework: str) -> tuple[str, ...]:
+    """The packages that models of a framework need besides the framework itself."""
     return _TOGETHER[framework]
 
 
 def check(framework: str) -> None:
-    """Refuses before any work is done, if one of the packages is not there."""
+    """Raises OnnxException if one of the packages is missing, before any work is done."""
     missing, words = [], []
-    for name in needed(framework):
+    for name in packages_for(framework):
         if name == "onnxscript" and not has_newer_exporter():
             continue
         try:
@@ -32,20 +32,20 @@ def check(framework: str) -> None:
             missing.append(name)
             words.append(f"{name}: {error}")
     if missing:
-        listed = ", ".join(repr(name) for name in missing)
+        names = ", ".join(repr(name) for name in missing)
         raise OnnxException(
-            f"converting a model of {framework} to ONNX needs packages that are not here: {', '.join(missing)}",
+            f"packages for converting a {framework} model to ONNX are missing: {', '.join(missing)}",
             cause="\n".join(words),
-            hint=f"In a job: pip_packages=[{listed}] of the estimator. Elsewhere: pip install {' '.join(missing)}.",
+            hint=f"In a job, add pip_packages=[{names}] to the estimator. Elsewhere: pip install {' '.join(missing)}.",
         )
 
 
 def has_newer_exporter() -> bool:
-    """Whether torch has the exporter that is written with onnxscript (since 2.5); older ones export without."""
+    """Whether torch has the exporter that needs onnxscript (since 2.5)."""
     parameters = inspect.signature(load("torch.onnx").export).parameters
     return "dynamo" in parameters and "external_data" in parameters
 
 
 def load(name: str) -> Any:
-    """A module by its full name; `check` has seen that it is there."""
+    """Imports a module by its full name; `check` makes sure that it is installed."""
     return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Whether two ways to compute the same give the same."""
+"""Compares the answers of a model and of its ONNX file."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from trainmaster.job.onnx.needed import load
 
 @dataclass(frozen=True)
 class Difference:
-    """The largest difference of one or many comparisons, and where it was too much."""
+    """The largest difference of one or more comparisons, and the first one beyond the tolerance."""
 
     absolute: float = 0.0
     relative: float = 0.0
     excess: str = ""
 
     def __or__(self, other: Difference) -> Difference:
-        """The larger of both; what was too much first stays."""
+        """The larger of the two; keeps the first excess."""
         return Difference(
             max(self.absolute, other.absolute), max(self.relative, other.relative), self.excess or other.excess
         )
 
 
 def compare(expected: Sequence[Any], got: Sequence[Any], names: Sequence[str], tolerance: float) -> Difference:
-    """Output by output; numbers may differ by `tolerance * (1 + |expected|)`, everything else not at all."""
+    """Compares output by output. Numbers may differ by `tolerance * (1 + |expected|)`, other values not at all."""
     if len(expected) != len(got):
         return Difference(excess=f"the model has {len(expected)} outputs, the ONNX file {len(got)}")
     difference = Difference()
@@ -39,7 +39,7 @@ def _compare(expected: Any, got: Any, name: str, tolerance: float) -> Difference
     numpy = load("numpy")
     expected, got = numpy.asarray(expected), numpy.asarray(got)
     if got.shape == (*expected.shape, 1):
-        # A column for a row of numbers.
+        # A column instead of a flat array.
         got = got.reshape(expected.shape)
     if expected.shape != got.shape:
         return Difference(excess=f"output {name} has the shape {got.shape} instead of {expected.shape}")
@@ -64,7 +64,7 @@ def _compare(expected: Any, got: Any, name: str, tolerance: float) -> Difference
 
 
 def _instead(got: float, expected: float) -> str:
-    """Both numbers, with as many digits as it takes to tell them apart."""
+    """Both numbers, with enough digits to show the difference."""
     digits = 6 if f"{got:.6g}" != f"{expected:.6g}" else 17
     return f"{got:.{digits}g} instead of {expected:.{digits}g}"
 
@@ -84,35 +84,37 @@ def _compare_exactly(expected: Any, got: Any, name: str, numpy: Any) -> Differen
 
 
 def anything_finite(outputs: Sequence[Any]) -> bool:
-    """Whether there is something to compare: a model that answers NaN is like every other that does."""
+    """Whether there is something to compare: two different models that return NaN look alike."""
     numpy = load("numpy")
     found = [numpy.asarray(each) for each in outputs]
     return any(each.size and (each.dtype.kind != "f" or bool(numpy.isfinite(each).any())) for each in found)
 
 
 def session(path: str) -> Any:
-    """The file in ONNX Runtime, on the CPU."""
+    """Loads the file into ONNX Runtime, on the CPU."""
     runtime = load("onnxruntime")
     options = runtime.SessionOptions()
     options.log_severity_level = 3
     try:
         return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - its errors share no class
+    except Exception as error:  # noqa: BLE001 - its errors have no common class
         raise OnnxException(
-            "ONNX Runtime cannot load what the exporter wrote",
+            "ONNX Runtime cannot load the exported file",
             cause=_short(error),
-            hint=f"This is onnxruntime {runtime.__version__}; another opset (opset=17) or release may do it.",
+            hint=f"This is onnxruntime {runtime.__version__}; another opset (opset=17) or another release may work.",
         ) from None
 
 
 def answers(loaded: Any, arrays: Sequence[Any]) -> list[Any]:
-    """What the file says to the inputs, in the order of its outputs."""
+    """The answers of the file, in the order of its outputs."""
     names = [each.name for each in loaded.get_inputs()]
     try:
         found: list[Any] = loaded.run(None, dict(zip(names, arrays)))
-    except Exception as error:  # noqa: BLE001 - its errors share no class
+    except Exception as error:  # noqa: BLE001 - its errors have no common class
         sizes = ", ".join(str(tuple(array.shape)) for array in arrays)
-        raise OnnxException(f"ONNX Runtime cannot run the file on inputs of {sizes}", cause=_short(error)) from None
+        raise OnnxException(
+            f"ONNX Runtime cannot run the file on inputs of shape {sizes}", cause=_short(error)
+        ) from None
     return found
 
 

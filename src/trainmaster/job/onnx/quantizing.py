@@ -1,4 +1,4 @@
-"""int8 weights: a smaller and often faster file, and how much its answers change."""
+"""Quantizes weights to int8 for a smaller and often faster file, and measures how much the answers change."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ KINDS = ("dynamic", "static")
 
 
 def check(kind: str | None, calibration: Any, labelled: Any) -> None:
-    """Refuses before anything is converted."""
+    """Checks the parameters before anything is converted. Raises UserErrorException."""
     if kind is not None and kind not in KINDS:
         raise UserErrorException(f"quantize must be None, 'dynamic' or 'static', not {kind!r}")
     if kind == "static" and calibration is None:
         raise UserErrorException(
             "quantize='static' needs calibration_data",
-            hint="Give a list of inputs (each as sample_inputs), some dozens of real examples; "
+            hint="Give a list of some dozens of real inputs, each in the form of sample_inputs; "
             "quantize='dynamic' needs none.",
         )
     if kind != "static" and calibration is not None:
-        raise UserErrorException("calibration_data is for quantize='static'")
+        raise UserErrorException("calibration_data is only for quantize='static'")
     if labelled is not None and (kind is None or not isinstance(labelled, (tuple, list)) or len(labelled) != 2):
-        raise UserErrorException("labelled_data is a pair (inputs, labels), and for quantize='dynamic' or 'static'")
+        raise UserErrorException(
+            "labelled_data must be a pair (inputs, labels), and needs quantize='dynamic' or 'static'"
+        )
 
 
 def quantize(path: str, to: str, kind: str, calibration: Any) -> None:
-    """Writes `path` with int8 weights to `to`."""
+    """Writes the model in `path` to `to`, with int8 weights."""
     tool, onnx = load("onnxruntime.quantization"), load("onnx")
     with _quiet():
         try:
@@ -53,14 +55,14 @@ def quantize(path: str, to: str, kind: str, calibration: Any) -> None:
             raise OnnxException(
                 f"ONNX Runtime cannot quantize this model ({kind})",
                 cause=f"{type(error).__name__}: {str(error).strip()[:1500]}",
-                hint="Leave quantize out, or try the other kind.",
+                hint="Omit quantize, or try the other kind.",
             ) from error
 
 
-def measured(
+def measure(
     kind: str, before: str, after: str, tries: Sequence[Sequence[Any]], names: Sequence[str], labelled: Any
 ) -> Quantized:
-    """Both files on the same inputs, and on the labelled data if there is some."""
+    """Compares the two files on the same inputs, and on the labelled data if there is some."""
     one, other = parity.session(before), parity.session(after)
     difference = parity.Difference()
     for arrays in tries:
@@ -78,24 +80,24 @@ def measured(
 
 
 def _accuracy(loaded: Any, labelled: Any) -> float:
-    """The part of the labels that the first output hits: a class, or the place of its largest number."""
+    """The fraction of labels that equal the first output: a class, or the index of its largest number."""
     numpy = load("numpy")
     given, labels = labelled
     wanted = [each.type for each in loaded.get_inputs()]
-    arrays = [_as(array, kind, numpy) for array, kind in zip(samples_of(given).arrays, wanted)]
+    arrays = [_convert_type(array, kind, numpy) for array, kind in zip(samples_of(given).arrays, wanted)]
     answer, labels = numpy.asarray(parity.answers(loaded, arrays)[0]), numpy.asarray(labels).reshape(-1)
     if answer.dtype.kind == "f" and answer.ndim == 2:
         answer = answer.argmax(axis=1)
     if answer.shape != labels.shape:
         raise UserErrorException(
-            f"labelled_data: the model answers with the shape {answer.shape} to the inputs, and there are "
+            f"labelled_data: the model's answer to the inputs has the shape {answer.shape}, but there are "
             f"{labels.size} labels",
             hint="Accuracy needs a model whose first output is a class, or a number for each class.",
         )
     return float((answer == labels).mean())
 
 
-def _as(array: Any, kind: str, numpy: Any) -> Any:
+def _convert_type(array: Any, kind: str, numpy: Any) -> Any:
     return array.astype(numpy.float32) if kind == "tensor(float)" else array
 
 
@@ -123,11 +125,11 @@ def _reader(tool: Any, names: Sequence[str], calibration: Any) -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Without its advice on preparing models."""
-    speaker = logging.getLogger()
-    level = speaker.level
-    speaker.setLevel(logging.ERROR)
+    """Suppresses the advice of ONNX Runtime on preparing models."""
+    logger = logging.getLogger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        speaker.setLevel(level)
+        logger.setLevel(level)

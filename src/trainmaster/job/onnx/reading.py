@@ -1,7 +1,7 @@
-"""What an ONNX file says of itself, read with nothing but Python: inputs, outputs, opset, facts.
+"""Reads the header of an ONNX file: inputs, outputs, opset, facts. Standard library only.
 
-A file is a message of Protocol Buffers. Weights are stepped over, not read, so that a file of gigabytes takes
-milliseconds, and nobody needs the package onnx to know what a model takes.
+A file is a Protocol Buffers message. Weights are skipped, so that a file of gigabytes takes milliseconds, and the
+package onnx is not needed.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class Header:
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     facts: dict[str, Any]
-    """What `export` wrote into it; empty for a file from elsewhere."""
+    """What `export` wrote into the file; empty for a file of another program."""
 
 
 def read(path: str | os.PathLike[str]) -> Header:
-    """Opens an ONNX file far enough to say what it takes and gives."""
+    """Reads the header of an ONNX file. Raises OnnxException."""
     try:
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _header(data)
+            return _read_header(data)
     except (ValueError, TypeError) as error:
-        # TypeError: a field is of another kind than it should be.
+        # TypeError: a field has an unexpected type.
         raise OnnxException(f"{os.fspath(path)} is not an ONNX file", cause=str(error)) from None
     except OSError as error:
         raise OnnxException(f"{os.fspath(path)} cannot be read: {error.strerror}") from None
 
 
-def exported_of(path: str | os.PathLike[str]) -> Exported:
-    """What `export` said of a file that it wrote."""
+def read_exported(path: str | os.PathLike[str]) -> Exported:
+    """The result of `export`, from a file that it wrote. Raises OnnxException."""
     facts = read(path).facts
     try:
         quantized = facts["quantized"]
@@ -60,8 +60,8 @@ def exported_of(path: str | os.PathLike[str]) -> Exported:
             facts["framework_version"],
             facts["exporter"],
             facts["opset"],
-            _tensors(facts["inputs"]),
-            _tensors(facts["outputs"]),
+            _make_tensors(facts["inputs"]),
+            _make_tensors(facts["outputs"]),
             Parity(**{**facts["parity"], "batches": tuple(facts["parity"]["batches"])}),
             None if quantized is None else Quantized(**quantized),
             tuple(facts["notes"]),
@@ -70,123 +70,123 @@ def exported_of(path: str | os.PathLike[str]) -> Exported:
         raise OnnxException(f"{os.fspath(path)} was not written by trainmaster.onnx.export") from None
 
 
-def _tensors(plain: list[dict[str, Any]]) -> tuple[Tensor, ...]:
+def _make_tensors(plain: list[dict[str, Any]]) -> tuple[Tensor, ...]:
     shapes = (None if each["shape"] is None else tuple(each["shape"]) for each in plain)
     return tuple(Tensor(each["name"], each["type"], shape) for each, shape in zip(plain, shapes))
 
 
-def _header(data: Any) -> Header:
+def _read_header(data: Any) -> Header:
     opset, producer, graph = 0, "", None
     facts: dict[str, Any] = {}
-    for number, value in _fields(data, 0, len(data)):
+    for number, value in _read_fields(data, 0, len(data)):
         if number == _MODEL_PRODUCER:
-            producer = _text(data, value)
+            producer = _read_text(data, value)
         elif number == _MODEL_GRAPH:
             graph = value
         elif number == _MODEL_OPSET:
-            domain, version = _opset(data, value)
+            domain, version = _read_opset(data, value)
             opset = version if domain in ("", "ai.onnx") else opset
         elif number == _MODEL_FACTS:
-            key, text = _entry(data, value)
+            key, text = _read_entry(data, value)
             facts = json.loads(text) if key == FACTS_KEY else facts
     if graph is None or not opset:
-        raise ValueError("there is no graph in it")
-    inputs, outputs = _ends(data, graph)
+        raise ValueError("it contains no graph")
+    inputs, outputs = _read_inputs_and_outputs(data, graph)
     return Header(opset, producer, inputs, outputs, facts)
 
 
-def _ends(data: Any, graph: tuple[int, int]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+def _read_inputs_and_outputs(data: Any, graph: tuple[int, int]) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     inputs, outputs, weights = [], [], set()
-    for number, value in _fields(data, *graph):
+    for number, value in _read_fields(data, *graph):
         if number == _GRAPH_INPUT:
-            inputs.append(_tensor(data, value))
+            inputs.append(_read_tensor(data, value))
         elif number == _GRAPH_OUTPUT:
-            outputs.append(_tensor(data, value))
+            outputs.append(_read_tensor(data, value))
         elif number == _GRAPH_INITIALIZER:
-            weights.add(_name_of_weight(data, value))
-    # Old files name their weights among the inputs.
+            weights.add(_read_weight_name(data, value))
+    # Old files list their weights as inputs.
     return tuple(each for each in inputs if each.name not in weights), tuple(outputs)
 
 
-def _tensor(data: Any, place: tuple[int, int]) -> Tensor:
+def _read_tensor(data: Any, span: tuple[int, int]) -> Tensor:
     name, kind, shape = "", "unknown", None
-    for number, value in _fields(data, *place):
+    for number, value in _read_fields(data, *span):
         if number == 1:
-            name = _text(data, value)
+            name = _read_text(data, value)
         elif number == 2:
-            for inner, tensor in _fields(data, *value):
+            for inner, tensor in _read_fields(data, *value):
                 if inner == 1:
-                    kind, shape = _type(data, tensor)
+                    kind, shape = _read_type(data, tensor)
     return Tensor(name, kind, shape)
 
 
-def _type(data: Any, place: tuple[int, int]) -> tuple[str, tuple[int | str | None, ...] | None]:
+def _read_type(data: Any, span: tuple[int, int]) -> tuple[str, tuple[int | str | None, ...] | None]:
     kind, shape = "unknown", None
-    for number, value in _fields(data, *place):
+    for number, value in _read_fields(data, *span):
         if number == 1:
             kind = _TYPES.get(value, "unknown")
         elif number == 2:
-            shape = tuple(_size(data, size) for inner, size in _fields(data, *value) if inner == 1)
+            shape = tuple(_read_size(data, size) for inner, size in _read_fields(data, *value) if inner == 1)
     return kind, shape
 
 
-def _size(data: Any, place: tuple[int, int]) -> int | str | None:
-    for number, value in _fields(data, *place):
+def _read_size(data: Any, span: tuple[int, int]) -> int | str | None:
+    for number, value in _read_fields(data, *span):
         if number == 1:
             return int(value)
         if number == 2:
-            return _text(data, value) or None
+            return _read_text(data, value) or None
     return None
 
 
-def _name_of_weight(data: Any, place: tuple[int, int]) -> str:
-    for number, value in _fields(data, *place):
+def _read_weight_name(data: Any, span: tuple[int, int]) -> str:
+    for number, value in _read_fields(data, *span):
         if number == 8:
-            return _text(data, value)
+            return _read_text(data, value)
     return ""
 
 
-def _opset(data: Any, place: tuple[int, int]) -> tuple[str, int]:
+def _read_opset(data: Any, span: tuple[int, int]) -> tuple[str, int]:
     domain, version = "", 0
-    for number, value in _fields(data, *place):
+    for number, value in _read_fields(data, *span):
         if number == 1:
-            domain = _text(data, value)
+            domain = _read_text(data, value)
         elif number == 2:
             version = int(value)
     return domain, version
 
 
-def _entry(data: Any, place: tuple[int, int]) -> tuple[str, str]:
-    found = {number: _text(data, value) for number, value in _fields(data, *place)}
+def _read_entry(data: Any, span: tuple[int, int]) -> tuple[str, str]:
+    found = {number: _read_text(data, value) for number, value in _read_fields(data, *span)}
     return found.get(1, ""), found.get(2, "")
 
 
-def _text(data: Any, place: tuple[int, int]) -> str:
-    return bytes(data[place[0] : place[1]]).decode()
+def _read_text(data: Any, span: tuple[int, int]) -> str:
+    return bytes(data[span[0] : span[1]]).decode()
 
 
-def _fields(data: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
-    """The fields of a message: numbers as they are, everything else as the place where it lies."""
+def _read_fields(data: Any, start: int, end: int) -> Iterator[tuple[int, Any]]:
+    """The fields of a message: the values of numbers, and (start, end) of everything else."""
     while start < end:
-        tag, start = _varint(data, start, end)
+        tag, start = _read_varint(data, start, end)
         number, kind = tag >> 3, tag & 7
         if kind == 0:
-            value, start = _varint(data, start, end)
+            value, start = _read_varint(data, start, end)
             yield number, value
             continue
         if kind == 2:
-            length, start = _varint(data, start, end)
+            length, start = _read_varint(data, start, end)
         elif kind in (1, 5):
             length = 8 if kind == 1 else 4
         else:
-            raise ValueError(f"a field of kind {kind} at byte {start}")
+            raise ValueError(f"unknown field type {kind} at byte {start}")
         if start + length > end or not number:
-            raise ValueError(f"a field reaches beyond its message at byte {start}")
+            raise ValueError(f"a field exceeds its message at byte {start}")
         yield number, (start, start + length)
         start += length
 
 
-def _varint(data: Any, start: int, end: int) -> tuple[int, int]:
+def _read_varint(data: Any, start: int, end: int) -> tuple[int, int]:
     value = shift = 0
     while start < end and shift < 70:
         byte = data[start]
@@ -195,4 +195,4 @@ def _varint(data: Any, start: int, end: int) -> tuple[int, int]:
         if not byte & 0x80:
             return value, start
         shift += 7
-    raise ValueError(f"a number without an end at byte {start}")
+    raise ValueError(f"an unterminated number at byte {start}")

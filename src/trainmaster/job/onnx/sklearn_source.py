@@ -1,4 +1,4 @@
-"""Estimators and pipelines of scikit-learn, by skl2onnx."""
+"""Estimators and pipelines of scikit-learn, converted by skl2onnx."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from trainmaster.job.onnx.needed import load
 from trainmaster.job.onnx.samples import Samples
 from trainmaster.job.onnx.source import Wish, Written, words_of
 
-# Of the operators for trees and the like; some estimators cannot be written with a newer one.
+# The opset of the machine-learning operators; some estimators cannot be converted with a newer one.
 _ML_OPSET = 3
 
 
 class SklearnSource:
-    """An estimator that was fitted. Its numbers are float32 in the file, as ONNX's operators for it want them."""
+    """A fitted estimator. Its numbers are float32 in the file, as the ONNX operators require."""
 
     framework = "scikit-learn"
 
@@ -26,10 +26,10 @@ class SklearnSource:
         self._numpy = load("numpy")
         if len(samples.arrays) != 1 and not samples.names:
             raise UserErrorException(
-                f"an estimator has one input, a table; sample_inputs has {len(samples.arrays)}",
-                hint="Give one array with a row for each example, or a dict with an array for each column.",
+                f"an estimator has one input, a table, but sample_inputs has {len(samples.arrays)}",
+                hint="Give one array with a row per example, or a dict with an array per column.",
             )
-        self.samples = Samples(tuple(self._column(array) for array in samples.arrays), samples.names)
+        self.samples = Samples(tuple(self._as_table(array) for array in samples.arrays), samples.names)
 
     def input_names(self) -> list[str]:
         return list(self.samples.names) or ["input"]
@@ -44,16 +44,16 @@ class SklearnSource:
         model = self._model
         try:
             if not hasattr(model, "predict"):
-                return [self._column(model.transform(table))]
+                return [self._as_table(model.transform(table))]
             found = [model.predict(table)]
             if self._is_classifier():
                 found += self._scores(table)
-            return [self._plain(self._numpy.asarray(each)) for each in found]
+            return [self._reshape(self._numpy.asarray(each)) for each in found]
         except Exception as error:
             raise OnnxException(
-                "the model itself cannot be run on the sample",
+                "the model itself fails on the sample",
                 cause=f"{type(error).__name__}: {error}",
-                hint="It must be fitted, and sample_inputs as it was fitted with.",
+                hint="The model must be fitted, and sample_inputs must have the form of its training data.",
             ) from error
 
     def write(self, path: str, wish: Wish) -> Written:
@@ -64,9 +64,9 @@ class SklearnSource:
             raise OnnxException(
                 f"skl2onnx cannot convert this {type(self._model).__name__}",
                 cause=words_of(error),
-                hint="See the list of estimators in its documentation.",
+                hint="The documentation of skl2onnx lists the supported estimators.",
             ) from error
-        # Scores whose sense differs from one estimator to the next are left out; run() knows which.
+        # Leaves out scores whose meaning differs between estimators, as run() does.
         del proto.graph.output[len(wish.outputs) :]
         rename(proto.graph, wish.inputs, wish.outputs)
         onnx.save(proto, path)
@@ -77,10 +77,10 @@ class SklearnSource:
         if not self._is_classifier():
             return converter.convert_sklearn(self._model, **settings)
         try:
-            # An array of probabilities and no list of dicts.
+            # Returns an array of probabilities instead of a list of dicts.
             return converter.convert_sklearn(self._model, options={id(self._model): {"zipmap": False}}, **settings)
         except NameError:
-            # Some have no probabilities, and so no such option.
+            # Classifiers without probabilities do not have this option.
             return converter.convert_sklearn(self._model, **settings)
 
     def _is_classifier(self) -> bool:
@@ -98,19 +98,19 @@ class SklearnSource:
     def _opset(self, wish: Wish) -> Any:
         newest = load("skl2onnx").__max_supported_opset__
         if wish.opset is not None and wish.opset > newest:
-            raise UserErrorException(f"opset {wish.opset} is newer than skl2onnx knows: {newest}")
+            raise UserErrorException(f"skl2onnx supports opsets up to {newest}, not {wish.opset}")
         return {"": newest if wish.opset is None else wish.opset, "ai.onnx.ml": _ML_OPSET}
 
     def _table(self, arrays: Sequence[Any]) -> Any:
-        # The same numbers in the type that the model was most likely fitted with.
+        # In the type that the model was most likely fitted with.
         wide = [array if array.dtype.kind == "O" else array.astype(self._numpy.float64) for array in arrays]
         if not self.samples.names:
             return wide[0]
         columns = {name: array.reshape(-1) for name, array in zip(self.samples.names, wide)}
         return load("pandas").DataFrame(columns)
 
-    def _column(self, array: Any) -> Any:
-        """Numbers as float32; a column is a table of one."""
+    def _as_table(self, array: Any) -> Any:
+        """Numbers as float32; a flat array becomes a table of one column."""
         if hasattr(array, "toarray"):
             array = array.toarray()
         array = self._numpy.asarray(array)
@@ -119,7 +119,7 @@ class SklearnSource:
         return array.astype(object) if array.dtype.kind in "OSU" else array.astype(self._numpy.float32)
 
     def _scores(self, table: Any) -> list[Any]:
-        """A number for each class; of two classes without probabilities scikit-learn has only one."""
+        """One number per class; none where scikit-learn has only one number for two classes."""
         if hasattr(self._model, "predict_proba"):
             return [self._model.predict_proba(table)]
         if not hasattr(self._model, "decision_function"):
@@ -127,8 +127,8 @@ class SklearnSource:
         scores = self._numpy.asarray(self._model.decision_function(table))
         return [scores] if scores.ndim == 2 else []
 
-    def _plain(self, array: Any) -> Any:
-        """As ONNX shapes it: predictions of numbers are a column, labels a row."""
+    def _reshape(self, array: Any) -> Any:
+        """The shape that ONNX uses: numeric predictions are a column, labels a flat array."""
         if array.dtype.kind == "f" and array.ndim == 1:
             return array.reshape(-1, 1)
         return array

@@ -1,4 +1,4 @@
-"""Models of torch: modules, TorchScript, programs of torch.export."""
+"""PyTorch models: modules, TorchScript, programs of torch.export."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 from trainmaster.job.errors import OnnxException
 from trainmaster.job.onnx.graph import BATCH, rename
 from trainmaster.job.onnx.needed import has_newer_exporter, load
-from trainmaster.job.onnx.samples import Samples, resized
-from trainmaster.job.onnx.source import Wish, Written, cannot_run, numbered, words_of
+from trainmaster.job.onnx.samples import Samples, resize
+from trainmaster.job.onnx.source import Wish, Written, cannot_run, number_names, words_of
 
 
 class TorchSource:
-    """A module on its own device, in evaluation mode while it is looked at."""
+    """A module on its own device; it runs in evaluation mode."""
 
     framework = "PyTorch"
 
@@ -37,14 +37,14 @@ class TorchSource:
             return list(self.samples.names)
         names = self._arguments_of_forward()
         count = len(self.samples.arrays)
-        return names[:count] if len(names) >= count else numbered("input", count)
+        return names[:count] if len(names) >= count else number_names("input", count)
 
     def output_names(self, outputs: Sequence[Any]) -> list[str]:
         with self._quiet():
             answer = self._call(self.samples.arrays)
         if isinstance(answer, dict) and len(answer) == len(outputs):
             return [str(name) for name in answer]
-        return numbered("output", len(outputs))
+        return number_names("output", len(outputs))
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         with self._quiet():
@@ -57,20 +57,20 @@ class TorchSource:
     def write(self, path: str, wish: Wish) -> Written:
         samples = self.samples
         if wish.dynamic_batch and samples.batch == 1:
-            # A batch of one would be taken for a size that is always one.
-            samples = resized(samples, 2)
+            # The exporter would treat a batch of one as a constant.
+            samples = resize(samples, 2)
         has_dynamo = has_newer_exporter()
         if self._is_script or not has_dynamo:
-            return self._write_alone(path, wish, samples, has_dynamo)
+            return self._write_with_legacy_exporter(path, wish, samples, has_dynamo)
         try:
             self._write_dynamo(path, wish, samples)
             self._rename(path, wish)
-        except Exception as error:  # noqa: BLE001 - whatever a model makes of being traced
-            return self._write_instead(path, wish, samples, error)
+        except Exception as error:  # noqa: BLE001 - tracing runs the model's code, which may raise anything
+            return self._fall_back_to_legacy(path, wish, samples, error)
         return Written(f"torch.onnx {self.version}")
 
-    def _write_alone(self, path: str, wish: Wish, samples: Samples, has_dynamo: bool) -> Written:
-        """By the legacy exporter, where there is no other for it."""
+    def _write_with_legacy_exporter(self, path: str, wish: Wish, samples: Samples, has_dynamo: bool) -> Written:
+        """Uses the legacy exporter, where no other one is available."""
         try:
             self._write_legacy(path, wish, samples, has_dynamo)
             self._rename(path, wish)
@@ -78,7 +78,7 @@ class TorchSource:
             raise OnnxException("torch cannot convert this model to ONNX", cause=words_of(error)) from error
         return Written(f"torch.onnx {self.version} (legacy exporter)")
 
-    def _write_instead(self, path: str, wish: Wish, samples: Samples, first: Exception) -> Written:
+    def _fall_back_to_legacy(self, path: str, wish: Wish, samples: Samples, first: Exception) -> Written:
         reason = words_of(first)
         if self._is_program:
             raise OnnxException("torch cannot convert this program to ONNX", cause=reason) from first
@@ -87,16 +87,18 @@ class TorchSource:
                 warnings.simplefilter("always")
                 self._write_legacy(path, wish, samples, has_dynamo=True)
                 self._rename(path, wish)
-        except Exception as second:  # noqa: BLE001 - the same
+        except Exception as second:  # noqa: BLE001 - as above
             raise OnnxException(
                 "torch cannot convert this model to ONNX",
-                cause=f"Its exporter says: {reason}\nIts legacy exporter says: {words_of(second)}",
-                hint="See whether torch.export.export(model, args) takes it. Where only the batch is in the way, "
-                "dynamic_batch=False may do.",
+                cause=f"The exporter: {reason}\nThe legacy exporter: {words_of(second)}",
+                hint="Check whether torch.export.export(model, args) accepts it. If only the dynamic batch fails, "
+                "specify dynamic_batch=False.",
             ) from first
-        notes = [f"the legacy exporter of torch was used, because the newer one refused: {reason.splitlines()[0]}"]
+        notes = [f"the legacy exporter of torch was used, because the newer one failed: {reason.splitlines()[0]}"]
         if any(each.category is self._torch.jit.TracerWarning for each in said):
-            notes.append("the model decides by values of its input, and the file always goes the way of the sample")
+            notes.append(
+                "the model branches on values of its input, and the file always takes the branch of the sample"
+            )
         for note in notes:
             warnings.warn(f"trainmaster.onnx: {note}", stacklevel=5)
         return Written(f"torch.onnx {self.version} (legacy exporter)", tuple(notes))
@@ -109,15 +111,15 @@ class TorchSource:
             batch = torch.export.Dim(BATCH)
             shapes = {name: {0: batch} for name in kwargs} if kwargs else tuple({0: batch} for _ in args)
         with self._quiet(), warnings.catch_warnings():
-            # What matters of them, the comparison finds.
+            # The comparison finds the problems that matter.
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 self._given,
                 args,
                 path,
                 kwargs=kwargs or None,
-                input_names=_hidden("input", wish.inputs),
-                output_names=_hidden("output", wish.outputs),
+                input_names=_temporary_names("input", wish.inputs),
+                output_names=_temporary_names("output", wish.outputs),
                 opset_version=wish.opset,
                 dynamic_shapes=shapes,
                 dynamo=True,
@@ -127,24 +129,24 @@ class TorchSource:
 
     def _write_legacy(self, path: str, wish: Wish, samples: Samples, has_dynamo: bool) -> None:
         args, kwargs = self._arguments(samples)
-        inputs, outputs = _hidden("input", wish.inputs), _hidden("output", wish.outputs)
+        inputs, outputs = _temporary_names("input", wish.inputs), _temporary_names("output", wish.outputs)
         settings: dict[str, Any] = {"dynamo": False} if has_dynamo else {}
         if wish.opset is not None:
             settings["opset_version"] = wish.opset
         if wish.dynamic_batch:
             settings["dynamic_axes"] = {name: {0: BATCH} for name in (*inputs, *outputs)}
         if self._is_script and "example_outputs" in inspect.signature(self._torch.onnx.export).parameters:
-            # Before 1.10 they had to be told.
+            # Releases before 1.10 require them.
             settings["example_outputs"] = self._call(samples.arrays)
         if kwargs:
-            # How its releases of all times take them.
+            # All releases accept this form.
             args = (*args, kwargs)
         with self._quiet():
             self._torch.onnx.export(self._model, args, path, input_names=inputs, output_names=outputs, **settings)
 
     @staticmethod
     def _rename(path: str, wish: Wish) -> None:
-        """The names that are wanted; the exporters take no notice of those that they use inside."""
+        """Sets the wanted names. The exporters do not check whether inner values already have them."""
         onnx = load("onnx")
         proto = onnx.load(path)
         rename(proto.graph, wish.inputs, wish.outputs)
@@ -178,15 +180,15 @@ class TorchSource:
             return [leaf for each in answer for leaf in self._leaves(each)]
         if answer is None:
             return []
-        raise OnnxException(f"the model answers with a {type(answer).__name__}, which is no tensor and none of several")
+        raise OnnxException(f"the model returns a {type(answer).__name__} instead of tensors")
 
     @contextlib.contextmanager
     def _quiet(self) -> Iterator[None]:
-        """Evaluation, no gradients, and silence about packages that are not there."""
+        """Evaluation mode without gradients, and without warnings about missing packages."""
         was_training = self._model.training
-        speaker = logging.getLogger("torch.onnx._internal.exporter._registration")
-        level = speaker.level
-        speaker.setLevel(logging.ERROR)
+        logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+        level = logger.level
+        logger.setLevel(logging.ERROR)
         if was_training and not self._is_program:
             self._model.eval()
         try:
@@ -195,11 +197,11 @@ class TorchSource:
                 warnings.simplefilter("ignore", FutureWarning)
                 yield
         finally:
-            speaker.setLevel(level)
+            logger.setLevel(level)
             if was_training and not self._is_program:
                 self._model.train()
 
 
-def _hidden(word: str, names: Sequence[str]) -> list[str]:
-    """Names that no model has inside."""
+def _temporary_names(word: str, names: Sequence[str]) -> list[str]:
+    """Names that no inner value has."""
     return [f"__{word}_{place}__" for place in range(len(names))]

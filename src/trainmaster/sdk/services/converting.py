@@ -19,8 +19,8 @@ from trainmaster.environments.sources import source_variables
 from trainmaster.job.agent.layout import lay_out
 from trainmaster.job.errors import OnnxException, SnapshotException, WebserviceException, from_wire
 from trainmaster.job.onnx.exported import Exported
-from trainmaster.job.onnx.needed import needed
-from trainmaster.job.onnx.reading import exported_of
+from trainmaster.job.onnx.needed import packages_for
+from trainmaster.job.onnx.reading import read_exported
 from trainmaster.job.script.registered_model import describe_model
 from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.models.model import Model
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _FRAMEWORKS: Mapping[str, tuple[Framework, tuple[str, ...]]] = {
-    Kind.SKLEARN: (SKLEARN, needed("scikit-learn")),
-    Kind.SAVED_MODEL: (TENSORFLOW, needed("TensorFlow")),
-    Kind.TORCHSCRIPT: (PYTORCH, needed("PyTorch")),
-    Kind.TORCH_PROGRAM: (PYTORCH, needed("PyTorch")),
-    Kind.TORCH_PICKLE: (PYTORCH, needed("PyTorch")),
+    Kind.SKLEARN: (SKLEARN, packages_for("scikit-learn")),
+    Kind.SAVED_MODEL: (TENSORFLOW, packages_for("TensorFlow")),
+    Kind.TORCHSCRIPT: (PYTORCH, packages_for("PyTorch")),
+    Kind.TORCH_PROGRAM: (PYTORCH, packages_for("PyTorch")),
+    Kind.TORCH_PICKLE: (PYTORCH, packages_for("PyTorch")),
 }
 
 
@@ -71,7 +71,7 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
     with tempfile.TemporaryDirectory(prefix="trainmaster-") as work:
         target = Path(work) / f"{model.name}.onnx"
         _run(workspace, model, found, wanted, target)
-        exported = exported_of(target)
+        exported = read_exported(target)
         references = References()
         description = describe_model(
             references,

@@ -5,8 +5,8 @@ import pytest
 
 from trainmaster.job.errors import OnnxException, UserErrorException
 from trainmaster.job.onnx import exporting, needed, quantizing
+from trainmaster.job.onnx.frameworks import framework_of
 from trainmaster.job.onnx.parity import anything_finite, compare
-from trainmaster.job.onnx.source import framework_of
 from trainmaster.onnx import export
 
 NAN, INF = float("nan"), float("inf")
@@ -85,14 +85,14 @@ def test_what_cannot_be_converted(tmp_path):
 def test_a_place_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserErrorException, match="cannot be written: "):
-        exporting._beside(str(tmp_path / "file" / "m.onnx"))
+        exporting._make_work_folder(str(tmp_path / "file" / "m.onnx"))
 
 
 def test_a_package_that_is_missing_is_named_with_what_to_do(monkeypatch):
     monkeypatch.setitem(needed._TOGETHER, "scikit-learn", ("json", "no_such_package"))
     with pytest.raises(OnnxException) as caught:
         needed.check("scikit-learn")
-    assert "not here: no_such_package" in caught.value.headline
+    assert "are missing: no_such_package" in caught.value.headline
     assert "pip_packages=['no_such_package']" in caught.value.hint
 
 

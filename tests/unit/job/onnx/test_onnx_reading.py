@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from trainmaster.job.errors import OnnxException
 from trainmaster.job.onnx.exported import FACTS_KEY
-from trainmaster.job.onnx.reading import exported_of
+from trainmaster.job.onnx.reading import read_exported
 from trainmaster.onnx import Exported, Parity, Quantized, Tensor, read
 
 EXPORTED = Exported(
@@ -77,7 +77,7 @@ def test_inputs_outputs_and_opset(tmp_path):
 
 def test_what_export_said_is_kept_in_the_file(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model(json.dumps(EXPORTED.facts())))
-    found = exported_of(tmp_path / "m.onnx")
+    found = read_exported(tmp_path / "m.onnx")
     assert found.facts() == EXPORTED.facts() and found.path == str(tmp_path / "m.onnx")
     text = str(found)
     assert "largest difference 1e-07" in text and "batches of 3, 1, 7" in text and "note    a note" in text
@@ -87,7 +87,7 @@ def test_what_export_said_is_kept_in_the_file(tmp_path):
 def test_a_file_from_elsewhere_has_no_such_facts(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model())
     with pytest.raises(OnnxException, match="was not written by"):
-        exported_of(tmp_path / "m.onnx")
+        read_exported(tmp_path / "m.onnx")
 
 
 @given(st.one_of(st.binary(max_size=200), st.tuples(st.integers(0, 1400), st.binary(max_size=8))))

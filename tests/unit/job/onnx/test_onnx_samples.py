@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trainmaster.job.errors import OnnxException, UserErrorException
-from trainmaster.job.onnx.samples import check_batch, random_like, resized, samples_of
+from trainmaster.job.onnx.samples import check_batch, random_like, resize, samples_of
 from trainmaster.job.onnx.sampling import random_array, read_sample, sample_for
 
 
@@ -46,10 +46,10 @@ def test_those_that_reach_further_leave_the_range():
 
 
 def test_batches():
-    assert resized(samples_of(np.arange(3).reshape(1, 3)), 2).arrays[0].tolist() == [[0, 1, 2], [0, 1, 2]]
+    assert resize(samples_of(np.arange(3).reshape(1, 3)), 2).arrays[0].tolist() == [[0, 1, 2], [0, 1, 2]]
     assert check_batch(samples_of(np.ones((5, 2)))) == 5
     for wrong in ((np.ones((5, 2)), np.ones((4, 2))), np.float32(1.0), np.ones((0, 2))):
-        with pytest.raises(OnnxException, match="the batch as their first size"):
+        with pytest.raises(OnnxException, match="the batch as their first dimension"):
             check_batch(samples_of(wrong))
 
 
@@ -71,7 +71,7 @@ def test_made_up_samples():
     assert set(random_array("int64", [None, 50]).reshape(-1)) == {0, 1}
     made = sample_for(None, "torchscript", [{"name": "x", "type": "float32", "shape": ["batch", 4]}], "")
     assert made["x"].shape == (2, 4)
-    with pytest.raises(OnnxException, match="it is not known what the model takes"):
+    with pytest.raises(OnnxException, match="the inputs of the model are unknown"):
         sample_for(None, "torchscript", [], "")
     for kind, shape in (("object", [1]), ("float32", None)):
         with pytest.raises(OnnxException):
