@@ -134,7 +134,7 @@ def test_a_model_file_changed_on_disk_is_said_and_never_served(bench: Bench) -> 
     assert service.run(ASKED)["result"] == [2, 4]
     os.kill(service.run(ASKED)["process"], signal.SIGKILL)
     until(lambda: _state(service) == "failed", what="the end of the replica")
-    with pytest.raises(WebserviceException, match="No replica of the service is there"):
+    with pytest.raises(WebserviceException, match="The service has no running replica"):
         service.run(ASKED)
     # A version of its own is what brings other contents.
     service.update(models=[bench.model(3)], wait=True)

@@ -346,7 +346,7 @@ def test_batches(service: Callable[..., Service]) -> None:
     ).start()
     assert sorted(_at_once(made, 2)) == [(200, '["0",2]'), (200, '["1",2]')]
     assert [status for status, _ in _at_once(made, 4)].count(500) >= 2
-    wait_until(lambda: "run got a batch of 2 and must return as many results, not str" in made.log)
+    wait_until(lambda: "run received a batch of 2 and must return as many results, not str" in made.log)
     assert "trainmaster_scoring_batched_requests_total 6" in made.ask("/metrics").body.decode()
 
 
@@ -470,7 +470,7 @@ def test_too_many_at_once(service: Callable[..., Service], tmp_path: Path) -> No
         ("def init(): open('/absent')\ndef run(data): pass", "init() of score.py failed: FileNotFoundError", "in init"),
         ("def init(): pass", "score.py has no function run", ""),
         ("def run(): pass", "run() of score.py takes nothing", ""),
-        ("import os\nprint('so long')\nos._exit(9)", "ended with exit code 9 without a word", "so long"),
+        ("import os\nprint('so long')\nos._exit(9)", "ended with exit code 9 without an error message", "so long"),
         ("import sys\nsys.exit('enough')", "score.py cannot be imported: SystemExit: enough", "line 2"),
     ],
 )

@@ -151,7 +151,7 @@ def test_an_address_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(WebserviceException, match=f"cannot have the address 127.0.0.1:{port}"):
+        with pytest.raises(WebserviceException, match=f"cannot use the address 127.0.0.1:{port}"):
             control.start(Service(tmp_path, OLD, port=port).plan)
     assert not control.look(tmp_path / "service").alive
 

@@ -219,7 +219,7 @@ def test_a_port_that_is_taken_is_said(bench: Bench) -> None:
         other.listen()
         port = other.getsockname()[1]
         config = LocalWebservice.deploy_configuration(port=port)
-        with pytest.raises(WebserviceException, match=f"cannot have the address 127.0.0.1:{port}"):
+        with pytest.raises(WebserviceException, match=f"cannot use the address 127.0.0.1:{port}"):
             bench.deploy("taken-port", deployment_config=config)
     assert "taken-port" not in bench.workspace.webservices
 

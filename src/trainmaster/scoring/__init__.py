@@ -1,1 +1,1 @@
-"""What runs once per scoring service."""
+"""The processes of a scoring service."""

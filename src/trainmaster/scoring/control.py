@@ -1,7 +1,7 @@
-"""How a service is started, changed, looked at and stopped, from any process of its user.
+"""Starts, changes, inspects and stops a service, from any process of its user.
 
-The plan is a file, the state is a file, and the supervisor hears signals: SIGHUP "read the plan again", SIGTERM
-"drain and end". Every function here may be repeated without harm.
+Plan and state are files, and the supervisor reacts to signals: SIGHUP means "read the plan again", SIGTERM "drain and
+end". Every function here can be repeated safely.
 """
 
 from __future__ import annotations
@@ -20,47 +20,47 @@ from trainmaster.job.errors import WebserviceException, from_wire
 from trainmaster.shared.service_plan import VARIABLE, ServiceFiles, ServicePlan, State, read_state, write_plan
 
 TAKEN = 2
-"""What the supervisor's program ends with where another supervisor lives already."""
+"""The exit code of a supervisor if another one is already running."""
 _START_SECONDS = 60.0
 _LOOK_EVERY_SECONDS = 0.05
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A service as it was seen."""
+    """The observed state of a service."""
 
     alive: bool
-    """Whether its supervisor lives. A state other than failed and stopped without one: it was killed; start it."""
+    """Whether its supervisor runs. If not, and the state is neither failed nor stopped, it was killed: start it."""
     state: State | None
 
 
 def start(plan: ServicePlan) -> None:
-    """Makes the service be as the plan says: a supervisor is started, or the living one is told.
+    """Bring the service to the state of the plan: start a supervisor, or signal the running one.
 
-    Returns when the supervisor has the plan and the address is bound; `wait` tells what came of it. Raises
-    WebserviceException if the address cannot be had.
+    Returns when the supervisor has the plan and the address is bound; `wait` returns the result. Raises
+    WebserviceException if the address is not available.
     """
     folder = Path(plan.folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_plan(plan)
     end = time.monotonic() + _START_SECONDS
-    # Two may do this at once, or one while the supervisor is about to end: then it is tried again.
+    # Try again if another process does the same, or if the supervisor is just ending.
     while not _signal(folder, signal.SIGHUP) and _start_supervisor(folder) == TAKEN:
         if time.monotonic() > end:
             raise WebserviceException(
-                "the service has a supervisor that does not answer", hint=f"See {ServiceFiles(folder).log}"
+                "the supervisor of the service does not respond", hint=f"See {ServiceFiles(folder).log}"
             )
         time.sleep(_LOOK_EVERY_SECONDS)
 
 
 def look(folder: Path) -> Seen:
-    """What is known of the service in `folder`."""
+    """Inspect the service in `folder`."""
     found = supervisor(folder)
     return Seen(found is not None, read_state(folder))
 
 
 def wait(folder: Path, generation: int, seconds: float) -> State:
-    """Waits until the generation answers requests. Raises WebserviceException if it never will, or not in time."""
+    """Wait until the generation answers requests. Raises WebserviceException if it fails or is not ready in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         seen = look(folder)
@@ -78,7 +78,7 @@ def wait(folder: Path, generation: int, seconds: float) -> State:
 
 
 def settle(state: State | None, generation: int) -> State | None:
-    """The state when the generation answers, none while it is on its way; its own error if it never will answer."""
+    """Return the state if the generation answers requests, None while it starts; raise its error if it failed."""
     if state is None or (state.serving >= generation and state.state == "ready"):
         return state
     if state.failed >= generation:
@@ -87,7 +87,7 @@ def settle(state: State | None, generation: int) -> State | None:
 
 
 def stop(folder: Path) -> bool:
-    """Asks the service to answer what it has begun and to end. False if it had no supervisor."""
+    """Ask the service to finish its current requests and to end. False if it had no supervisor."""
     if _signal(folder, signal.SIGTERM):
         return True
     sweep(folder)
@@ -95,19 +95,19 @@ def stop(folder: Path) -> bool:
 
 
 def kill(folder: Path) -> bool:
-    """Ends the service at once; its replicas end with the supervisor. False if it had none."""
+    """Kill the service; its replicas end with the supervisor. False if it had no supervisor."""
     killed = _signal(folder, signal.SIGKILL)
     sweep(folder)
     return killed
 
 
 def sweep(folder: Path) -> None:
-    """Ends what is left of a service without a supervisor: what its script started, and was not ended with it."""
+    """Kill leftover processes of a service without a supervisor, such as those that its script started."""
     Tree(f"{VARIABLE}={folder}").kill()
 
 
 def wait_stopped(folder: Path, seconds: float) -> bool:
-    """Whether the supervisor is gone, after waiting for it so long at most."""
+    """Wait until the supervisor has ended; return whether it ended in time."""
     end = time.monotonic() + seconds
     while supervisor(folder) is not None:
         if time.monotonic() > end:
@@ -117,12 +117,12 @@ def wait_stopped(folder: Path, seconds: float) -> bool:
 
 
 def write_keys(file: Path, primary: str, secondary: str) -> None:
-    """Puts new keys in force at once; nobody but the user may read them."""
+    """Write new keys, which take effect at once. Only the user can read the file."""
     durable.write(file, json.dumps({"primary": primary, "secondary": secondary}).encode(), mode=0o600)
 
 
 def _start_supervisor(folder: Path) -> int:
-    """The program detaches itself; what it says before that is whether it could. 0 or TAKEN."""
+    """Start the supervisor, which detaches itself once it has the address. Returns 0 or TAKEN."""
     command = [sys.executable, "-m", "trainmaster.scoring.supervisor", str(folder)]
     with open(ServiceFiles(folder).log, "ab") as log:
         try:
@@ -146,7 +146,7 @@ def _start_supervisor(folder: Path) -> int:
 
 
 def supervisor(folder: Path) -> process.Process | None:
-    """The supervisor of the service, if it lives."""
+    """The supervisor of the service, if it is running."""
     try:
         claim = jsonfile.read(str(ServiceFiles(folder).claim))
         if not process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"]):

@@ -382,7 +382,7 @@ def _check_address(host: str, port: int) -> None:
     except OSError as error:
         hint = "Leave the port out: then a free one is taken and kept." if port else "Give an address of this machine."
         raise WebserviceException(
-            f"the service cannot have the address {host}:{port}" if port else f"the service cannot listen on {host}",
+            f"the service cannot use the address {host}:{port}" if port else f"the service cannot listen on {host}",
             cause=error.strerror or str(error),
             hint=hint,
         ) from None

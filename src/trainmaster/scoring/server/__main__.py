@@ -1,4 +1,4 @@
-"""`python <this folder> serve|check server.json ...`, in the model's environment, whatever this folder is called."""
+"""`python <this folder> serve|check server.json ...`, in the model's environment, under any folder name."""
 
 import importlib.util
 import os
@@ -8,9 +8,9 @@ _NAME = "scoring_server"
 
 
 def main(arguments: "list[str]") -> int:
-    """`check FILE` tells in JSON what is wrong with the script; `serve FILE LISTENING CHANNEL NUMBERS SLOT SECONDS`."""
+    """`check FILE` prints the errors of the script as JSON; `serve FILE LISTENING CHANNEL NUMBERS SLOT SECONDS`."""
     here = os.path.dirname(os.path.abspath(__file__))
-    # Python puts the folder of a program first on its path: the modules here are not for the script to import.
+    # Python puts the folder of a program first on its path, but the script must not import these modules.
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
     spec = importlib.util.spec_from_file_location(
         _NAME, os.path.join(here, "__init__.py"), submodule_search_locations=[here]

@@ -1,4 +1,4 @@
-"""Where connections come in: the listening socket that all replicas share, and what one connection may do."""
+"""Accepts connections from the listening socket that all replicas share, and limits what one connection may do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .application import Application
 
 KEEP_ALIVE_SECONDS = 10
 _HEAD_BYTES = 256 * 1024
-# A replica with more connections than another lets that one have the next, for so long.
+# How long a replica with more connections than another waits for that one to accept the next.
 _PATIENCE_SECONDS = 0.002
 _NO_HANDLES_SECONDS = 0.2
 
@@ -52,26 +52,26 @@ class Acceptor:
         self._quiet: Dict[Any, Tuple[int, float]] = {}
 
     def open(self) -> None:
-        """Lets connections in."""
+        """Start accepting connections."""
         self._open = True
         self._mine[places.READY] = 1.0
         self._loop.add_reader(self._listening, self._knock)
         self._every_second()
 
     def close(self) -> None:
-        """Lets nobody in any more; those who are in stay."""
+        """Stop accepting connections; existing ones stay."""
         self._open = False
         self._mine[places.READY] = 0.0
         self._loop.remove_reader(self._listening)
 
     def dismiss(self) -> None:
-        """Ends the connections on which nothing is under way, and the others after their answer."""
+        """Close idle connections at once, and the others after their answer."""
         for connection in list(self._state.connections):
             connection.shutdown()
 
     @property
     def empty(self) -> bool:
-        """Whether all have left."""
+        """Whether there is no connection left."""
         return not (self._state.connections or self._state.tasks or self._opening)
 
     def _knock(self) -> None:
@@ -80,7 +80,7 @@ class Acceptor:
             return
         self._waited = False
         try:
-            # One at a time: the other replicas wake for the next one too.
+            # Accept only one: the other replicas are woken for the next one too.
             connection, _ = self._listening.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return  # another replica was faster
@@ -90,7 +90,7 @@ class Acceptor:
         self.let_in(connection)
 
     def let_in(self, connection: socket.socket) -> None:
-        """Speaks HTTP on a connection that was accepted."""
+        """Speak HTTP on an accepted connection."""
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         task = self._loop.create_task(self._welcome(connection))
@@ -110,7 +110,7 @@ class Acceptor:
         try:
             await self._loop.connect_accepted_socket(self._protocol_for_one, connection)
         except OSError:
-            connection.close()  # gone before it was here
+            connection.close()  # the client has already disconnected
 
     def _protocol_for_one(self) -> Any:
         return self._protocol(config=self._config, server_state=self._state, app_state={}, _loop=self._loop)
@@ -121,7 +121,7 @@ class Acceptor:
         self._loop.call_later(1.0, self._every_second)
 
     def _end_silent_connections(self) -> None:
-        """uvicorn waits for ever for the first headers of a connection, or for headers that come in drops."""
+        """Close connections that send no headers, or send them too slowly: uvicorn would wait forever."""
         now = monotonic()
         quiet: Dict[Any, Tuple[int, float]] = {}
         for connection in list(self._state.connections):
@@ -136,12 +136,12 @@ class Acceptor:
 
 
 def _http() -> Any:
-    # Named, because what "auto" means differs between uvicorn's releases.
+    # Explicit, because "auto" differs between uvicorn's releases.
     return "h11" if importlib.util.find_spec("httptools") is None else "httptools"
 
 
 def _limit_connections(kind: Type[Any], application: Application) -> Type[Any]:
-    """The protocol, which counts its connections and does not read headers without end."""
+    """Extend the protocol: count its connections, and limit the size of headers."""
     mine = application.numbers.mine
 
     class Limited(kind):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""From a request to an answer: the body read as the script wants it, `run` called, its result written as JSON."""
+"""From a request to an answer: reads the body as the script expects it, calls `run`, writes the result as JSON."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .script import Script, own_traceback, summarize
 
 try:
     import orjson
-except ImportError:  # the standard library does it too, in twice the time
+except ImportError:  # the standard library works too, but takes twice as long
     orjson = None  # type: ignore[assignment]
 
 Header = Tuple[bytes, bytes]
 
 JSON: Header = (b"content-type", b"application/json")
-# What the server says itself of an answer.
+# Headers that only the server sets.
 _KEPT_BACK = frozenset(("content-length", "transfer-encoding", "connection", "x-request-id", "date"))
 
 
 class Request:
-    """One request to /score, read whole."""
+    """One complete request to /score."""
 
     __slots__ = ("body", "headers", "id", "method", "query")
 
@@ -38,7 +38,7 @@ class Request:
 
 
 class Answer:
-    """What goes back."""
+    """The answer to a request."""
 
     __slots__ = ("body", "headers", "status")
 
@@ -49,17 +49,17 @@ class Answer:
 
 
 class BadRequest(Exception):
-    """The request is at fault; the text is for who sent it. A script says so with any error that has `bad_request`."""
+    """The request is wrong; the text is for its sender. A script raises any error with a true `bad_request`."""
 
 
 def refusal(status: int, sentence: str, number: str, headers: Sequence[Header] = ()) -> Answer:
-    """An answer that says why there is no other."""
+    """An answer with an error message."""
     body = json.dumps({"message": sentence, "request_id": number}).encode("ascii")
     return Answer(status, body, (JSON, *headers))
 
 
 class Answering:
-    """Answers requests with one script. Its methods are called in whatever thread the script lives in."""
+    """Answers requests with one script. Its methods are called in the thread of the script."""
 
     def __init__(self, script: Script, log: Log) -> None:
         self._script = script
@@ -72,7 +72,7 @@ class Answering:
             self._argument, self._run = self._read_parameters, self._run_named
 
     def answer(self, request: Request) -> Answer:
-        """The answer to one request."""
+        """Answer one request."""
         request_id.set(request.id)
         try:
             result = self._run(self._argument(request))
@@ -81,7 +81,7 @@ class Answering:
             return self._fail(error, request.id)
 
     async def answer_later(self, request: Request) -> Answer:
-        """The answer to one request, of a script whose `run` is asynchronous."""
+        """Answer one request with an asynchronous `run`."""
         request_id.set(request.id)
         try:
             return _write_result(await self._run(self._argument(request)))
@@ -89,7 +89,7 @@ class Answering:
             return self._fail(error, request.id)
 
     def answer_all(self, requests: List[Request]) -> List[Answer]:
-        """The answers to a batch: `run` gets the list of the bodies that can be read, and gives as many results."""
+        """Answer a batch: `run` gets the list of readable bodies and returns as many results."""
         answers: Dict[int, Answer] = {}
         texts: List[str] = []
         readable: List[Request] = []
@@ -112,7 +112,7 @@ class Answering:
             if not isinstance(results, (list, tuple)) or len(results) != len(texts):
                 said = len(results) if isinstance(results, (list, tuple)) else type(results).__name__
                 raise TypeError(
-                    "run got a batch of {} and must return as many results, not {}".format(len(texts), said)
+                    "run received a batch of {} and must return as many results, not {}".format(len(texts), said)
                 )
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
             return [self._fail(error, request.id) for request in requests]
@@ -132,10 +132,10 @@ class Answering:
         try:
             return request.body.decode("utf-8")
         except UnicodeDecodeError:
-            raise BadRequest("The body is not text in UTF-8.") from None
+            raise BadRequest("The body is not UTF-8 text.") from None
 
     def _read_parameters(self, request: Request) -> Dict[str, Any]:
-        """The parameters that the schema names."""
+        """Read the parameters of the schema."""
         schema = self._script.schema
         assert schema is not None
         data = _query(request) if request.method == "GET" else _json(self._text(request))
@@ -149,7 +149,7 @@ class Answering:
         return data
 
     def _run_named(self, data: Dict[str, Any]) -> Any:
-        """Calls `run` through the decorators of inference-schema. Raises BadRequest if they refuse the data."""
+        """Call `run` through the decorators of inference-schema. Raises BadRequest if they reject the data."""
         try:
             return self._script.run(**data)
         except Exception as error:
@@ -157,18 +157,16 @@ class Answering:
             if schema is None or not self._script.fault_of_the_request(error.__traceback__):
                 raise
             self._log.message("request refused: " + summarize(error))
-            told = misfits(schema.given, data) or "The values do not fit the schema that /swagger.json shows."
+            told = misfits(schema.given, data) or "The values do not match the schema in /swagger.json."
             raise BadRequest(told) from None
 
     def _fail(self, error: BaseException, number: str) -> Answer:
-        """4xx if the request was wrong. Otherwise the answer only has the id under which the log tells the rest."""
+        """Answer 400 if the request was wrong; otherwise 500 with the id under which the log has the details."""
         if isinstance(error, BadRequest) or getattr(error, "bad_request", False):
             return refusal(400, str(error), number)
         request_id.set(number)
         self._log.message("run failed: " + summarize(error) + "\n" + own_traceback(error))
-        return refusal(
-            500, "The scoring script failed. The log of the service tells more under this request_id.", number
-        )
+        return refusal(500, "The scoring script failed. See the log of the service for this request_id.", number)
 
 
 def _raw(request: Request) -> AMLRequest:
@@ -192,7 +190,7 @@ def _join_names(names: Any) -> str:
 
 
 def _write_result(result: Any) -> Answer:
-    """The result of `run` as an answer. Raises TypeError if JSON cannot say it."""
+    """Convert the result of `run` to an answer. Raises TypeError if it cannot be written as JSON."""
     if isinstance(result, AMLResponse):
         headers = tuple(
             _header(name, value) for name, value in result.headers.items() if name.lower() not in _KEPT_BACK
@@ -208,12 +206,12 @@ def _header(name: str, value: str) -> Header:
 
 
 def to_json(result: Any) -> bytes:
-    """JSON; arrays become lists, and what is no number (NaN, infinite) becomes null."""
+    """Write JSON; arrays become lists, and NaN and infinity become null."""
     if orjson is not None:
         try:
             return orjson.dumps(result, _plain, orjson.OPT_SERIALIZE_NUMPY)
         except TypeError:
-            # Keys that are numbers, integers over 64 bits: the standard library can, or says what is wrong.
+            # The standard library supports numeric keys and integers over 64 bits, or explains the error.
             pass
     try:
         return json.dumps(result, default=_plain, allow_nan=False).encode("ascii")
@@ -224,7 +222,7 @@ def to_json(result: Any) -> bytes:
 def _plain(value: Any) -> Any:
     convert: Optional[Callable[[], Any]] = getattr(value, "tolist", None)
     if convert is None:
-        raise TypeError("run returned a {}, which JSON cannot say".format(type(value).__name__))
+        raise TypeError("run returned a {}, which cannot be written as JSON".format(type(value).__name__))
     return convert()
 
 

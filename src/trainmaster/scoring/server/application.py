@@ -1,4 +1,4 @@
-"""The ASGI app: which path does what, who may ask, how much, how long. Small, because every request goes through it."""
+"""The ASGI app: paths, keys, size and time limits. It is small, because every request passes through it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _METRICS: Header = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8"
 _METHODS = ("GET", "POST")
 _RAW_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _ID_LETTERS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-# Counting and logging so many at once is cheap, and short enough to keep nobody waiting.
+# Counting and logging this many requests at once is cheap and does not delay others.
 _SETTLED_AT_ONCE = 64
 _SETTLED_AFTER_SECONDS = 0.005
 
@@ -40,12 +40,12 @@ class _TimeOver(Exception):
 
 
 def from_file(path: str) -> "Application":
-    """The app that `server.json` describes, for any ASGI server; its script is loaded when that starts."""
+    """Create the app that `server.json` describes, for any ASGI server; the script is loaded when the server starts."""
     return Application(read(path), Numbers(), Log(2))
 
 
 class Application:
-    """One service. `use` gives it its script; an ASGI server that starts it lets it do that itself."""
+    """One service. `use` sets its script; under a foreign ASGI server it loads the script itself."""
 
     def __init__(self, settings: Settings, numbers: Numbers, log: Log) -> None:
         self.settings = settings
@@ -64,14 +64,14 @@ class Application:
             "/swagger.json": self._description,
         }
         self._bodies = Bodies(settings.body_bytes, settings.seconds)
-        # In the order of their deadlines, since all have the same time.
+        # Ordered by deadline, because all requests have the same time limit.
         self._pending: "Dict[asyncio.Future[Any], float]" = {}
         self._batches: Optional[Batches] = None
         self._done: List[Tuple[float, str, str, str, int, float, int, int]] = []
         self._methods: Tuple[str, ...] = _METHODS
 
     def use(self, script: Script, caller: Union[MainThread, Threads], loop: asyncio.AbstractEventLoop) -> None:
-        """From now on requests are answered with this script, called by `caller`."""
+        """Answer requests with this script from now on; `caller` calls it."""
         self._caller = caller
         self._loop = loop
         self._asynchronous = script.asynchronous
@@ -123,7 +123,7 @@ class Application:
     def _refuse(
         self, scope: Scope, authorization: Optional[bytes], origin: Optional[bytes], number: str
     ) -> Optional[Answer]:
-        """The answer to a request that gets no other, or None."""
+        """The error for a request that must not reach the script, or None."""
         path, method = scope["path"], scope["method"]
         if path == "/score":
             if method == "OPTIONS" and self.settings.cors_origins:
@@ -132,17 +132,17 @@ class Application:
         elif path in self._pages:
             allowed = ("GET", "HEAD")
         else:
-            return refusal(404, "There is nothing at this path. Requests go to /score.", number)
+            return refusal(404, "Unknown path. Send requests to /score.", number)
         if method not in allowed:
-            text = "This path takes {}.".format(" and ".join(allowed))
+            text = "This path accepts {}.".format(" and ".join(allowed))
             return refusal(405, text, number, ((b"allow", ", ".join(allowed).encode("ascii")),))
         if self._keys is not None and path not in openapi.OPEN and not self._keys.allow(authorization):
-            text = "A key of the service is needed, as the header Authorization: Bearer KEY."
+            text = "A key of the service is required, in the header Authorization: Bearer KEY."
             return refusal(401, text, number, ((b"www-authenticate", b"Bearer"),))
         return None
 
     async def _score(self, scope: Scope, receive: Receive, length: Optional[bytes], number: str) -> Tuple[Answer, int]:
-        """The answer to a request that may be answered, and how many bytes it had. Raises Gone."""
+        """Answer an allowed request; also return the size of its body. Raises Gone."""
         mine = self._mine
         if mine[places.IN_FLIGHT] >= self.settings.in_flight:
             text = "Too many requests at once. Try again soon."
@@ -155,7 +155,7 @@ class Application:
         except Late:
             return refusal(408, "The body of the request did not arrive in time.", number, (CLOSE,)), 0
         except TooLarge:
-            text = "The body is larger than the {} bytes this service takes.".format(self.settings.body_bytes)
+            text = "The body is larger than the limit of {} bytes.".format(self.settings.body_bytes)
             return refusal(413, text, number, (CLOSE,)), 0
         finally:
             mine[places.IN_FLIGHT] -= 1.0
@@ -198,11 +198,11 @@ class Application:
         return answers
 
     def new_number(self) -> str:
-        """The id of a request that has none of its own."""
+        """Create an id for a request that has none."""
         return f"{self._prefix}{next(self._count):06x}"
 
     def headers(self, answer: Answer, number: str, origin: Optional[bytes]) -> List[Header]:
-        """What goes before an answer."""
+        """The headers of an answer."""
         headers = [
             *answer.headers,
             (b"content-length", b"%d" % len(answer.body)),
@@ -215,7 +215,7 @@ class Application:
         return headers
 
     def note(self, scope: Scope, number: str, status: int, began: float, received: int, sent: int) -> None:
-        """Remembers a request that was answered, for `settle`."""
+        """Remember an answered request for `settle`."""
         self._done.append(
             (time(), number, scope["method"], scope["path"], status, perf_counter() - began, received, sent)
         )
@@ -225,7 +225,7 @@ class Application:
             self.settle()
 
     def settle(self) -> None:
-        """Counts and logs the requests that were answered: not one by one, which costs twice as much."""
+        """Count and log the answered requests together, which takes half the time of doing it one by one."""
         done, self._done = self._done, []
         lines = []
         stamp, count_request = self.log.stamp, self.numbers.count_request

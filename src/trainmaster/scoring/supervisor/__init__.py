@@ -1,5 +1,5 @@
-"""The supervisor: one small process per service. It owns the address, keeps the replicas, swaps generations.
+"""The supervisor: one small process per service. It owns the address, restarts replicas and replaces generations.
 
-Detached, as the agent of a run is: it needs no dispatcher, and a dispatcher that comes later finds it by its claim.
-`python -m trainmaster.scoring.supervisor FOLDER`; what it is told and what it tells is in `shared/service_plan.py`.
+It is detached like the agent of a run: it needs no dispatcher, and a later dispatcher finds it by its claim. Run it
+with `python -m trainmaster.scoring.supervisor FOLDER`. Its plan and its state are defined in `shared/service_plan.py`.
 """

@@ -1,4 +1,4 @@
-"""Takes the service's folder and its address, detaches itself, and supervises. What goes wrong before that is said."""
+"""Locks the service's folder, binds its address, detaches and supervises. Earlier errors are printed as JSON."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from trainmaster.shared.service_plan import ServiceFiles, read_plan
 
 
 def main(folder: Path) -> int:
-    """In the program that was called: 0 once a supervisor lives, TAKEN if one did already, else 1 and an error."""
+    """Start a supervisor. Returns 0 once it runs, TAKEN if one is already running, or 1 after printing an error."""
     files = ServiceFiles(folder)
     lock = os.open(files.lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return TAKEN
-    # Of a supervisor that was killed.
+    # Leftovers of a killed supervisor.
     sweep(folder)
     try:
         plan = read_plan(folder)
@@ -44,7 +44,7 @@ def main(folder: Path) -> int:
     reading, writing = os.pipe()
     if os.fork():
         os.close(writing)
-        # Nothing comes: it is the end that says that the supervisor can be signalled, or is gone.
+        # The supervisor writes nothing. The pipe closes when it can receive signals, or when it has died.
         os.read(reading, 1)
         return 0
     os.close(reading)

@@ -1,4 +1,4 @@
-"""The address of a service: chosen once, kept in its folder, and had again after every restart."""
+"""The address of a service: chosen once, stored in its folder, and used again after every restart."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from trainmaster.job.agent import jsonfile
 from trainmaster.job.errors import WebserviceException
 
 _BACKLOG = 2048
-# Below the range from which systems take ports for outgoing connections: there none is lost in passing.
+# Below the range of ports for outgoing connections, so that none of them takes a service's port.
 _FIRST, _LAST = 20000, 32000
-# Replicas of a supervisor that was killed hold the address until they are gone, too.
+# Replicas of a killed supervisor hold the address until they have ended.
 _PATIENCE_SECONDS = 10.0
 
 
 def listen(kept: Path, host: str, port: int) -> socket.socket:
-    """The listening socket; without a wanted port on the one noted in `kept`, or a free one. WebserviceException."""
+    """Open the listening socket; without a requested port, on the port stored in `kept` or a free one."""
     noted = _read_port(kept, host)
     wanted = port or noted
     found = _bind_wanted(host, wanted, patient=wanted == noted) if wanted else _bind_any(host)
@@ -43,9 +43,9 @@ def _bind_wanted(host: str, port: int, patient: bool) -> socket.socket:
         except OSError as error:
             if error.errno != errno.EADDRINUSE or time.monotonic() >= end:
                 raise WebserviceException(
-                    f"the service cannot have the address {host}:{port}",
+                    f"the service cannot use the address {host}:{port}",
                     cause=error.strerror or str(error),
-                    hint="End what uses this port, or deploy the service with another one.",
+                    hint="Stop the program that uses this port, or deploy the service with another port.",
                 ) from None
         time.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""Whether the model files of a service are still those it was started with.
+"""Checks whether the model files of a service have changed since it was started.
 
 A replica that is started again reads them again; were they others by then, two replicas of one service would answer
 differently. So they are remembered when a generation begins, and looked at now and then (sizes and times only).
@@ -16,7 +16,7 @@ Files = dict[str, list[int]]
 
 
 class Models:
-    """The files below one folder, as they were."""
+    """The recorded state of the files in one folder."""
 
     def __init__(self, root: str, kept: Path) -> None:
         self._root = root
@@ -26,24 +26,24 @@ class Models:
             jsonfile.write(str(kept), self._noted)
 
     def list_changed(self) -> list[str]:
-        """The files, relative to the folder, that are gone, new or others."""
+        """List the files, relative to the folder, that were removed, added or changed."""
         now, then = _look(self._root), self._noted or {}
         return sorted(name for name in {*now, *then} if now.get(name) != then.get(name))
 
 
 def _look(root: str) -> Files:
-    """Sizes and times of all files; links are followed, for that is how models come into a service."""
+    """Sizes and times of all files. Links are followed, because models are linked into a service."""
     found: Files = {}
     seen: set[str] = set()
     for folder, below, names in os.walk(root, followlinks=True) if root else ():
-        # A link to a folder above must not lead around for ever.
+        # A link to a parent folder must not cause an endless loop.
         below[:] = [name for name in below if _is_new(os.path.join(folder, name), seen)]
         for name in names:
             path = os.path.join(folder, name)
             try:
                 stat = os.stat(path)
             except OSError:
-                continue  # a link to nowhere; were it a file before, it is missed
+                continue  # a broken link counts as a missing file
             found[os.path.relpath(path, root)] = [stat.st_size, stat.st_mtime_ns]
     return found
 

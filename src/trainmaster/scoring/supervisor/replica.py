@@ -1,4 +1,4 @@
-"""One replica as its supervisor holds it: a process, its slot, and the channel to it."""
+"""One replica, as the supervisor sees it: a process, its slot in the counters, and the channel to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.shared.service_plan import VARIABLE, ServiceFiles, ServicePlan
 
 @dataclass(frozen=True)
 class _Program:
-    """What `node.spawn` starts."""
+    """The process description for `job.agent.spawn`."""
 
     argv: list[str]
     cwd: str
@@ -24,10 +24,10 @@ class _Program:
 
 
 class ReplicaProcess:
-    """A process of one generation, on its way to serve, serving, or on its way out."""
+    """A process of one generation: starting, ready or draining."""
 
     def __init__(self, plan: ServicePlan, files: ServiceFiles, slot: int, listening: int) -> None:
-        """Starts it. Raises `spawn.StartError`."""
+        """Start the process. Raises `spawn.StartError`."""
         self.generation = plan.generation
         self.slot = slot
         self.state: Literal["starting", "ready", "draining"] = "starting"
@@ -54,7 +54,7 @@ class ReplicaProcess:
         self.channel.setblocking(False)
 
     def hear(self) -> Literal["ready", "error", "gone"] | None:
-        """What it says for the first time now, or None."""
+        """Read the next message of the replica; None if there is none."""
         try:
             said = self.channel.recv(65536)
         except BlockingIOError:
@@ -74,12 +74,12 @@ class ReplicaProcess:
         return "ready"
 
     def say(self, word: bytes) -> None:
-        """`o` open, `d` drain, `s` drain and close what is idle."""
+        """Send a command: `o` open, `d` drain, `s` drain and close idle connections."""
         try:
             self.channel.send(word)
         except OSError:
-            return  # it has ended; that is seen elsewhere
+            return  # the replica has ended, which the supervisor notices elsewhere
 
     def kill(self) -> None:
-        """Ends it at once. It is our child and not yet waited for, so the process id is its own."""
+        """Kill the process. It is our child and was not reaped yet, so its process id is still valid."""
         os.kill(self.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What the supervisor is told from outside, as something to wait for."""
+"""Turns signals to the supervisor into something it can wait for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import FrameType
 
 
 class Signals:
-    """Counts requests to stop (SIGTERM, SIGINT) and to read the plan again (SIGHUP); they and ended children wake."""
+    """Counts requests to stop (SIGTERM, SIGINT) and to read the plan again (SIGHUP). Ended children also wake it."""
 
     def __init__(self) -> None:
         self.stops = 0
@@ -20,11 +20,11 @@ class Signals:
         signal.signal(signal.SIGTERM, self._stop)
         signal.signal(signal.SIGINT, self._stop)
         signal.signal(signal.SIGHUP, self._plan)
-        # A handler of its own, for what is left to its default wakes nobody.
+        # SIGCHLD needs a handler: a signal with the default action does not wake the process.
         signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
     def clear(self) -> None:
-        """Takes away what woke."""
+        """Discard the bytes that signalled the wake-up."""
         try:
             os.read(self.reading, 4096)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""The life of one service: generations come up, replace each other and go; replicas that die are started again."""
+"""Supervises one service: starts and replaces generations, and restarts replicas that die."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ from trainmaster.shared.service_plan import Replica, ServiceFiles, ServicePlan, 
 
 _TICK_SECONDS = 1.0
 _MODELS_EVERY_SECONDS = 2.0
-# How often it is looked whether the replicas of the generation before have closed their doors.
+# How often to check whether replicas of the previous generation still accept connections.
 _DOORS_SECONDS = 0.01
-# Beyond the time limit of a request: then the replica is stuck, not slow.
+# Added to the time limit of a request: after that a replica is stuck, not slow.
 _STUCK_SECONDS = float(os.environ.get("TRAINMASTER_STUCK_SECONDS", 30.0))
-# What a replica may need beyond its own time for draining.
+# Extra time for a replica after its own limit for draining.
 _LATE_SECONDS = 5.0
-# So long a replica must have served for its death to count as the first.
+# After serving this long, a replica's death counts as its first again.
 _SETTLED_SECONDS = 60.0
-# The first and the longest pause before a replica is started again; after its first death there is none.
+# The shortest and the longest pause before a replica is restarted; there is none after its first death.
 _PAUSES = (0.5, 30.0)
-# So long clients wait at the door for the next replica; then they are told that there is none.
+# How long clients wait for the next replica before they get an error.
 _PATIENCE_SECONDS = 3.0
 _LOG_BYTES = 64 * 1024 * 1024
 
 
 @dataclass
 class Place:
-    """Where one replica of a generation belongs."""
+    """One slot of a generation, which holds a replica."""
 
     replica: ReplicaProcess | None = None
     deaths: int = 0
-    """In a row."""
+    """Consecutive deaths."""
     restarts: int = 0
     start_at: float = 0.0
 
 
 @dataclass
 class Generation:
-    """One plan on its way to be what answers."""
+    """One plan and its replicas."""
 
     plan: ServicePlan
     models: Models
@@ -72,7 +72,7 @@ class Generation:
 
 
 class Supervisor:
-    """Runs in a process of its own, in one thread; everything that happens wakes `run`."""
+    """Runs in its own process, in one thread; every event wakes `run`."""
 
     def __init__(self, plan: ServicePlan, listening: socket.socket, signals: Signals) -> None:
         self._files = ServiceFiles(Path(plan.folder))
@@ -85,7 +85,7 @@ class Supervisor:
         self._current: Generation | None = None
         self._coming: Generation | None = None
         self._before: Generation | None = None
-        """The generation that was replaced, as long as a replica of it may let somebody in."""
+        """The replaced generation, as long as one of its replicas may accept connections."""
         self._replaced_at = 0.0
         self._leaving: list[ReplicaProcess] = []
         self._wanted = plan.generation
@@ -100,7 +100,7 @@ class Supervisor:
         self._first = plan
 
     def run(self) -> int:
-        """Supervises until the service is stopped (0), or its first generation has failed (1)."""
+        """Supervise until the service is stopped (0) or its first generation has failed (1)."""
         self._say(f"the supervisor of {self._first.name} listens at {self._host}:{self._port}")
         self._begin(self._first)
         while self._ended is None:
@@ -115,7 +115,7 @@ class Supervisor:
         self._say(f"the service has {self._ended}" if self._ended == "failed" else "the service was stopped")
         return 1 if self._ended == "failed" else 0
 
-    # What happens
+    # Events
 
     def _wait(self) -> None:
         now = time.monotonic()
@@ -139,7 +139,7 @@ class Supervisor:
                 self._unwatch(replica)
 
     def _reap(self) -> None:
-        """Everything that ended."""
+        """Reap all processes that have ended."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -147,7 +147,7 @@ class Supervisor:
                 return
             if ended is None:
                 return
-            # What its script has started goes with it; until it is waited for, the group is its own.
+            # Kill what its script started. Until the replica is reaped, its process group id is valid.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(ended.si_pid, signal.SIGKILL)
             _, status = os.waitpid(ended.si_pid, 0)
@@ -157,7 +157,7 @@ class Supervisor:
 
     def _handle_end(self, replica: ReplicaProcess, code: int) -> None:
         while replica.error is None and replica.hear() not in ("error", "gone", None):
-            continue  # its last words may still be under way
+            continue  # its last message may still arrive
         self._unwatch(replica)
         replica.channel.close()
         self._numbers.clear(replica.slot)
@@ -181,7 +181,7 @@ class Supervisor:
         place.start_at = now + pause_after(place.deaths - 1, *_PAUSES)
         if replica.state == "starting":
             self._error = _wire(error)
-        self._say(f"a replica (process {replica.pid}) ended with {_how(code)}; the next is started")
+        self._say(f"a replica (process {replica.pid}) ended with {_how(code)}; starting another one")
 
     def _obey(self) -> None:
         if self._signals.stops and not self._stopping:
@@ -194,7 +194,7 @@ class Supervisor:
             self._read_plan()
 
     def _step(self) -> None:
-        """What is due now."""
+        """Do what is due now."""
         now = time.monotonic()
         for replica in self._leaving:
             if now > replica.deadline:
@@ -204,7 +204,7 @@ class Supervisor:
                 self._ended = "stopped"
             return
         if not self._files.path.exists():
-            self._say("the folder of the service was removed: it ends")
+            self._say("the folder of the service was removed: stopping")
             self._stop()
             return
         if self._coming is not None:
@@ -233,9 +233,9 @@ class Supervisor:
         self._begin(plan)
 
     def _begin(self, plan: ServicePlan) -> None:
-        """The first replica of a generation comes alone: what is wrong with it is wrong with all."""
+        """Start only the first replica of a generation: if it fails, all would fail."""
         if plan.port not in (0, self._port) or plan.host != self._host:
-            self._refuse(plan, "the address of a service cannot be changed", hint="Delete it, and deploy it again.")
+            self._refuse(plan, "the address of a service cannot be changed", hint="Delete it and deploy it again.")
             return
         try:
             _lay_out(plan, self._files)
@@ -245,8 +245,8 @@ class Supervisor:
             return
         changed = models.list_changed()
         if changed:
-            # It served before with other contents; whether these are wanted, only a new deployment says.
-            hint = "Register the new contents as a version, or deploy the service again."
+            # The service was deployed with other contents. Only a new deployment may use these.
+            hint = "Register the new contents as a new version, or deploy the service again."
             self._refuse(
                 plan, f"the model file {changed[0]} has changed on disk since the service was deployed", hint=hint
             )
@@ -255,7 +255,7 @@ class Supervisor:
         self._bring_up(self._coming)
 
     def _bring_up(self, generation: Generation) -> None:
-        """One step towards a generation all of whose replicas are ready: then it replaces the one before."""
+        """Start the remaining replicas of a generation; once all are ready, replace the previous generation."""
         if not generation.replicas:
             self._start(generation, generation.places[0])
         elif generation.ready == len(generation.places):
@@ -273,7 +273,7 @@ class Supervisor:
         self._failed, self._error, self._warnings = 0, {}, ()
         if before is not None:
             self._dismiss(before, b"d")
-        self._say(f"generation {generation.plan.generation} answers, with {len(generation.places)} replica(s)")
+        self._say(f"generation {generation.plan.generation} serves with {len(generation.places)} replica(s)")
 
     def _keep_up(self, generation: Generation, now: float) -> None:
         for place in generation.places:
@@ -284,7 +284,7 @@ class Supervisor:
         for replica in generation.replicas:
             beat = self._numbers.slot(replica.slot)[numbers.HEARTBEAT]
             if replica.state == "ready" and now - max(beat, replica.ready_at) > limit:
-                self._say(f"a replica (process {replica.pid}) does nothing any more; it is ended")
+                self._say(f"a replica (process {replica.pid}) is stuck; killing it")
                 replica.kill()
 
     def _answer_without_replicas(self, generation: Generation, now: float) -> None:
@@ -294,14 +294,14 @@ class Supervisor:
             refuse_waiting(self._listening)
 
     def _models_changed(self, generation: Generation, place: Place, now: float) -> bool:
-        """Whether a new replica would load another model than its siblings have; then it is not started."""
+        """Whether a new replica would load other model files than its siblings; if so, delay its start."""
         if not self._look_at_models(generation):
             return False
         place.start_at = now + _MODELS_EVERY_SECONDS
         return True
 
     def _give_up(self, generation: Generation, error: dict[str, str]) -> None:
-        """A generation that cannot be had; what served before goes on."""
+        """Give up a generation that cannot be started; the previous one keeps serving."""
         self._drop(generation)
         self._refuse(generation.plan, **error)
 
@@ -309,7 +309,7 @@ class Supervisor:
         self._failed = plan.generation
         self._error = _wire({"headline": headline, "cause": cause, "hint": hint})
         self._coming = None
-        self._say(f"generation {plan.generation} cannot be had: {headline}")
+        self._say(f"generation {plan.generation} cannot be started: {headline}")
         if self._current is None:
             self._ended = "failed"
 
@@ -328,7 +328,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._stopping = True
-        # Whoever connects from now on is refused; who is connected gets the answers that are under way.
+        # New connections are refused from now on; existing ones still get their answers.
         self._listening.shutdown(socket.SHUT_RD)
         for replica in self._leaving:
             replica.say(b"s")
@@ -373,12 +373,12 @@ class Supervisor:
 
     def _silent_end(self, replica: ReplicaProcess, code: int) -> dict[str, str]:
         return {
-            "headline": f"a replica of the service ended with {_how(code)} without a word",
+            "headline": f"a replica of the service ended with {_how(code)} without an error message",
             "cause": tail(str(self._files.log)),
-            "hint": "Its last lines are above. A kill by the system means that the memory did not suffice.",
+            "hint": "Its last lines are above. If the system killed it, there was not enough memory.",
         }
 
-    # What is told
+    # State and log
 
     def _look_at_models(self, generation: Generation | None = None) -> bool:
         generation = generation or self._current
@@ -389,7 +389,7 @@ class Supervisor:
         if warnings != self._warnings:
             self._warnings = warnings
             for warning in warnings:
-                self._say(warning + "; replicas that run keep the old contents, and no new one is started")
+                self._say(warning + "; running replicas keep the old contents, and no new replica is started")
         return bool(changed)
 
     def _write_state(self) -> None:
@@ -399,7 +399,7 @@ class Supervisor:
         try:
             jsonfile.write(str(self._files.state), to_plain(state))
         except OSError as error:
-            # A full disk must not end the service; it is tried again with the next look.
+            # A full disk must not end the service; the next iteration tries again.
             self._say(f"the state cannot be written: {error}")
             return
         self._written = state
@@ -419,9 +419,9 @@ class Supervisor:
         )
 
     def _serving(self) -> int:
-        """The generation that answers whoever comes now: replicas of the one before let others in until they hear it.
+        """The generation that answers new connections. Replicas of the previous one accept some until they are told.
 
-        One that its script keeps from hearing is not waited for.
+        A replica whose script blocks it is not waited for.
         """
         late = time.monotonic() - self._replaced_at > _LATE_SECONDS
         if late or not any(self._numbers.slot(each.slot)[numbers.READY] for each in self._leaving):
@@ -452,17 +452,17 @@ class Supervisor:
             sys.stderr.flush()
 
     def _trim_log(self) -> None:
-        """Replicas append to the file, so it can be emptied below them; the part before is kept once."""
+        """Keep one copy of a log that is too large, and truncate it. Replicas append, so truncating is safe."""
         try:
             if self._files.log.stat().st_size > _LOG_BYTES:
                 shutil.copyfile(self._files.log, self._files.log.with_name(self._files.log.name + ".1"))
                 os.truncate(self._files.log, 0)
         except OSError as error:
-            self._say(f"the log cannot be cut: {error}")
+            self._say(f"the log cannot be truncated: {error}")
 
 
 def _lay_out(plan: ServicePlan, files: ServiceFiles) -> None:
-    """What the replicas of a plan find: the server, its settings, and the models where v1 had them."""
+    """Prepare the files of a plan's replicas: the server, its settings, and the models where v1 had them."""
     server = files.server(plan.generation)
     if not server.exists():
         making = server.with_name(server.name + ".part")
@@ -476,7 +476,7 @@ def _lay_out(plan: ServicePlan, files: ServiceFiles) -> None:
 
 
 def _tidy(files: ServiceFiles, generation: int) -> None:
-    """Drops what only a generation that has gone needed."""
+    """Remove the files of a generation that has ended."""
     for path in (files.server(generation), files.settings(generation), files.models(generation)):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

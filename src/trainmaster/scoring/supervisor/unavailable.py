@@ -1,4 +1,4 @@
-"""What is said to clients while no replica is there and none will be soon: better than to let them wait in silence."""
+"""Answers clients while there is no replica, so that they do not wait in vain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import socket
 
 _AT_ONCE = 200
-_SENTENCE = "No replica of the service is there to answer. The state and the log of the service say why."
+_SENTENCE = "The service has no running replica. See its state and its log for the reason."
 _BODY = json.dumps({"message": _SENTENCE, "request_id": "-"}).encode("ascii")
 _ANSWER = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: %d\r\n"
@@ -16,16 +16,16 @@ _ANSWER = (
 
 
 def refuse_waiting(listening: socket.socket) -> None:
-    """Answers everyone who waits at the door now."""
+    """Answer all waiting connections with an error."""
     for _ in range(_AT_ONCE):
         try:
             connection, _ = listening.accept()
         except OSError:
-            return  # nobody is there any more
+            return  # no connection is waiting
         with connection, contextlib.suppress(OSError):
             connection.setblocking(False)
             connection.send(_ANSWER)
             connection.shutdown(socket.SHUT_WR)
-            # What was sent and never read would make the kernel take the answer back.
+            # Read the request: unread data would make the kernel reset the connection and drop the answer.
             while connection.recv(65536):
                 pass

@@ -165,7 +165,7 @@ def test_results_become_json(result: Any, text: str, quick: bool, monkeypatch: p
 
 @pytest.mark.parametrize("result", [object(), b"bytes", {"a": {1, 2}}])
 def test_what_json_cannot_say_is_an_error(result: Any) -> None:
-    with pytest.raises(TypeError, match="which JSON cannot say"):
+    with pytest.raises(TypeError, match="which cannot be written as JSON"):
         answering.to_json(result)
 
 
