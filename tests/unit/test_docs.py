@@ -59,6 +59,12 @@ def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= 180
 
 
+def test_the_glossary_has_few_words() -> None:
+    glossary = (PROJECT / "CONTRIBUTING.md").read_text().partition("## Glossary")[2].partition("\n## ")[0]
+    words = re.findall(r"^\| (\w[\w ]*) \|", glossary, re.MULTILINE)
+    assert 0 < len(words) - 1 <= 25
+
+
 def test_the_guide_names_every_command() -> None:
     text = GUIDE.read_text()
     assert [name for name in all_commands() if f"{name}`" not in text and f"{name} " not in text] == []
