@@ -37,12 +37,12 @@ def show(options: Options) -> int:
 
     JSON: the keys of 'data list', and "files", a list of names.
     """
-    from trainmaster.sdk.datasets.abstract import of_record
+    from trainmaster.sdk.datasets.kinds import dataset_from_record
 
     workspace = open_workspace(options.workspace)
     plain = workspace.connection.call("datasets.get", name=options.name, version=options.dataset_version)
     record = from_plain(DatasetRecord, plain)
-    files = [file.name for file in of_record(workspace, plain)._all_files()]
+    files = [file.name for file in dataset_from_record(workspace, plain)._all_files()]
     if options.json:
         say_json({**_as_json(record), "files": files})
         return exits.OK

@@ -1,78 +1,84 @@
-"""Which rows to keep, said before any is read: `dataset['age'] > 30` and its like become plain data."""
+"""Conditions on rows, written before any row is read: `dataset['age'] > 30` becomes plain data."""
 
 from trainmaster.job.errors import UserErrorException
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
+    Plain = Mapping[str, Any]
 
 _COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 
 
 class Expression:
-    """A column of a dataset, or a condition made of columns and values with ==, <, & and their like."""
+    """A column of a dataset, or a condition made of columns and values with operators such as ==, < and &."""
 
-    def __init__(self, plain):
+    def __init__(self, plain: "Plain") -> None:
         self._plain = plain
 
-    def __eq__(self, other):
-        return self._with("==", other)
+    def __eq__(self, other: object) -> "Expression":  # type: ignore[override]
+        return self._combine("==", other)
 
-    def __ne__(self, other):
-        return self._with("!=", other)
+    def __ne__(self, other: object) -> "Expression":  # type: ignore[override]
+        return self._combine("!=", other)
 
-    def __lt__(self, other):
-        return self._with("<", other)
+    def __lt__(self, other: object) -> "Expression":
+        return self._combine("<", other)
 
-    def __le__(self, other):
-        return self._with("<=", other)
+    def __le__(self, other: object) -> "Expression":
+        return self._combine("<=", other)
 
-    def __gt__(self, other):
-        return self._with(">", other)
+    def __gt__(self, other: object) -> "Expression":
+        return self._combine(">", other)
 
-    def __ge__(self, other):
-        return self._with(">=", other)
+    def __ge__(self, other: object) -> "Expression":
+        return self._combine(">=", other)
 
-    def __and__(self, other):
-        return self._with("&", other)
+    def __and__(self, other: object) -> "Expression":
+        return self._combine("&", other)
 
-    def __or__(self, other):
-        return self._with("|", other)
+    def __or__(self, other: object) -> "Expression":
+        return self._combine("|", other)
 
-    def __invert__(self):
+    def __invert__(self) -> "Expression":
         return Expression({"op": "~", "of": [self._plain]})
 
-    # What compares to another expression cannot be a key.
+    # == makes an expression, so it cannot be used to find a key.
     __hash__ = None  # type: ignore[assignment]
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         raise UserErrorException(
-            "a condition on the rows of a dataset has no value of its own",
-            hint="Put & for 'and', | for 'or', ~ for 'not', and each comparison into brackets.",
+            "a condition on the rows of a dataset is neither true nor false by itself",
+            hint="Write & for 'and', | for 'or', ~ for 'not', and put each comparison in parentheses.",
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Expression({!r})".format(self._plain)
 
-    def _with(self, operator, other):
-        return Expression({"op": operator, "of": [self._plain, plain_of(other)]})
+    def _combine(self, operator: str, other: object) -> "Expression":
+        return Expression({"op": operator, "of": [self._plain, plain_value(other)]})
 
 
-def column(name):
+def column(name: str) -> Expression:
     """The column of that name, to compare with."""
     if not isinstance(name, str):
-        raise UserErrorException("a column is named by a str, not {!r}".format(name))
+        raise UserErrorException("the name of a column must be a str, not {!r}".format(name))
     return Expression({"column": name})
 
 
-def condition(expression):
-    """The plain form of a condition; refuses what is none."""
+def condition(expression: "Any") -> "Plain":
+    """The plain form of a condition; raises an error for anything else."""
     if not isinstance(expression, Expression) or "op" not in expression._plain:
         raise UserErrorException(
             "filter takes a condition, not {!r:.80}".format(expression),
-            hint="Write dataset.filter(dataset['age'] > 30), for instance.",
+            hint="For example: dataset.filter(dataset['age'] > 30).",
         )
     return expression._plain
 
 
-def plain_of(value):
-    """A value of a comparison, as it is kept: a scalar, or the text of a time."""
+def plain_value(value: "Any") -> "Plain":
+    """A value of a comparison as plain data: a scalar, or the text of a time."""
     if isinstance(value, Expression):
         return value._plain
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -80,11 +86,11 @@ def plain_of(value):
     if hasattr(value, "isoformat"):
         return {"time": value.isoformat()}
     if hasattr(value, "item"):
-        return plain_of(value.item())
+        return plain_value(value.item())
     raise UserErrorException("rows cannot be compared with {!r:.80}".format(value))
 
 
-def columns_of(plain):
+def columns_of(plain: "Plain") -> "list[str]":
     """The names of the columns in a condition.
 
     >>> columns_of({"op": ">", "of": [{"column": "age"}, {"value": 30}]})
@@ -95,8 +101,8 @@ def columns_of(plain):
     return [name for part in plain.get("of", ()) for name in columns_of(part)]
 
 
-def kept(pandas, frame, plain):
-    """Of each row of a pandas DataFrame, whether the condition holds."""
+def evaluate(pandas: "Any", frame: "Any", plain: "Plain") -> "Any":
+    """For each row of a pandas DataFrame, whether the condition holds."""
     import operator
 
     if "column" in plain:
@@ -105,7 +111,7 @@ def kept(pandas, frame, plain):
         return pandas.Timestamp(plain["time"])
     if "op" not in plain:
         return plain["value"]
-    parts = [kept(pandas, frame, part) for part in plain["of"]]
+    parts = [evaluate(pandas, frame, part) for part in plain["of"]]
     if plain["op"] == "~":
         return ~parts[0]
     if plain["op"] in ("==", "!=") and parts[1] is None:

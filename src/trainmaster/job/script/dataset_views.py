@@ -23,7 +23,45 @@ class View:
     """A dataset that can be read: subclasses have its definition, and open the storages of its files."""
 
     def _describe(self) -> "dict[str, Any]":
+        """The definition as plain data."""
         raise NotImplementedError
+
+    def _registration(self) -> "Any":
+        """Name, version, description and tags in the workspace; None for a dataset without a name there."""
+        raise NotImplementedError
+
+    @property
+    def id(self) -> "str | None":
+        """The id by which the workspace knows it."""
+        raise NotImplementedError
+
+    @property
+    def name(self) -> "str | None":
+        """The name it is registered by; None for one that is not registered."""
+        registration = self._registration()
+        return registration.name or None if registration else None
+
+    @property
+    def version(self) -> "int | None":
+        """The version of the name; None for one that is not registered."""
+        registration = self._registration()
+        return registration.version if registration else None
+
+    @property
+    def description(self) -> "str | None":
+        """A text for people; None for one that is not registered."""
+        registration = self._registration()
+        return registration.description or None if registration else None
+
+    @property
+    def tags(self) -> "dict[str, str] | None":
+        """The labels; None for one that is not registered."""
+        registration = self._registration()
+        return dict(registration.tags) if registration else None
+
+    def __repr__(self) -> str:
+        named = "name={!r}, version={!r}".format(self.name, self.version) if self.name else "id={!r}".format(self.id)
+        return "{}({})".format(type(self).__name__, named)
 
     def _open_place(self, key: "Place") -> "Storage":
         raise NotImplementedError

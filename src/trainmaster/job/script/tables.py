@@ -294,11 +294,11 @@ def _after(pandas, frame, step):
 
 
 def _filtered(pandas, frame, condition):
-    from trainmaster.job.script.dataset_expressions import columns_of, kept
+    from trainmaster.job.script.dataset_expressions import columns_of, evaluate
 
     _known(columns_of(condition), frame, "filter")
     try:
-        return frame[kept(pandas, frame, condition)]
+        return frame[evaluate(pandas, frame, condition)]
     except (TypeError, ValueError) as error:
         raise UserErrorException(
             "filter compares what cannot be compared",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import uuid
-from typing import Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.store_paths import compute_path
-from trainmaster.sdk.datasets.abstract import AbstractDataset
-from trainmaster.sdk.datasets.names import variable_name
+from trainmaster.sdk.datasets.kinds import get_dataset
+from trainmaster.sdk.datasets.names import check_variable_name
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.shared.job_spec import DatasetInput, InputMode
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.datasets.abstract import AbstractDataset
 
 PathText = str | os.PathLike[str]
 
@@ -25,7 +28,7 @@ class DatasetConsumptionConfig:
     """
 
     def __init__(self, name: str, dataset: Any, mode: str = "direct", path_on_compute: PathText | None = None) -> None:
-        self._name = variable_name(name, "input")
+        self._name = check_variable_name(name, "input")
         self.dataset = _dataset(dataset)
         self.mode: InputMode = _mode(mode, self.dataset)
         self.path_on_compute = compute_path(path_on_compute) or None
@@ -37,11 +40,11 @@ class DatasetConsumptionConfig:
 
     def as_mount(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
         """The same, with its files seen by the script where they lie on this machine."""
-        return self._in_mode("mount", path_on_compute)
+        return self._with_mode("mount", path_on_compute)
 
     def as_download(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
         """The same, with its files copied for the script."""
-        return self._in_mode("download", path_on_compute)
+        return self._with_mode("download", path_on_compute)
 
     def as_hdfs(self) -> NoReturn:
         """Not here: there is no HDFS."""
@@ -59,7 +62,7 @@ class DatasetConsumptionConfig:
             dataset_version=self.dataset.version,
         )
 
-    def _in_mode(self, mode: str, path_on_compute: PathText | None) -> DatasetConsumptionConfig:
+    def _with_mode(self, mode: str, path_on_compute: PathText | None) -> DatasetConsumptionConfig:
         return DatasetConsumptionConfig(self.name, self.dataset, mode, path_on_compute or self.path_on_compute)
 
     def __str__(self) -> str:
@@ -68,20 +71,20 @@ class DatasetConsumptionConfig:
     __repr__ = __str__
 
 
-def unnamed_input(dataset: AbstractDataset) -> DatasetConsumptionConfig:
-    """An input with a name that nobody else has."""
+def make_unnamed_input(dataset: AbstractDataset) -> DatasetConsumptionConfig:
+    """An input with a name that no other input has."""
     return DatasetConsumptionConfig(f"input_{uuid.uuid4().hex[:8]}", dataset)
 
 
 def _dataset(given: Any) -> AbstractDataset:
     if isinstance(given, tuple) and len(given) in (2, 3):
-        return cast(AbstractDataset, AbstractDataset.get_by_name(*given))
-    if not isinstance(given, AbstractDataset):
+        return cast("AbstractDataset", get_dataset(*given))
+    if not hasattr(given, "as_named_input"):
         raise UserErrorException(
             f"an input needs a dataset, not {type(given).__name__}",
             hint="Give a dataset, or a tuple (workspace, name) or (workspace, name, version).",
         )
-    return given
+    return cast("AbstractDataset", given)
 
 
 def _mode(mode: Any, dataset: AbstractDataset) -> InputMode:

@@ -15,8 +15,8 @@ from trainmaster.job.script.dataset_files import matcher
 from trainmaster.job.script.dataset_sources import sources_of
 from trainmaster.job.script.dataset_views import check_sources
 from trainmaster.job.script.store_paths import join, store_path
-from trainmaster.sdk.datasets.abstract import of_definition
 from trainmaster.sdk.datasets.file_dataset import FileDataset
+from trainmaster.sdk.datasets.kinds import dataset_from_definition
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.sdk.datasets.tabular_dataset import TabularDataset
 from trainmaster.sdk.datasets.targets import place_of, source_of, store_and_path
@@ -36,17 +36,18 @@ class FileDatasetFactory(FileFactory):
         overwrite: bool = False,
         show_progress: bool = True,
     ) -> FileDataset:
-        """Copy a folder to a datastore and make a dataset of it; `pattern` (such as `*.jpg`) chooses files."""
+        """Copies a folder to a datastore and makes a dataset from it; `pattern` (such as `*.jpg`) chooses files."""
         store, path = store_and_path(target, "target")
         if pattern is None:
             store.upload(src_dir, path, overwrite, show_progress)
         else:
-            store.upload_files(_chosen(Path(src_dir), pattern), src_dir, path, overwrite, show_progress)
-        return _made("file", (store, path), True, {})  # type: ignore[no-any-return]
+            store.upload_files(_choose_files(Path(src_dir), pattern), src_dir, path, overwrite, show_progress)
+        dataset: FileDataset = make_dataset("file", (store, path), True, {})
+        return dataset
 
     @classmethod
-    def _made(cls, kind: Any, path: Any, validate: Any, reader: Any) -> Any:
-        return _made(kind, path, validate, reader)
+    def _make(cls, kind: Any, path: Any, validate: bool, reader: dict[str, Any]) -> Any:
+        return make_dataset(kind, path, validate, reader)
 
 
 class TabularDatasetFactory(TabularFactory):
@@ -63,7 +64,7 @@ class TabularDatasetFactory(TabularFactory):
         row_group_size: int | None = None,
         make_target_path_unique: bool = True,
     ) -> TabularDataset:
-        """Keep a pandas DataFrame as a Parquet file in a datastore, and register it (needs pyarrow)."""
+        """Keeps a pandas DataFrame as a Parquet file in a datastore, and registers it (needs pyarrow)."""
         store, path = store_and_path(target, "target")
         if not hasattr(dataframe, "to_parquet"):
             raise UserErrorException(f"dataframe must be a pandas DataFrame, not {type(dataframe).__name__}")
@@ -73,8 +74,9 @@ class TabularDatasetFactory(TabularFactory):
             options = {} if row_group_size is None else {"row_group_size": row_group_size}
             _write_parquet(dataframe, file, options)
             store.upload_files([file], folder, place, True, show_progress)
-        made: TabularDataset = _made("tabular", (store, place), True, dataset_readers.parquet(False, None, None))
-        return made.register(store.workspace, name, description, tags, create_new_version=True)
+        reader = dataset_readers.parquet(False, None, None)
+        dataset: TabularDataset = make_dataset("tabular", (store, place), True, reader)
+        return dataset.register(store.workspace, name, description, tags, create_new_version=True)
 
     @staticmethod
     def from_sql_query(
@@ -108,8 +110,8 @@ class TabularDatasetFactory(TabularFactory):
         not_here("Dataset.Tabular.register_dask_dataframe", "Use dataframe.compute() and register_pandas_dataframe.")
 
     @classmethod
-    def _made(cls, kind: Any, path: Any, validate: Any, reader: Any) -> Any:
-        return _made(kind, path, validate, reader)
+    def _make(cls, kind: Any, path: Any, validate: bool, reader: dict[str, Any]) -> Any:
+        return make_dataset(kind, path, validate, reader)
 
 
 def _write_parquet(dataframe: Any, file: Path, options: dict[str, Any]) -> None:
@@ -123,7 +125,8 @@ def _write_parquet(dataframe: Any, file: Path, options: dict[str, Any]) -> None:
         ) from error
 
 
-def _made(kind: DatasetKind, path: Any, validate: bool, reader: dict[str, Any]) -> Any:
+def make_dataset(kind: DatasetKind, path: Any, validate: bool, reader: dict[str, Any]) -> Any:
+    """A dataset of the files at `path`; with `validate` an error if there are none."""
     stores: dict[str, Datastore] = {}
 
     def store_source(item: Any) -> dict[str, Any] | None:
@@ -137,13 +140,13 @@ def _made(kind: DatasetKind, path: Any, validate: bool, reader: dict[str, Any]) 
     sources = sources_of(path, store_source)
     definition = DatasetDefinition(kind, tuple(DataSource(**source) for source in sources), reader)
     workspace = next((store.workspace for store in stores.values()), None)
-    dataset = of_definition(definition, workspace, stores)
+    dataset = dataset_from_definition(definition, workspace, stores)
     if validate:
         check_sources(sources, dataset._open_place)
     return dataset
 
 
-def _chosen(folder: Path, pattern: str) -> list[Path]:
-    fits = matcher(pattern)
+def _choose_files(folder: Path, pattern: str) -> list[Path]:
+    matches = matcher(pattern)
     files = [file for file in sorted(folder.rglob("*")) if file.is_file()]
-    return [file for file in files if fits(file.name) or fits(file.relative_to(folder).as_posix())]
+    return [file for file in files if matches(file.name) or matches(file.relative_to(folder).as_posix())]

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from trainmaster.job.script.dataset_views import FileView
 from trainmaster.sdk.datasets.abstract import AbstractDataset
+from trainmaster.sdk.datasets.consumption import DatasetConsumptionConfig, make_unnamed_input
 from trainmaster.sdk.datasets.not_here import not_here
-
-if TYPE_CHECKING:
-    from trainmaster.sdk.datasets.consumption import DatasetConsumptionConfig
 
 PathText = str | os.PathLike[str]
 
 
-class FileDataset(AbstractDataset, FileView):
+class FileDataset(AbstractDataset, FileView, kind="file"):
     """Files of datastores, the web or this machine, made by `Dataset.File.from_files`.
 
     images = Dataset.File.from_files((datastore, 'animals/**/*.jpg'))
@@ -24,15 +22,11 @@ class FileDataset(AbstractDataset, FileView):
 
     def as_mount(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
         """As an input of a run: the script sees the files, linked where they lie on this machine."""
-        from trainmaster.sdk.datasets.consumption import unnamed_input
-
-        return unnamed_input(self).as_mount(path_on_compute)
+        return make_unnamed_input(self).as_mount(path_on_compute)
 
     def as_download(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
         """As an input of a run: the script gets a copy of the files."""
-        from trainmaster.sdk.datasets.consumption import unnamed_input
-
-        return unnamed_input(self).as_download(path_on_compute)
+        return make_unnamed_input(self).as_download(path_on_compute)
 
     def as_hdfs(self) -> NoReturn:
         """Not here: there is no HDFS."""

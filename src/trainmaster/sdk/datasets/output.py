@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script import dataset_readers
 from trainmaster.job.script.store_paths import compute_path, store_path
-from trainmaster.sdk.datasets.names import checked_tags, new_name, variable_name
+from trainmaster.sdk.datasets.names import check_name, check_tags, check_variable_name
 from trainmaster.sdk.datasets.not_here import not_here
 from trainmaster.sdk.datasets.targets import store_and_path
 from trainmaster.shared.job_spec import DatasetOutput, OutputMode
@@ -23,7 +23,7 @@ class OutputDatasetConfig:
     """An output of a run, by the name that becomes a variable of the job."""
 
     def __init__(self, name: str | None = None) -> None:
-        self.name = variable_name(name or f"output_{uuid.uuid4().hex[:8]}", "output")
+        self.name = check_variable_name(name or f"output_{uuid.uuid4().hex[:8]}", "output")
         self._register_as = ""
         self._description = ""
         self._tags: dict[str, str] = {}
@@ -33,9 +33,9 @@ class OutputDatasetConfig:
     ) -> Self:
         """The same output, registered as a (new version of a) dataset when the run has completed."""
         registered = copy.copy(self)
-        registered._register_as = new_name(name)
+        registered._register_as = check_name(name)
         registered._description = description or ""
-        registered._tags = checked_tags(tags)
+        registered._tags = check_tags(tags)
         return registered
 
 
@@ -67,7 +67,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
 
     def as_mount(self, disable_metadata_cache: bool = False) -> OutputFileDatasetConfig:
         """The same output, written straight to the datastore where that is a folder; else uploaded at the end."""
-        return self._in_mode("mount", False, ())
+        return self._with_mode("mount", False, ())
 
     def as_upload(
         self, overwrite: bool = False, source_globs: str | Sequence[str] | None = None
@@ -76,7 +76,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
         globs = [source_globs] if isinstance(source_globs, str) else list(source_globs or ())
         if not all(isinstance(each, str) and each for each in globs):
             raise UserErrorException(f"source_globs has to be a text or a list of texts, not {source_globs!r}")
-        return self._in_mode("upload", bool(overwrite), tuple(globs))
+        return self._with_mode("upload", bool(overwrite), tuple(globs))
 
     def as_input(self, name: str | None = None) -> NoReturn:
         """Not here: there are no pipelines."""
@@ -95,8 +95,8 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
         path_glob: str | None = None,
         set_column_types: Any = None,
     ) -> OutputTabularDatasetConfig:
-        """The same output as tables in CSV files and their like."""
-        reader = dataset_readers.delimited(
+        """The same output as tables in CSV and similar files."""
+        reader = dataset_readers.delimited_text(
             include_path, True, set_column_types, separator, header, partition_format, False, "utf8"
         )
         return OutputTabularDatasetConfig(self, reader, path_glob)
@@ -127,7 +127,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
             tags=self._tags,
         )
 
-    def _in_mode(self, mode: OutputMode, overwrite: bool, globs: tuple[str, ...]) -> OutputFileDatasetConfig:
+    def _with_mode(self, mode: OutputMode, overwrite: bool, globs: tuple[str, ...]) -> OutputFileDatasetConfig:
         changed = copy.copy(self)
         changed.mode, changed._overwrite, changed._globs = mode, overwrite, globs
         return changed

@@ -11,7 +11,7 @@ from trainmaster.sdk.datasets.not_here import not_here
 _FRAME = "Use to_pandas_dataframe()"
 
 
-class TabularDataset(AbstractDataset, TableView):
+class TabularDataset(AbstractDataset, TableView, kind="tabular"):
     """Tables in CSV, Parquet or JSON-lines files, made by `Dataset.Tabular`.
 
     table = Dataset.Tabular.from_delimited_files((datastore, 'titanic/*.csv'))

@@ -200,7 +200,7 @@ class Run(TrackedRun):
         """Definition, state, error and logs as a dict with v1's keys."""
         details = run_details(self._refresh(), self._folder)
         if details["inputDatasets"] or details["outputDatasets"]:
-            from trainmaster.sdk.datasets.of_run import with_datasets
+            from trainmaster.sdk.datasets.run_datasets import with_datasets
 
             return with_datasets(details, self.experiment.workspace)
         return details

@@ -110,9 +110,9 @@ def test_a_split_loses_and_doubles_nothing():
     ("path", "message"),
     [
         ([], "empty list"),
-        ("", "no path"),
-        (7, "cannot be made of a int"),
-        ([("nobody", "x")], "cannot be made of a tuple"),
+        ("", "not a path"),
+        (7, "cannot be made from a int"),
+        ([("nobody", "x")], "cannot be made from a tuple"),
         ("https://example.com/*.csv", "wildcard"),
         ("https://example.com", "names no file"),
         ("s3://bucket/x", "cannot be read directly"),

@@ -5,6 +5,8 @@ import os
 import pytest
 
 from trainmaster.job.errors import UserErrorException
+from trainmaster.job.script.datasets import Dataset as JobDatasets
+from trainmaster.job.script.datasets import FileDataset as JobFileDataset
 from trainmaster.sdk.datasets import Dataset, DatasetConsumptionConfig, OutputFileDatasetConfig
 from trainmaster.sdk.estimators.estimator import Estimator
 
@@ -107,3 +109,15 @@ def test_mount(dataset, tmp_path):
     assert (tmp_path / "set/a.txt").read_text() == "a"
     with pytest.raises(UserErrorException, match="not an empty folder"):
         dataset.mount(tmp_path / "set").start()
+
+
+def test_what_a_job_and_a_program_see_of_a_dataset(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    for factory in (Dataset.File, JobDatasets.File):
+        dataset = factory.from_files(str(tmp_path)).take(1)
+        assert (dataset.name, dataset.version, dataset.description, dataset.tags) == (None, None, None, None)
+        assert repr(dataset).startswith("FileDataset(id=")
+    facts = {"name": "n", "version": 2, "tags": {"a": "b"}, "id": "d1", "definition": dataset._describe()}
+    dataset = JobFileDataset(facts)
+    assert (dataset.name, dataset.version, dataset.description, dataset.tags) == ("n", 2, None, {"a": "b"})
+    assert repr(dataset) == "FileDataset(name='n', version=2)"

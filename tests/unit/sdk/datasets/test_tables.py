@@ -150,12 +150,12 @@ def test_times(table):
         ),
         (lambda t: t.drop_columns(["no"]).to_pandas_dataframe(), "drop_columns names a column"),
         (lambda t: t.keep_columns("no", validate=True), "keep_columns names a column"),
-        (lambda t: t.keep_columns(7), "columns have to be"),
-        (lambda t: t.take(-1), "whole number from 0 on"),
+        (lambda t: t.keep_columns(7), "columns must be"),
+        (lambda t: t.take(-1), "whole number, 0 or more"),
         (lambda t: t.random_split(80), "from 0 to 1"),
         (lambda t: t.time_after(datetime(2020, 1, 1)), "which column holds the time"),
         (lambda t: t.with_timestamp_columns("age").time_recent(7), "timedelta"),
-        (lambda t: t.with_timestamp_columns("joined").time_after("2020"), "has to be a datetime"),
+        (lambda t: t.with_timestamp_columns("joined").time_after("2020"), "must be a datetime"),
         (lambda t: t.to_pandas_dataframe(on_error="ignore"), "'null' or 'fail'"),
         (lambda t: t.as_named_input("d").as_mount(), "rows, not files"),
         (lambda t: t.update(description="x"), "registered"),
@@ -171,8 +171,8 @@ def test_what_is_refused(table, do, message):
     [
         ({"separator": ""}, "separator"),
         ({"encoding": "klingon"}, "unknown encoding 'klingon'"),
-        ({"header": "yes"}, "header has to be"),
-        ({"set_column_types": {"a": int}}, "has to be a DataType"),
+        ({"header": "yes"}, "header must be"),
+        ({"set_column_types": {"a": int}}, "must be a DataType"),
     ],
 )
 def test_options_that_are_refused(table, options, message):
@@ -225,7 +225,7 @@ def test_what_is_no_condition(table, wrong):
 
 def test_conditions_that_cannot_be(table):
     people = table({"a.csv": PEOPLE})
-    with pytest.raises(UserErrorException, match="Put & for 'and'"):
+    with pytest.raises(UserErrorException, match="Write & for 'and'"):
         assert people["age"] > 3 and people["age"] < 5
     with pytest.raises(UserErrorException, match=r"'nothing'(?s:.)*It has: name, age"):
         records(people.filter(people["nothing"] > 3))

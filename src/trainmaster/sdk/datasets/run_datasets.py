@@ -1,10 +1,11 @@
-"""The datasets of a run, as `Run.get_details` gives them out."""
+"""The datasets of a run, as `Run.get_details` returns them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.sdk.datasets.abstract import of_definition
+from trainmaster.sdk.datasets.kinds import dataset_from_definition
+from trainmaster.sdk.datastores import Datastore
 from trainmaster.shared.job_spec import DatasetDefinition, DatasetInput, DatasetOutput, DataSource
 from trainmaster.shared.records import DatasetRecord
 from trainmaster.shared.serialization import from_plain
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def with_datasets(details: dict[str, Any], workspace: WorkspaceSide) -> dict[str, Any]:
-    """`details` with datasets in the place of what the job specification says of them."""
+    """`details` with datasets instead of their descriptions in the job specification."""
     inputs = [from_plain(DatasetInput, each) for each in details["inputDatasets"]]
     outputs = [from_plain(DatasetOutput, each) for each in details["outputDatasets"]]
     return {
@@ -28,7 +29,7 @@ def with_datasets(details: dict[str, Any], workspace: WorkspaceSide) -> dict[str
 def _input(given: DatasetInput, workspace: WorkspaceSide) -> dict[str, Any]:
     record = DatasetRecord(given.dataset_id, given.definition, given.dataset_name, given.dataset_version)
     return {
-        "dataset": of_definition(given.definition, workspace, None, record),
+        "dataset": dataset_from_definition(given.definition, workspace, None, record),
         "consumptionDetails": {
             "type": "RunInput",
             "inputName": given.name,
@@ -39,13 +40,11 @@ def _input(given: DatasetInput, workspace: WorkspaceSide) -> dict[str, Any]:
 
 
 def _output(given: DatasetOutput, workspace: WorkspaceSide, run_id: str) -> dict[str, Any]:
-    from trainmaster.sdk.datastores import Datastore
-
     store = given.datastore or Datastore.get_default(workspace).name
     source = DataSource(output_path(given, run_id), store)
     definition = DatasetDefinition("tabular" if given.reader else "file", (source,), given.reader)
     return {
-        "dataset": of_definition(definition, workspace),
+        "dataset": dataset_from_definition(definition, workspace),
         "outputType": "RunOutput",
         "outputDetails": {"outputName": given.name, "mode": given.mode, "registeredAs": given.register_as or None},
     }
