@@ -197,7 +197,7 @@ def test_an_estimator_needs_no_code(frameworks, sklearn_run, deployed):
 def test_what_needs_code_says_so(frameworks, tmp_path):
     (tmp_path / "weights.bin").write_bytes(b"weights")
     model = Model.register(frameworks, str(tmp_path / "weights.bin"), "weights", model_framework="Custom")
-    with pytest.raises(WebserviceException, match="it is not clear how it is asked"):
+    with pytest.raises(WebserviceException, match="its kind is not clear"):
         Model.deploy(frameworks, "weights", [model])
     (tmp_path / "broken.onnx").write_bytes(b"no graph")
     model = Model.register(frameworks, str(tmp_path / "broken.onnx"), "broken")
@@ -244,7 +244,7 @@ def test_a_package_runs_anywhere(frameworks, tmp_path):
     assert made.state == "Succeeded" and ModelPackage(frameworks, made.operation_id, None).models == ["factor:1"]
     folder = tmp_path / "taken"
     made.save(folder)
-    with pytest.raises(WebserviceException, match="has something in it"):
+    with pytest.raises(WebserviceException, match="is not empty"):
         made.save(folder)
     assert "--require-hashes" in (folder / "Dockerfile").read_text()
     assert str(frameworks.path) not in "".join(path.read_text() for path in folder.glob("*.*"))

@@ -92,7 +92,7 @@ def test_all_of_it_is_kept(shared):
         (lambda ws: Environment.get(ws, "known", version="1", label="x"), "cannot be given together"),
         (lambda ws: Environment.label(ws, "known", "9", "x"), "'known' of version 9"),
         (lambda ws: Environment.label(ws, "known", "1", "latest"), "label 'latest' cannot be set"),
-        (lambda ws: Environment.label(ws, "known", "1", 3), "labels must be texts"),
+        (lambda ws: Environment.label(ws, "known", "1", 3), "labels must be strings"),
         (lambda ws: Environment("x" * 300).register(ws), "cannot be the name of an environment"),
     ],
 )

@@ -285,11 +285,11 @@ def test_mlflow_gets_a_database_of_its_own_outside_of_jobs(shared, monkeypatch):
         database.execute("insert into runs values ('0123abcd', 1)")
         database.commit()
     with pytest.raises(
-        KeyError, match=r"^MLflow made an experiment 'of mlflow' outside of a job: it is in MLflow's own"
+        KeyError, match=r"^MLflow created an experiment 'of mlflow' outside of a job: it is in MLflow's own"
     ):
         shared.experiments["of mlflow"]
     assert "of mlflow" not in shared.experiments and shared.experiments.get("of mlflow") is None
-    with pytest.raises(RunNotFoundException, match=r"0123abcd(.|\n)*MLflow made it outside of a job"):
+    with pytest.raises(RunNotFoundException, match=r"0123abcd(.|\n)*MLflow created it outside of a job"):
         shared.get_run("0123abcd")
     Experiment(shared, "spine")
     with pytest.raises(KeyError, match=r"^there is no experiment 'spin' in workspace 'shared'\. Did you mean spine\?$"):

@@ -127,7 +127,7 @@ def test_a_broken_script_says_so_with_its_own_traceback_and_serves_nothing(bench
         service.wait_for_deployment()
     assert "broken.py" in raised.value.message and "LookupError" in raised.value.message
     assert service.state == "failed" and "LookupError" in service.get_logs()
-    with pytest.raises(WebserviceException, match="does not serve"):
+    with pytest.raises(WebserviceException, match="cannot answer"):
         service.run(ASKED)
     with pytest.raises(WebserviceException, match="there is a service 'broken' already"):
         bench.deploy("broken")
@@ -294,7 +294,7 @@ def test_a_checked_in_environment_of_python_3_6(bench: Bench, tmp_path: Path, mo
         "import sys, agedpackage\n\ndef init():\n    pass\n\ndef run(data):\n    return list(sys.version_info[:2])\n",
     )
     environment = Environment.from_conda_specification("myenv", conda_file)
-    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+    with pytest.warns(UserWarning, match=r"requests Python 3\.6, and services need 3\.7 or newer"):
         service = bench.deploy("aged", config=bench.config("which.py", environment=environment))
     assert service.run("") == [int(part) for part in python.split(".")]
     (warning,) = service.warnings
@@ -466,7 +466,7 @@ def test_a_target_elsewhere_is_refused_and_one_that_stands_for_services_is_here(
     workspace, models = bench.workspace, [bench.model(2)]
     configuration = HDInsightCompute.attach_configuration("me", address="far.invalid", password="p")
     far = ComputeTarget.attach(workspace, "far", configuration)
-    for target, told in ((far, r"'far' \(HDInsight\) cannot have services"), ("aks", "must be a compute target")):
+    for target, told in ((far, r"'far' \(HDInsight\) cannot run services"), ("aks", "must be a compute target")):
         with pytest.raises(WebserviceException, match=told):
             Model.deploy(workspace, "elsewhere", models, bench.config(), deployment_target=target)
     assert workspace.webservices == {}

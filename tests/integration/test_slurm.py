@@ -401,7 +401,7 @@ class TestTarget:
             "-Jmine",
             "--clusters=b",
         ):
-            with pytest.raises(ComputeTargetException, match=f"must not have {option}: Trainmaster sets this"):
+            with pytest.raises(ComputeTargetException, match=f"must not have {option}: Trainmaster sets it"):
                 SlurmCompute.configuration(extra_sbatch=[option])
         for parameter, option in {"partition": "-pmain", "qos": "--qos=low", "time_limit": "--time=3"}.items():
             with pytest.raises(ComputeTargetException, match=f"has {option}, and {parameter} says '9'"):

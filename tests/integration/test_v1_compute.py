@@ -325,7 +325,10 @@ def test_targets_that_take_no_jobs(shared, launch):
         ({"username": "me"}, "address"),
         ({"username": "me", "address": "h", "ssh_port": 0}, "ssh_port"),
         ({"username": "me", "address": "h", "ssh_port": "x"}, "ssh_port"),
-        ({"username": "me", "address": "h", "private_key_file": "/no/such/key"}, "no private key file"),
+        (
+            {"username": "me", "address": "h", "private_key_file": "/no/such/key"},
+            "private key file /no/such/key does not exist",
+        ),
     ],
 )
 def test_machines_that_cannot_be(settings, message):

@@ -42,7 +42,7 @@ def here(tmp_path, monkeypatch):
 def test_made_on_first_use(here, home, capsys, opened):
     (here / "config.json").write_text(json.dumps(CONFIG))
     ws = opened()
-    assert capsys.readouterr().out.splitlines() == [f"Made workspace 'mine' in {home / 'workspaces' / 'mine'}"]
+    assert capsys.readouterr().out.splitlines() == [f"Created workspace 'mine' in {home / 'workspaces' / 'mine'}"]
     assert (ws.name, ws.subscription_id, ws.resource_group, ws.location) == ("mine", "s", "g", "local")
     again = opened()
     assert capsys.readouterr().out == ""

@@ -71,7 +71,7 @@ def test_no_workspace_there(tmp_path):
 
 def test_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(WorkspaceException, match="no workspace can be made"):
+    with pytest.raises(WorkspaceException, match="no workspace can be created"):
         Workspace.create("mine", path=tmp_path / "file" / "w")
     assert (tmp_path / "file").read_text() == "in the way"
 
@@ -89,7 +89,7 @@ def test_identity_that_is_broken(tmp_path, text):
 def test_default_workspace_is_made_on_first_use(here, home, capsys):
     ws = Workspace.from_config()
     assert ws.path == home / "workspaces" / "default"
-    assert "Made workspace 'default'" in capsys.readouterr().out
+    assert "Created workspace 'default'" in capsys.readouterr().out
     assert Workspace.from_config().get_details() == ws.get_details()
     assert capsys.readouterr().out == ""
     end_workspace(ws.path)

@@ -1,8 +1,8 @@
-"""The connection of a program to its workspace's dispatcher. It starts one when none lives.
+"""The connection of a program to its workspace's dispatcher. It starts a dispatcher if none is running.
 
 Requests and answers are lines of JSON over a unix socket: `{"id", "op", "args"}` and `{"id", "result"}` or
-`{"id", "error"}`. Every operation may be repeated without harm, so a dispatcher that dies between request and answer is
-simply asked again.
+`{"id", "error"}`. Every operation may be repeated without harm. So if a dispatcher dies between request and answer, the
+request is sent again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _START_LIMIT_SECONDS = 60.0
 _STOP_LIMIT_SECONDS = 30.0
 _ATTEMPTS = 8
 _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
-# Jupyter's kernels set these. What uv then colours would be taken for text of its locks.
+# Jupyter's kernels set these. uv would write colour codes, which would end up in its lock files.
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
 
 
@@ -40,7 +40,7 @@ class Connection:
         self._owner = 0
 
     def call(self, op: str, **args: Any) -> Any:
-        """The result of operation `op`; its error is raised as itself."""
+        """The result of operation `op`. An error of the operation is raised."""
         with self._guard:
             return self._answer(op, args)
 
@@ -54,13 +54,13 @@ class Connection:
                 self._drop()
                 if attempt == _ATTEMPTS - 1:
                     raise ServiceException(
-                        f"the dispatcher of {self.folder.path} keeps ending before it answers",
+                        f"the dispatcher of {self.folder.path} repeatedly ended before it answered",
                         cause=str(lost),
                         hint=f"See {self.folder.log}.",
                     ) from None
                 continue
             except BaseException:
-                # Interrupted: the answer is still on its way, and must not be taken for that of the next request.
+                # Interrupted: the answer may still arrive, and must not be read as the answer to the next request.
                 self._drop()
                 raise
             if "error" in reply:
@@ -69,11 +69,11 @@ class Connection:
         raise AssertionError("unreachable")
 
     def watch(self, run_id: str) -> Watch:
-        """News of one run, from its state now to its end."""
+        """The states of one run, from now to its end."""
         return Watch(self.folder, run_id)
 
     def _connect(self) -> Line:
-        # A forked child must not speak on its parent's connection.
+        # A forked child must not use its parent's connection.
         if self._line is None or self._owner != os.getpid():
             self._line = open_line(self.folder)
             self._owner = os.getpid()
@@ -85,13 +85,13 @@ class Connection:
         self._line = None
 
     def close(self) -> None:
-        """Ends the connection; the next call opens another."""
+        """Closes the connection; the next call opens another."""
         with self._guard:
             self._drop()
 
 
 def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
-    """One call over a connection of its own."""
+    """Calls one operation over a new connection."""
     client = Connection(folder)
     try:
         return client.call(op, **args)
@@ -111,7 +111,7 @@ News = TypeVar("News")
 
 
 class Subscription(Generic[News]):
-    """The answers to one request, as they arrive on a connection of their own. Can be waited for with select."""
+    """The answers to one request, as they arrive on a separate connection. It can be passed to select."""
 
     def __init__(self, folder: WorkspaceFolder, op: str, args: Mapping[str, Any]) -> None:
         self._folder = folder
@@ -124,11 +124,11 @@ class Subscription(Generic[News]):
         return dict(self._args)
 
     def fileno(self) -> int:
-        """What becomes readable when there is news."""
+        """The file descriptor that becomes readable when an answer arrives."""
         return self._connect().fileno()
 
     def next(self) -> News:
-        """The next news; a dispatcher that died meanwhile is replaced and asked again."""
+        """The next answer. If the dispatcher died, the request is sent to another one."""
         while True:
             try:
                 reply = self._connect().receive()
@@ -152,7 +152,7 @@ class Subscription(Generic[News]):
         return self._line
 
     def close(self) -> None:
-        """Ends the watch."""
+        """Closes the connection."""
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -165,13 +165,13 @@ class Subscription(Generic[News]):
 
 
 class Watch(Subscription[RunNews]):
-    """News of one run: its state now and at each change. The next dispatcher tells the present state again."""
+    """The state of one run now and at each change. A new dispatcher sends the current state again."""
 
     def __init__(self, folder: WorkspaceFolder, run_id: str) -> None:
         super().__init__(folder, "runs.watch", {"run_id": run_id})
 
     def __iter__(self) -> Iterator[RunNews]:
-        """The news until the run has ended."""
+        """The states until the run has ended."""
         while True:
             news = self.next()
             yield news
@@ -180,7 +180,7 @@ class Watch(Subscription[RunNews]):
 
 
 def open_line(folder: WorkspaceFolder) -> Line:
-    """A connection to a living dispatcher of this version, started if need be."""
+    """A connection to a running dispatcher of this version, which is started if necessary."""
     deadline = time.monotonic() + _START_LIMIT_SECONDS
     killed = 0
     while True:
@@ -197,8 +197,8 @@ def open_line(folder: WorkspaceFolder) -> Line:
 
 
 def _greet(line: Line, folder: WorkspaceFolder) -> bool:
-    """Whether this dispatcher is of our version and its code is still what is installed; else it is sent away, if it is
-    not newer (its runs go on).
+    """Whether this dispatcher has our version and runs the code that is installed. If not, and if it is not newer,
+    it is stopped; its runs continue.
     """
     try:
         line.send({"id": 0, "op": "hello", "args": {"version": __version__}})
@@ -213,7 +213,7 @@ def _greet(line: Line, folder: WorkspaceFolder) -> bool:
             )
         line.send({"id": 1, "op": "shutdown", "args": {}})
         line.receive()
-        # Its end, not its answer, is what frees the workspace.
+        # The workspace is free once the dispatcher has ended, not once it has answered.
         line.receive()
     except (ConnectionError, EOFError):
         pass
@@ -225,7 +225,7 @@ def _as_numbers(version: str) -> tuple[int, ...]:
 
 
 def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
-    """Starts a dispatcher, detached; true when it listens (or another one does), false if it was killed before."""
+    """Starts a detached dispatcher. True once it (or another one) listens, false if it was killed before that."""
     ready, theirs = os.pipe()
     os.set_inheritable(theirs, True)
     null = os.open(os.devnull, os.O_RDWR)
@@ -234,7 +234,7 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
         os.posix_spawn(
             sys.executable,
             [*dispatcher_command(folder), "--ready-fd", str(theirs)],
-            # A job that uses the SDK must not have its marks on the dispatcher: those are ended with the job.
+            # A dispatcher with the variables of a job would be killed at the end of that job.
             {name: value for name, value in os.environ.items() if name not in (*_MARKS, *_COLOURS)},
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, null, 0),
@@ -258,7 +258,7 @@ def start_dispatcher(folder: WorkspaceFolder, deadline: float) -> bool:
 
 
 def stop_dispatcher(folder: WorkspaceFolder, pid: int) -> None:
-    """Asks a dispatcher to end and returns when its process has: until then it may write to the workspace."""
+    """Stops a dispatcher. Returns when its process has ended: until then it may write to the workspace."""
     import select
 
     try:
@@ -273,14 +273,14 @@ def stop_dispatcher(folder: WorkspaceFolder, pid: int) -> None:
             line.close()
         if not select.select([process], [], [], _STOP_LIMIT_SECONDS)[0]:
             raise ServiceException(
-                f"dispatcher {pid} has not ended within {_STOP_LIMIT_SECONDS:.0f} s", hint=f"See {folder.log}."
+                f"dispatcher {pid} did not end within {_STOP_LIMIT_SECONDS:.0f} s", hint=f"See {folder.log}."
             )
     finally:
         os.close(process)
 
 
 def _open_log(folder: WorkspaceFolder, null: int) -> int:
-    """Where a dispatcher that cannot even start says why."""
+    """The log, for a dispatcher that fails to start."""
     try:
         return os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     except OSError:

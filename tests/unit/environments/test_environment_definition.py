@@ -246,7 +246,7 @@ class TestSources:
         ],
     )
     def test_curated_environments(self, name, package):
-        with pytest.warns(UserWarning, match="in its place there is"):
+        with pytest.warns(UserWarning, match="it is replaced by"):
             environment = Environment.get(None, name)
         packages = list(environment.python.conda_dependencies.pip_packages)
         assert environment.name == name and packages[0].startswith(package)
@@ -270,7 +270,7 @@ class TestSources:
             ("AzureML-minimal-ubuntu18.04-py37-cpu-inference", "3.7", []),
         ],
     )
-    @pytest.mark.filterwarnings("ignore:.*in its place there is")
+    @pytest.mark.filterwarnings("ignore:.*it is replaced by")
     def test_curated_environments_have_the_companions_of_their_time(self, monkeypatch, name, python, packages):
         monkeypatch.setattr(pythons, "all_pythons", lambda: dict.fromkeys(("3.6", "3.7", "3.8", "3.10", "3.11"), ""))
         monkeypatch.setattr(pythons, "running_version", lambda: "3.11")
@@ -330,7 +330,7 @@ class TestExistingConda:
         assert Environment.from_existing_conda_environment("mine", "x").name == "mine"
 
     def test_no_conda(self):
-        with pytest.raises(EnvironmentException, match="no conda on this machine") as caught:
+        with pytest.raises(EnvironmentException, match=r"conda, .* is not installed on this machine") as caught:
             Environment.from_existing_conda_environment("mine", "theirs")
         assert "from_conda_specification" in caught.value.hint
 

@@ -1,4 +1,4 @@
-"""AmlCompute, and BatchAiCompute, its name in October 2018: clusters of up to `max_nodes` nodes of this machine."""
+"""AmlCompute: a cluster of up to `max_nodes` nodes of this machine."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 
 
 class Cluster(ComputeTarget):
-    """What both kinds of clusters can do."""
+    """A cluster whose number of nodes has limits. v1 had two classes of them."""
 
     @property
     def vm_priority(self) -> str:
-        """v1's priority; every run here has the same."""
+        """v1's priority; all runs have the same."""
         return str(self._option("vm_priority") or "dedicated")
 
     @property
     def scale_settings(self) -> ScaleSettings:
-        """Between which numbers of nodes it moves."""
+        """The least and the greatest number of nodes."""
         return ScaleSettings(int(self._option("min_nodes") or 0), self.nodes, int(self._option("idle_seconds") or 0))
 
     @property
     def status(self) -> AmlComputeStatus:
-        """What `get_status()` tells; its name in 2018."""
+        """The result of `get_status()`, by its name of 2018."""
         return self.get_status()
 
     def get_status(self) -> AmlComputeStatus:
-        """How many nodes are in use, and between which numbers they move."""
+        """How many nodes are in use, and the limits of their number."""
         busy = int(self.occupancy()["busy"])
         current = max(busy, self.scale_settings.minimum_node_count)
         return AmlComputeStatus(
@@ -65,7 +65,7 @@ class Cluster(ComputeTarget):
         timeout_in_minutes: float | None = 25,
         is_delete_operation: bool = False,
     ) -> None:
-        """Returns at once: nodes of this machine are there when they are needed."""
+        """Returns at once: nodes of this machine need no provisioning."""
         if not show_output:
             return
         wanted = self.scale_settings.minimum_node_count if min_node_count is None else min_node_count
@@ -81,7 +81,7 @@ class Cluster(ComputeTarget):
         max_nodes: int | None = None,
         idle_seconds_before_scaledown: int | str | None = None,
     ) -> None:
-        """Gives the cluster other bounds; what is left out stays. Runs that have nodes keep them."""
+        """Changes the limits that are given. Runs keep the nodes they have."""
         self.refresh_state()
         scale = self.scale_settings
         least = scale.minimum_node_count if min_nodes is None else min_nodes
@@ -101,7 +101,7 @@ class Cluster(ComputeTarget):
         )
 
     def list_nodes(self) -> builtins.list[dict[str, Any]]:
-        """The nodes that there are now, with the run that each is busy with."""
+        """The nodes in use now, each with its run."""
         busy = {node: run.id for run in self._active() for node in run.nodes}
         idle = [node for node in range(self.nodes) if node not in busy]
         shown = sorted([*busy, *idle[: max(0, self.scale_settings.minimum_node_count - len(busy))]])
@@ -119,7 +119,7 @@ class Cluster(ComputeTarget):
         ]
 
     def add_identity(self, identity_type: str, identity_id: Any = None) -> None:
-        """Recorded; runs here have your own rights."""
+        """Recorded. Runs have your own rights."""
         self._change_azure(identity_type=identity_type, identity_id=identity_id)
 
     def remove_identity(self, identity_id: Any = None) -> None:
@@ -140,7 +140,7 @@ class Cluster(ComputeTarget):
 
 
 class AmlCompute(Cluster):
-    """A cluster. Its nodes are nodes of this machine, as near to `vm_size` as the machine can give.
+    """A cluster. Its nodes are parts of this machine, as close to `vm_size` as the machine allows.
 
     >>> config = AmlCompute.provisioning_configuration(vm_size="STANDARD_D2_V2", max_nodes=4)   # doctest: +SKIP
     >>> cluster = ComputeTarget.create(ws, "cpu-cluster", config)                               # doctest: +SKIP
@@ -169,7 +169,7 @@ class AmlCompute(Cluster):
         location: str | None = None,
         enable_node_public_ip: bool = True,
     ) -> ClusterConfiguration:
-        """A cluster of up to `max_nodes` nodes. What only means something in Azure is recorded."""
+        """A cluster of up to `max_nodes` nodes. Parameters that only have a meaning in Azure are recorded."""
         return ClusterConfiguration(
             vm_size=vm_size,
             tags=tags,
@@ -195,19 +195,19 @@ class AmlCompute(Cluster):
 
     @staticmethod
     def supported_vmsizes(workspace: Workspace, location: str | None = None) -> builtins.list[dict[str, Any]]:
-        """The machine kinds that have a meaning here: those of the table of sizes."""
+        """The VM sizes that Trainmaster knows."""
         return vm_size_list(workspace)
 
     @staticmethod
     def list_usages(
         workspace: Workspace, show_all: bool = False, location: str | None = None
     ) -> builtins.list[dict[str, Any]]:
-        """Nothing: there are no quotas here."""
+        """Nothing: Trainmaster has no quotas."""
         return []
 
     @staticmethod
     def list_quotas(workspace: Workspace, location: str | None = None) -> builtins.list[dict[str, Any]]:
-        """Nothing: there are no quotas here."""
+        """Nothing: Trainmaster has no quotas."""
         return []
 
     @staticmethod
@@ -216,12 +216,12 @@ class AmlCompute(Cluster):
     ) -> NoReturn:
         """Not here."""
         raise NotImplementedError(
-            "AmlCompute.update_quotas: there are no quotas here. A cluster is limited by update(max_nodes=...)."
+            "AmlCompute.update_quotas: Trainmaster has no quotas. Limit a cluster with update(max_nodes=...)."
         )
 
 
 def vm_size_list(workspace: Workspace) -> builtins.list[dict[str, Any]]:
-    """The table of sizes with v1's keys."""
+    """The known VM sizes, with v1's keys."""
     sizes = read_sizes(WorkspaceFolder(workspace.path)).sizes
     return [
         {"name": size.name, "vCPUs": size.vcpus, "gpus": size.gpus, "memoryGB": size.memory_gb}

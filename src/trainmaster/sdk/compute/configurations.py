@@ -1,4 +1,4 @@
-"""What describes a target that is to be made or attached: checked when it is written, recorded when it is used."""
+"""Descriptions of targets to create or attach. They are checked when they are made, and recorded when they are used."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _PRIORITIES = ("dedicated", "lowpriority")
 
 @dataclass
 class Configuration:
-    """A description of a target: the class it becomes, and what is recorded of it."""
+    """A description of a target: its class, and what is recorded of it."""
 
     kind: ClassVar[str] = ""
     """The class of the target."""
     engine: ClassVar[str] = "local"
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
-        """The target of this name that it describes."""
+        """The record of the target that this describes, by this name."""
         raise NotImplementedError
 
     def validate_configuration(self) -> None:
         """Refuses values that no target can have."""
 
     def keep_secrets(self, workspace: Workspace, name: str) -> None:
-        """Puts what must not be read in the target's record where secrets are kept."""
+        """Puts passwords, which the target's record must not show, into the keyvault."""
 
 
 @dataclass
@@ -50,14 +50,14 @@ class ComputeTargetAttachConfiguration(Configuration):
 
 @dataclass
 class MachineConfiguration(ComputeTargetProvisioningConfiguration):
-    """Machines of a `vm_size`: nodes of this machine, as near to that size as it can give."""
+    """Nodes of this machine, as close to `vm_size` as the machine allows."""
 
     vm_size: str = ""
     tags: Mapping[str, str] | None = None
     description: str | None = None
     location: str | None = None
     azure: dict[str, Any] = field(default_factory=dict)
-    """What only means something in Azure: recorded, and nothing else."""
+    """Parameters that only have a meaning in Azure. They are recorded and have no effect."""
 
     def __post_init__(self) -> None:
         self.validate_configuration()
@@ -69,7 +69,9 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
 
     def validate_configuration(self) -> None:
         if not isinstance(self.vm_size, str | None):
-            raise ComputeTargetException(f"vm_size must be a text, not {self.vm_size!r}", hint="Such as 'STANDARD_D2'.")
+            raise ComputeTargetException(
+                f"vm_size must be a text, not {self.vm_size!r}", hint="Write 'STANDARD_D2', for example."
+            )
         if self.tags is not None and not isinstance(self.tags, Mapping):
             raise ComputeTargetException(f"tags must be a dict, not {type(self.tags).__name__}")
         _check_network(self.azure)
@@ -98,7 +100,7 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
         )
 
     def settings(self) -> dict[str, Any]:
-        """What a kind of target records beside that."""
+        """Further options that this kind of target records."""
         return {}
 
     def _grant(self, workspace: WorkspaceFolder) -> Grant:
@@ -138,9 +140,11 @@ class ClusterConfiguration(MachineConfiguration):
 
 
 def check_scale(least: Any, most: Any) -> None:
-    """Refuses bounds between which no number of nodes lies."""
+    """Refuses limits that allow no number of nodes."""
     if most is None:
-        raise ComputeTargetException("max_nodes is missing", hint="Say how many nodes there may be: max_nodes=4.")
+        raise ComputeTargetException(
+            "max_nodes is missing", hint="Give the greatest number of nodes, such as max_nodes=4."
+        )
     for name, value in (("min_nodes", least), ("max_nodes", most)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise ComputeTargetException(f"{name} must be a whole number of at least 0, not {value!r}")
@@ -149,7 +153,7 @@ def check_scale(least: Any, most: Any) -> None:
 
 
 def idle_seconds(value: Any) -> int:
-    """The seconds before scaling down; programs give them as a text too. Recorded: nothing is switched off here."""
+    """The seconds before scaling down, also given as a text. They are recorded: nothing is ever switched off."""
     try:
         seconds = 1800 if value is None else int(value)
     except (TypeError, ValueError):
@@ -160,7 +164,7 @@ def idle_seconds(value: Any) -> int:
 
 
 def describe_azure_settings(azure: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of parameters that only mean something in Azure: those that were given, and no secret."""
+    """What is recorded of parameters that only have a meaning in Azure: those that were given, without passwords."""
     kept = {name: value for name, value in azure.items() if value is not None}
     return {name: "(not kept)" if "password" in name else _plain(value) for name, value in kept.items()}
 
@@ -176,7 +180,8 @@ def _plain(value: Any) -> Any:
 def _check_network(azure: Mapping[str, Any]) -> None:
     if azure.get("admin_username") and not (azure.get("admin_user_password") or azure.get("admin_user_ssh_key")):
         raise ComputeTargetException(
-            "admin_username needs admin_user_password or admin_user_ssh_key", hint="Give one of them, or leave all out."
+            "admin_username needs admin_user_password or admin_user_ssh_key",
+            hint="Give one of the two, or leave out all three.",
         )
     network = [azure.get(name) for name in ("vnet_resourcegroup_name", "vnet_name", "subnet_name")]
     if any(network) and not all(network):

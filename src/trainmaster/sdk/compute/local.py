@@ -1,4 +1,4 @@
-"""LocalCompute: nodes of this machine, said plainly."""
+"""LocalCompute: nodes of this machine."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class LocalConfiguration(ComputeTargetProvisioningConfiguration):
 
 
 class LocalCompute(ComputeTarget):
-    """Nodes of this machine: groups of processes that get their share of CPUs and GPUs."""
+    """Nodes of this machine: groups of processes, each with its share of CPUs and GPUs."""
 
     @staticmethod
     def configuration(
         nodes: int = 1, cpus_per_node: int | None = None, gpus_per_node: int | None = None
     ) -> LocalConfiguration:
-        """The size of a target; what is left out is this machine's, shared equally between the nodes."""
+        """The size of a target. By default, the nodes share this machine's CPUs and GPUs equally."""
         for name, value in (
             ("nodes", nodes),
             ("cpus_per_node", cpus_per_node),
@@ -49,5 +49,5 @@ class LocalCompute(ComputeTarget):
         )
 
     def get_status(self) -> Occupancy:
-        """How many nodes there are and which are busy."""
+        """How many nodes it has, and how many are busy."""
         return self.occupancy()

@@ -23,7 +23,7 @@ _NEEDS = "Write attach_configuration(username=..., address=..., private_key_file
 
 @dataclass
 class RemoteConfiguration(ComputeTargetAttachConfiguration):
-    """A machine that is reached over SSH."""
+    """A machine reached over SSH."""
 
     kind = "RemoteCompute"
     username: str = ""
@@ -31,7 +31,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
     ssh_port: int = 22
     private_key_file: str = ""
     config_file: str = ""
-    """Instead of ~/.ssh/config."""
+    """An SSH configuration file to use instead of ~/.ssh/config."""
     secret: str = field(default="", repr=False)
     """The password, or the passphrase of the key."""
     azure: dict[str, Any] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
         self.ssh_port = port
         key = self.private_key_file
         if key and not os.path.isfile(os.path.expanduser(key)):
-            raise ComputeTargetException(f"there is no private key file {key}", hint="Check private_key_file.")
+            raise ComputeTargetException(f"the private key file {key} does not exist", hint="Check private_key_file.")
 
     @property
     def is_here(self) -> bool:
@@ -81,7 +81,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
         return record if self.is_here else self._add_facts(record, workspace)
 
     def _add_facts(self, record: TargetRecord, workspace: WorkspaceFolder) -> TargetRecord:
-        """With what the machine says it has; one that cannot be reached now may be there when it is needed."""
+        """Adds the CPUs and GPUs of the machine. A machine that cannot be reached now may be up when a run needs it."""
         from trainmaster.sdk.compute.ssh import look
 
         try:
@@ -97,12 +97,12 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
 
 
 def secret_name(target: str) -> str:
-    """By which the keyvault has the password of a target."""
+    """The name of a target's password in the keyvault."""
     return f"ssh-{target}"
 
 
 class RemoteCompute(ComputeTarget):
-    """A machine of yours, by its SSH address. `SshCompute` is the same for several; docs/guide/ssh.md.
+    """A machine of yours, by its SSH address. `SshCompute` is for several machines; see docs/guide/ssh.md.
 
     A password or a passphrase is kept in the workspace's keyvault as `ssh-<name of the target>`.
     """
@@ -121,7 +121,7 @@ class RemoteCompute(ComputeTarget):
         private_key_passphrase: str = "",
         attach_configuration: ComputeTargetAttachConfiguration | None = None,
     ) -> ComputeTarget:
-        """Attaches a machine, described in words or by `attach_configuration`."""
+        """Attaches a machine, described by the parameters or by `attach_configuration`."""
         if isinstance(username, ComputeTargetAttachConfiguration):
             attach_configuration = username
         configuration = attach_configuration or RemoteCompute.attach_configuration(
@@ -147,7 +147,7 @@ class RemoteCompute(ComputeTarget):
         private_key_file: str = "",
         private_key_passphrase: str = "",
     ) -> RemoteConfiguration:
-        """A machine by its SSH address; one named only by its place in Azure has no address to reach."""
+        """A machine by its SSH address. One that is only named as an Azure resource has no address, and is refused."""
         return RemoteConfiguration(
             username=username,
             address=address or vm_name or "",
@@ -164,7 +164,7 @@ class RemoteCompute(ComputeTarget):
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its address."""
         return str(self._option("address") or "")
 
     @property
@@ -174,11 +174,11 @@ class RemoteCompute(ComputeTarget):
 
     @property
     def username(self) -> str:
-        """Who logs in."""
+        """The user who logs in."""
         return str(self._option("username") or "")
 
     def get_credentials(self) -> dict[str, Any]:
-        """What is known of the login; the password stays in the keyvault."""
+        """The login, without the password, which stays in the keyvault."""
         return {
             "username": self.username,
             "password": None,

@@ -25,7 +25,7 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 @dataclass
 class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
-    """What runs on this target ask Slurm for."""
+    """What runs on this target request from Slurm."""
 
     kind = "SlurmCompute"
     engine = "slurm"
@@ -49,12 +49,12 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
     config_file: str = ""
     lost_after_seconds: float = 60.0
     machine_cpus: int = 0
-    """How many CPUs a whole machine has, where that is known: nothing is asked for by it."""
+    """How many CPUs a whole machine has, if known. It is not part of a request."""
     tags: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
 
     _is_seen: bool = field(default=False, init=False, repr=False)
-    """Whether the login node was found to be one."""
+    """Whether the login node was found to be a Slurm login node."""
 
     def __post_init__(self) -> None:
         self.validate_configuration()
@@ -82,7 +82,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         return self._record(name)
 
     def look(self, workspace: WorkspaceFolder, *options: str) -> str:
-        """What sinfo says here or at the login node; an error says why the cluster cannot be used."""
+        """Runs sinfo here or on the login node. The error says why the cluster cannot be used."""
         said = _ask(self._record(""), workspace, options or ("--noheader", "--format=%P"))
         self._is_seen = True
         return said
@@ -114,7 +114,7 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         )
 
     def _way(self) -> dict[str, Any]:
-        """To the login node."""
+        """The connection to the login node."""
         if self.login is None:
             return {}
         return {
@@ -155,16 +155,16 @@ class SlurmCompute(ComputeTarget):
         config_file: str = "",
         lost_after_seconds: float = 60.0,
     ) -> SlurmConfiguration:
-        """What runs ask Slurm for; what is left out is the cluster's own default.
+        """What runs request from Slurm. Without a value, the cluster's own default applies.
 
-        `max_nodes` is the most that one run may have. Without `cpus_per_node` a node is a whole machine.
+        `max_nodes` is the most nodes that one run may have. Without `cpus_per_node`, a node is a whole machine.
         `time_limit` is in minutes, or a text as sbatch has it ("1-12:00:00"). `extra_sbatch` are options for sbatch,
-        `setup` lines of shell that come before anything else in a job ("module load cuda"). `python` is the Python for
-        Trainmaster's own agent on the nodes (3.6 or newer). `shared_folder` is one that all nodes see under the same
-        path: the workspace has to be in it. At most `max_jobs` runs are handed to Slurm at a time, if that is given.
+        `setup` are shell lines that run first in a job ("module load cuda"). `python` is the Python for Trainmaster's
+        agent on the nodes (3.6 or newer). `shared_folder` is a folder that all nodes see under the same path; the
+        workspace must be in it. `max_jobs` limits how many runs are submitted to Slurm at a time.
 
         With `login` (`[user@]name[:port]`, or an alias of ~/.ssh/config) the cluster is used from here through that
-        login node, over SSH. Then `shared_folder` is a folder there, to which everything is brought; the other
+        login node, over SSH. Then `shared_folder` is a folder there, to which all files are copied; the other
         parameters are those of `SshCompute`.
         """
         return SlurmConfiguration(
@@ -194,20 +194,20 @@ class SlurmCompute(ComputeTarget):
         return self.occupancy()
 
     def machines(self) -> list[SlurmMachine]:
-        """The machines of its partition (or of all) and their states, as sinfo has them now."""
+        """The machines of its partition (or of all partitions) and their states now, from sinfo."""
         partition = self._option("partition")
         options = (*QUESTION, *([f"--partition={partition}"] if partition else []))
         return parse(_ask(self._record, WorkspaceFolder(self.workspace.path), options))
 
 
 def _ask(target: TargetRecord, workspace: WorkspaceFolder, options: Sequence[str]) -> str:
-    """What `sinfo` says, with these options, where jobs of the target are submitted."""
+    """The output of `sinfo` with these options, run where the target's jobs are submitted."""
     found: str = call_once(workspace, "targets.ask_slurm", target=to_plain(target), options=list(options))
     return found
 
 
 def seconds_of(limit: Any) -> int | None:
-    """A time limit, in any form that sbatch knows, in seconds.
+    """The seconds of a time limit in any form that sbatch accepts.
 
     >>> seconds_of(90), seconds_of("1-12"), seconds_of("02:30"), seconds_of("1:00:00")
     (5400, 129600, 150, 3600)
@@ -228,7 +228,7 @@ def seconds_of(limit: Any) -> int | None:
         parts = [0, *parts]
     total = parts[0] * 3600 + parts[1] * 60 + parts[2]
     if total <= 0:
-        raise ComputeTargetException(f"time_limit must be more than nothing, not {limit!r}")
+        raise ComputeTargetException(f"time_limit must be greater than 0, not {limit!r}")
     return total
 
 
@@ -242,7 +242,7 @@ def _check_numbers(given: SlurmConfiguration) -> None:
             raise ComputeTargetException(f"{name} must be a whole number of at least {bound}, not {value!r}")
 
 
-# What the engine sets itself: said otherwise, runs would not be found, or would be started beside themselves.
+# Options that the engine sets. With other values, runs would not be found, or would be started twice.
 _OURS = frozenset(
     {"--job-name", "-J", "--requeue", "--no-requeue", "--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node", "--array"}
     | {
@@ -261,7 +261,7 @@ _OURS = frozenset(
     }
     | {"--test-only", "--help", "-h", "--usage", "--version", "-V"}
 )
-# What has a parameter of its own.
+# Options for which the configuration has a parameter.
 _SAID = {
     "partition": ("--partition", "-p"),
     "account": ("--account", "-A"),
@@ -276,12 +276,12 @@ def _check_extra(given: SlurmConfiguration) -> None:
     for option in given.extra_sbatch or ():
         if not option.startswith("-") or "\n" in option:
             raise ComputeTargetException(
-                f"extra_sbatch has {option!r}, which is no option",
-                hint='Write an option and its value as one text: extra_sbatch=["--mem=16G"].',
+                f"extra_sbatch has {option!r}, which is not an option",
+                hint='Write an option and its value as one string: extra_sbatch=["--mem=16G"].',
             )
         if _is_one_of(option, _OURS):
             raise ComputeTargetException(
-                f"extra_sbatch must not have {option}: Trainmaster sets this for every run",
+                f"extra_sbatch must not have {option}: Trainmaster sets it for every run",
                 hint="Use node_count, max_nodes and the other parameters instead.",
             )
         twice = next((name for name, names in _SAID.items() if _is_one_of(option, names)), None)
@@ -293,7 +293,7 @@ def _check_extra(given: SlurmConfiguration) -> None:
 
 
 def _is_one_of(option: str, names: Collection[str]) -> bool:
-    """Whether sbatch takes `option` for one of `names`: it may be shortened, or have its value right behind it.
+    """Whether sbatch takes `option` for one of `names`. It accepts abbreviations, and values without a space.
 
     >>> _is_one_of("--nodes=2", _OURS), _is_one_of("-N2", _OURS), _is_one_of("--outp=x", _OURS)
     (True, True, True)
@@ -310,18 +310,18 @@ def _check_login(given: SlurmConfiguration) -> None:
     if given.login is None:
         for name in ("username", "port", "private_key_file", "config_file"):
             if getattr(given, name):
-                raise ComputeTargetException(f"{name} means nothing without login", hint="login='me@login.example.org'")
+                raise ComputeTargetException(f"{name} has no effect without login", hint="login='me@login.example.org'")
         return
     if not isinstance(given.login, str) or not given.login.strip():
         raise ComputeTargetException(
-            f"login must name a host, not {given.login!r}", hint="Such as login='me@login.example.org'."
+            f"login must name a host, not {given.login!r}", hint="Write login='me@login.example.org', for example."
         )
     check_words((given.login,), given.username, given.python or "")
     check_way(given.port, given.private_key_file, given.config_file, given.lost_after_seconds)
     if not given.shared_folder or not str(given.shared_folder).startswith(("/", "~")):
         raise ComputeTargetException(
-            "shared_folder must be the absolute path of a folder at the cluster, which all its nodes see",
-            hint="Such as shared_folder='~/trainmaster', where the home folder is seen by all nodes.",
+            "shared_folder must be the absolute path of a folder on the cluster that all its nodes see",
+            hint="Write shared_folder='~/trainmaster', for example, if all nodes see the home folder.",
         )
 
 
@@ -337,6 +337,6 @@ def _check_is_shared(workspace: Path, shared: str | None) -> None:
     if not workspace.resolve().is_relative_to(folder.resolve()):
         raise ComputeTargetException(
             f"the workspace {workspace} is not in the shared folder {folder}",
-            cause="Every node has to see the workspace's files under the same path.",
-            hint=f"Make the workspace there: Workspace.create(name, path='{folder}/workspace').",
+            cause="Every node must see the workspace's files under the same path.",
+            hint=f"Create the workspace there: Workspace.create(name, path='{folder}/workspace').",
         )

@@ -1,4 +1,4 @@
-"""The machines of a Slurm cluster and their states, as sinfo has them. Pure."""
+"""The machines of a Slurm cluster and their states, from the output of sinfo. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 QUESTION = ("--noheader", "--Node", "--format=%N|%T|%P|%c|%m|%G|%E")
 _COLUMNS = 7
-# Behind the word for a state.
+# Signs that follow the word for a state.
 _SIGNS = {
     "*": "not responding",
     "~": "powered off",
@@ -22,7 +22,7 @@ _SIGNS = {
 
 @dataclass(frozen=True)
 class SlurmMachine:
-    """What Slurm says of one of its machines."""
+    """One machine of a Slurm cluster."""
 
     name: str
     state: str
@@ -32,11 +32,11 @@ class SlurmMachine:
     gpus: int
     memory_gb: float
     reason: str
-    """Why it takes no jobs, where somebody has said so."""
+    """Why it takes no jobs, if an administrator gave a reason."""
 
 
 def parse(text: str) -> list[SlurmMachine]:
-    """The lines that sinfo answers; a machine of several partitions has one for each.
+    """The machines in the output of sinfo, which has one line for each machine and partition.
 
     >>> parse("n1|idle|main*|4|4000|gpu:2|none\\nn1|idle|long|4|4000|gpu:2|none\\nn2|down*|main*|4|4000|(null)|broken")
     ... # doctest: +NORMALIZE_WHITESPACE
@@ -58,7 +58,7 @@ def parse(text: str) -> list[SlurmMachine]:
 
 
 def describe_state(state: str) -> str:
-    """Slurm's word for a state, and what the sign behind it means.
+    """Slurm's word for a state, and the meaning of the sign that follows it.
 
     >>> describe_state("idle"), describe_state("down*"), describe_state("idle~")
     ('idle', 'down, not responding', 'idle, powered off')
@@ -68,7 +68,7 @@ def describe_state(state: str) -> str:
 
 
 def gpus_of(gres: str) -> int:
-    """How many GPUs a list of devices has.
+    """The number of GPUs in a list of devices.
 
     >>> gpus_of("gpu:a100:4(S:0-1),shard:8"), gpus_of("(null)"), gpus_of("gpu:2")
     (4, 0, 2)

@@ -1,4 +1,4 @@
-"""SshCompute: hosts that are reached over SSH, each of them a node."""
+"""SshCompute: hosts reached over SSH, each of them a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from trainmaster.shared.serialization import from_plain, to_plain
 
 @dataclass
 class SshConfiguration(ComputeTargetProvisioningConfiguration):
-    """Hosts, and how they are reached."""
+    """Hosts, and how to reach them."""
 
     kind = "SshCompute"
     engine = "ssh"
@@ -40,7 +40,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
 
     def validate_configuration(self) -> None:
         if not self.hosts or not all(isinstance(host, str) and host.strip() for host in self.hosts):
-            raise ComputeTargetException("hosts are missing", hint="Such as hosts=['gpu1', 'me@gpu2:2222'].")
+            raise ComputeTargetException("hosts are missing", hint="Write hosts=['gpu1', 'me@gpu2:2222'], for example.")
         check_words(self.hosts, self.username, self.python)
         twice = next((host for host in self.hosts if self.hosts.count(host) > 1), None)
         if twice:
@@ -61,7 +61,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
         return TargetRecord(name, self.engine, len(self.hosts), cpus, gpus, options=self._options())
 
     def look(self, workspace: WorkspaceFolder) -> list[SshHostReport]:
-        """Asks every host what it is and has; a host that cannot be used is an error that says why."""
+        """Asks every host for its CPUs and GPUs. The error for a host that cannot be used says why."""
         return look(TargetRecord("", self.engine, len(self.hosts), 0, 0, options=self._options()), workspace)
 
     def _options(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
 
 
 class SshCompute(ComputeTarget):
-    """Hosts of yours over SSH. They need Python 3.6 and nothing else; docs/guide/ssh.md."""
+    """Hosts of yours, over SSH. They need Python 3.6 or newer and nothing else; see docs/guide/ssh.md."""
 
     _type = "ssh"
 
@@ -100,9 +100,9 @@ class SshCompute(ComputeTarget):
     ) -> SshConfiguration:
         """Hosts by the names that `ssh` knows: `[user@]name[:port]`, or aliases of ~/.ssh/config.
 
-        Every host is a node. They are asked what they have, unless `cpus_per_node` and `gpus_per_node` say it.
-        `shared_folder` is a folder that all of them see under one path: then all nodes of a run share a working folder.
-        `folder` is where everything is kept on each host otherwise (`~/.trainmaster`).
+        Every host is a node. The hosts report their CPUs and GPUs unless `cpus_per_node` and `gpus_per_node` are given.
+        With a `shared_folder`, which all hosts see under one path, all nodes of a run share a working folder. Without
+        one, each host keeps its files in `folder` (`~/.trainmaster`).
 
         >>> SshCompute.configuration(hosts=["gpu1", "gpu2"], username="me")     # doctest: +SKIP
         """
@@ -123,15 +123,15 @@ class SshCompute(ComputeTarget):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """In the order of the nodes."""
+        """The hosts, in the order of the nodes."""
         return tuple(self._option("hosts") or ())
 
     def get_status(self) -> Occupancy:
-        """How many nodes there are and which are busy."""
+        """How many nodes it has, and how many are busy."""
         return self.occupancy()
 
     def machines(self) -> tuple[list[SshHostReport], list[str]]:
-        """What its hosts are and have now, and what is wrong with those that cannot be asked."""
+        """The hosts with their CPUs and GPUs now, and why a host cannot be used."""
         found, troubles = [], []
         for name in self.hosts:
             try:
@@ -147,29 +147,29 @@ class SshCompute(ComputeTarget):
 
 
 def look(target: TargetRecord, workspace: WorkspaceFolder, secret: str = "") -> list[SshHostReport]:
-    """What the hosts of a target say when they are asked, all at once; `secret` is the password, if there is one."""
+    """Asks all hosts of a target at once for their CPUs and GPUs. `secret` is the password, if it has one."""
     found = call_once(workspace, "targets.ask_hosts", target=to_plain(target), secret=secret)
     return [from_plain(SshHostReport, each) for each in found]
 
 
 def check_way(port: int | None, private_key_file: str, config_file: str, lost_after_seconds: float) -> None:
-    """Refuses what cannot lead to a host."""
+    """Refuses settings with which no host can be reached."""
     if port is not None and not (isinstance(port, int) and 0 < port < 65536):
         raise ComputeTargetException(f"port must be a number from 1 to 65535, not {port!r}")
     for name, path in {"private_key_file": private_key_file, "config_file": config_file}.items():
         if path and not os.path.isfile(os.path.expanduser(path)):
-            raise ComputeTargetException(f"there is no file {path}", hint=f"Check {name}.")
+            raise ComputeTargetException(f"the file {path} does not exist", hint=f"Check {name}.")
     if not isinstance(lost_after_seconds, int | float) or not 2 <= lost_after_seconds <= 86400:
         raise ComputeTargetException(f"lost_after_seconds must be from 2 to 86400, not {lost_after_seconds!r}")
 
 
 def check_words(hosts: Sequence[str], *words: str) -> None:
-    """Refuses what ssh or a shell would take for something else."""
+    """Refuses names that ssh or a shell would read as an option or as syntax."""
     for word in (*hosts, *words):
         if word.startswith("-") or any(letter.isspace() or letter in "'\"\\;&|<>$`" for letter in word):
             raise ComputeTargetException(f"{word!r} cannot be the name of a host, a user or a program")
 
 
 def absolute(path: str) -> str:
-    """A path of this machine as every process finds it; empty stays empty."""
+    """An absolute path on this machine; empty stays empty."""
     return os.path.abspath(os.path.expanduser(path)) if path else ""

@@ -1,4 +1,4 @@
-"""What `get_status()` of a cluster tells: v1's attributes, and v1's keys in `serialize()`."""
+"""The results of `get_status()`: v1's attributes, and v1's keys in `serialize()`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class ScaleSettings:
-    """Between which numbers of nodes a cluster moves."""
+    """The least and the greatest number of nodes of a cluster."""
 
     minimum_node_count: int
     maximum_node_count: int
     idle_seconds_before_scaledown: int
 
     def serialize(self) -> dict[str, Any]:
-        """v1's keys."""
+        """A dict with v1's keys."""
         return {
             "minNodeCount": self.minimum_node_count,
             "maxNodeCount": self.maximum_node_count,
@@ -25,7 +25,7 @@ class ScaleSettings:
 
 @dataclass(frozen=True)
 class NodeStateCounts:
-    """How many nodes are in which state; here a node is idle or runs something."""
+    """How many nodes are in which state. A node is either idle or running."""
 
     running_node_count: int = 0
     idle_node_count: int = 0
@@ -35,7 +35,7 @@ class NodeStateCounts:
     preempted_node_count: int = 0
 
     def serialize(self) -> dict[str, int]:
-        """v1's keys."""
+        """A dict with v1's keys."""
         return {
             "preparingNodeCount": self.preparing_node_count,
             "runningNodeCount": self.running_node_count,
@@ -48,9 +48,7 @@ class NodeStateCounts:
 
 @dataclass(frozen=True)
 class AmlComputeStatus:
-    """The state of a cluster now. Nodes here cost nothing while nobody uses them: those that are not used count only up
-    to the minimum, as in a cluster that has scaled down.
-    """
+    """The state of a cluster now. As in a cluster that has scaled down, idle nodes count only up to the minimum."""
 
     current_node_count: int
     target_node_count: int
@@ -67,7 +65,7 @@ class AmlComputeStatus:
     errors: list[Any] | None = field(default=None)
 
     def serialize(self) -> dict[str, Any]:
-        """v1's keys."""
+        """A dict with v1's keys."""
         return {
             "currentNodeCount": self.current_node_count,
             "targetNodeCount": self.target_node_count,
@@ -95,7 +93,7 @@ class ComputeInstanceStatus:
     errors: list[Any] | None = None
 
     def serialize(self) -> dict[str, Any]:
-        """v1's keys."""
+        """A dict with v1's keys."""
         return {
             "state": self.state,
             "errors": self.errors,
@@ -105,8 +103,8 @@ class ComputeInstanceStatus:
 
 
 class Occupancy(dict[str, Any]):
-    """How many nodes a target has, how many are busy and idle, and how many runs wait."""
+    """How many nodes of a target are busy and idle, and how many runs wait."""
 
     def serialize(self) -> dict[str, Any]:
-        """The same as a plain dict."""
+        """The same as a dict."""
         return dict(self)

@@ -1,4 +1,4 @@
-"""ComputeTarget: a target of a workspace, by its name, as an object of the class of its kind."""
+"""ComputeTarget: a target of a workspace. Each kind of target has its own class."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALL = 1000
 
 
 class ComputeTarget:
-    """A target of a workspace, by its name; a name that is not known raises ComputeTargetException.
+    """A target of a workspace, by its name. An unknown name raises ComputeTargetException.
 
     >>> target = ComputeTarget(ws, "cpu-cluster")           # doctest: +SKIP
     >>> isinstance(target, AmlCompute)                      # doctest: +SKIP
@@ -44,13 +44,13 @@ class ComputeTarget:
     _record: TargetRecord
 
     def __new__(cls, workspace: Workspace, name: str, **kwargs: Any) -> ComputeTarget:
-        # As in v1, ComputeTarget(ws, name) is of the class of its kind.
+        # As in v1, ComputeTarget(ws, name) gives an object of the class of the target's kind.
         record = kwargs.get("_record") or find_record(workspace, name)
         kind = class_of(record)
         if not issubclass(kind, cls):
             raise ComputeTargetException(
-                f"target '{record.name}' is of the class {kind.__name__}, not {cls.__name__}",
-                hint="ComputeTarget(workspace, name) gives it whatever its class.",
+                f"target '{record.name}' has the class {kind.__name__}, not {cls.__name__}",
+                hint="Use ComputeTarget(workspace, name), which opens targets of every class.",
             )
         target = super().__new__(kind)
         target._record = record
@@ -63,7 +63,7 @@ class ComputeTarget:
     def create(
         workspace: Workspace, name: str, provisioning_configuration: ComputeTargetProvisioningConfiguration
     ) -> ComputeTarget:
-        """Makes a target, or gives an existing one another size.
+        """Creates a target, or changes the size of an existing one.
 
         >>> config = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=4)     # doctest: +SKIP
         >>> ComputeTarget.create(ws, "gpu-cluster", config)                                         # doctest: +SKIP
@@ -74,7 +74,7 @@ class ComputeTarget:
     def attach(
         workspace: Workspace, name: str, attach_configuration: ComputeTargetAttachConfiguration
     ) -> ComputeTarget:
-        """Makes a machine known that exists already."""
+        """Adds an existing machine as a target."""
         return _put(workspace, name, attach_configuration, ComputeTargetAttachConfiguration)
 
     @staticmethod
@@ -91,12 +91,12 @@ class ComputeTarget:
 
     @property
     def type(self) -> str:
-        """v1's word for its kind; for a target that v1 did not have, how its nodes are had."""
+        """v1's word for its kind; for kinds that v1 did not have, the name of the engine."""
         return self._type or self._record.engine
 
     @property
     def id(self) -> str:
-        """Names the target and its workspace."""
+        """An id made of the workspace and the name."""
         return f"{self._workspace.name}/computes/{self.name}"
 
     @property
@@ -121,17 +121,17 @@ class ComputeTarget:
 
     @property
     def description(self) -> str:
-        """A text about it."""
+        """Its description."""
         return str(self._option("description") or "")
 
     @property
     def vm_size(self) -> str:
-        """The machine kind that was wished for."""
+        """The VM size that was requested."""
         return str(self._option("vm_size") or "")
 
     @property
     def created_on(self) -> str | None:
-        """When it was made."""
+        """When it was created."""
         return iso_time(self._record.created_at or None)
 
     @property
@@ -141,42 +141,42 @@ class ComputeTarget:
 
     @property
     def provisioning_state(self) -> str:
-        """Always `Succeeded`: there is nothing to wait for."""
+        """Always `Succeeded`: a target is ready once it exists."""
         return "Succeeded"
 
     @property
     def provisioning_errors(self) -> builtins.list[Any] | None:
-        """None: making a target either works at once or raises."""
+        """None: creating a target either works at once or raises."""
         return None
 
     @property
     def status(self) -> Any:
-        """What `get_status()` tells; its name in 2018."""
+        """The result of `get_status()`, by its name of 2018."""
         return self.get_status()
 
     # What it does
 
     def wait_for_completion(self, show_output: bool = False, is_delete_operation: bool = False) -> None:
-        """Returns at once: the target is ready when it is made."""
+        """Returns at once: a target is ready once it exists."""
         if show_output:
             print(f'{self.provisioning_state}\nProvisioning operation finished, operation "{self.provisioning_state}"')
 
     def refresh_state(self) -> None:
-        """Reads it anew."""
+        """Reads the target again."""
         self._record = find_record(self._workspace, self.name)
 
     def get_status(self) -> Any:
-        """The state of its making."""
+        """The provisioning state."""
         return self.provisioning_state
 
     def delete(self) -> None:
         """Removes the target from the workspace."""
         if self.name in _RESERVED:
-            raise ComputeTargetException(f"target '{self.name}' is always there and cannot be deleted")
+            raise ComputeTargetException(f"target '{self.name}' cannot be deleted")
         self._workspace.connection.call("targets.delete", name=self.name)
 
     def detach(self) -> None:
-        """The same as `delete`: no machine is switched off here."""
+        """The same as `delete`: the machine itself stays as it is."""
         self.delete()
 
     def get(self) -> dict[str, Any]:
@@ -190,14 +190,14 @@ class ComputeTarget:
         properties: str | Mapping[str, Any] | None = None,
         status: str | Sequence[str] | None = None,
     ) -> Iterator[Run]:
-        """The runs on it that have not ended, newest first."""
+        """The runs on this target that have not ended, newest first."""
         from trainmaster.sdk.run.run import Run
 
         wanted = status if status is not None else sorted(str(state) for state in ACTIVE)
         return Run.list_by_compute(self, type=type, tags=tags, properties=properties, status=wanted)
 
     def occupancy(self) -> Occupancy:
-        """How many nodes there are, which are busy, and how many runs wait."""
+        """How many nodes are busy and idle, and how many runs wait."""
         runs = self._active()
         busy = sum(len(run.nodes) for run in runs)
         return Occupancy(
@@ -209,7 +209,7 @@ class ComputeTarget:
         )
 
     def serialize(self) -> dict[str, Any]:
-        """The target as a dict: v1's keys, and how large it is here."""
+        """The target as a dict: v1's keys, and its size."""
         plain: dict[str, Any] = to_plain(self._record)
         return {
             **plain,
@@ -229,7 +229,7 @@ class ComputeTarget:
         }
 
     def _properties(self) -> dict[str, Any]:
-        """What is special to the kind of target."""
+        """The properties that only this kind of target has."""
         return {"vmSize": self.vm_size, **(self._option("azure") or {})}
 
     def _active(self) -> builtins.list[RunRecord]:
@@ -246,7 +246,7 @@ class ComputeTarget:
         self._replace(options=options)
 
     def _replace(self, options: Mapping[str, Any], **columns: Any) -> None:
-        """Changes the record as it is now, not as it was when this object was made."""
+        """Changes the current record, which may be newer than this object's."""
         self.refresh_state()
         merged = {**self._record.options, **options, "modified_at": time.time()}
         self._record = put_record(self._workspace, replace(self._record, options=merged, **columns))
@@ -256,13 +256,13 @@ class ComputeTarget:
 
 
 def class_of(record: TargetRecord) -> type[ComputeTarget]:
-    """The class of a target; that of this machine for one that names none."""
+    """The class of a target; LocalCompute if the record names none."""
     name = str(record.options.get("class") or "LocalCompute")
     home = find_home(name, PUBLIC) or find_home(name, V1_ONLY)
     found = getattr(import_module(home), name) if home else None
     if not isinstance(found, type) or not issubclass(found, ComputeTarget):
         raise ComputeTargetException(
-            f"target '{record.name}' is of the unknown class '{name[:60]}'", hint="A newer Trainmaster may know it."
+            f"target '{record.name}' has the unknown class '{name[:60]}'", hint="A newer Trainmaster may know it."
         )
     return found
 
@@ -279,7 +279,7 @@ def find_record(workspace: Workspace, name: str) -> TargetRecord:
 
 
 def put_record(workspace: Workspace, record: TargetRecord) -> TargetRecord:
-    """Keeps a target; the record as it is kept."""
+    """Stores a target and returns the stored record."""
     return from_plain(TargetRecord, workspace.connection.call("targets.put", target=to_plain(record)))
 
 
@@ -288,7 +288,7 @@ def check_name(name: str) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ComputeTargetException(
             f"{str(name)[:60]!r} cannot be the name of a compute target",
-            hint="Use 2 to 63 letters, digits or dashes, a letter first.",
+            hint="Use 2 to 63 letters, digits or dashes, beginning with a letter.",
         )
     if name.lower() in _RESERVED:
         raise ComputeTargetException(f"'{name}' is a reserved name for compute targets", hint="Choose another name.")
@@ -299,8 +299,8 @@ def _put(workspace: Workspace, name: str, configuration: Any, wanted: type[Confi
     if not isinstance(configuration, wanted):
         method = "attach_configuration" if wanted is ComputeTargetAttachConfiguration else "provisioning_configuration"
         raise ComputeTargetException(
-            f"a {type(configuration).__name__} does not describe a compute target here",
-            hint=f"Use what a class's {method}(...) gives, for example of "
+            f"a {type(configuration).__name__} does not describe a compute target",
+            hint=f"Use the result of {method}(...), for example of "
             f"{'RemoteCompute' if wanted is ComputeTargetAttachConfiguration else 'AmlCompute'}.",
         )
     record = configuration.record(name, WorkspaceFolder(workspace.path))

@@ -27,9 +27,9 @@ _SDK_ORIGIN = "https://pypi.org/simple"
 class CondaDependencies:
     """Packages of pip and conda, and the Python release; empty unless a conda file or lists are given.
 
-    v1 began with Python 3.6.2 and `azureml-defaults`. Here the Python is the one that submits, and the SDK
-    itself is no package of the environment, because every job is given its runtime: packages `azureml-*` are kept
-    here and in files, and replaced by what they brought when the environment is built.
+    v1 began with Python 3.6.2 and `azureml-defaults`. Here the default Python is the one that submits. The SDK is not
+    a package of the environment, because every job gets its runtime. Packages `azureml-*` are kept here and in files;
+    when the environment is built, they are replaced by the packages they depend on.
 
     >>> packages = CondaDependencies.create(pip_packages=["numpy"])
     >>> packages.add_pip_package("numpy==2.0")
@@ -64,7 +64,7 @@ class CondaDependencies:
         python_version: str | None = None,
         pin_sdk_version: bool = True,
     ) -> CondaDependencies:
-        """From lists of packages; `pin_sdk_version` has no effect, since there is no SDK to pin."""
+        """From lists of packages. `pin_sdk_version` has no effect: the SDK is not a package of the environment."""
         created = cls()
         if python_version:
             created.set_python_version(python_version)
@@ -92,7 +92,7 @@ class CondaDependencies:
 
     @staticmethod
     def merge_requirements(requirements: Iterable[str]) -> list[str]:
-        """Requirements of the same package as one, with the limits of all.
+        """Combines the requirements of the same package, with the limits of all.
 
         >>> CondaDependencies.merge_requirements(["numpy>=1.20", "NumPy<2"])
         ['numpy>=1.20,<2']
@@ -101,12 +101,12 @@ class CondaDependencies:
 
     @staticmethod
     def sdk_origin_url() -> str:
-        """The package index of v1's SDK; nothing is fetched from there."""
+        """The package index of v1's SDK. It is not used."""
         return _SDK_ORIGIN
 
     @property
     def variables(self) -> dict[str, str]:
-        """The `variables` of a conda file: the script gets them."""
+        """The `variables` of a conda file, which the script gets."""
         return dict(self._variables)
 
     @property
@@ -116,7 +116,7 @@ class CondaDependencies:
 
     @property
     def conda_packages(self) -> Iterator[str]:
-        """The conda packages; the Python first, where one was set."""
+        """The conda packages; the Python first, if one was set."""
         python = [f"python={self._python_version}"] if self._python_version else []
         return iter((*python, *self._conda_packages))
 
@@ -131,7 +131,7 @@ class CondaDependencies:
         return iter(tuple(self._pip_options))
 
     def get_default_number_of_packages(self) -> tuple[int, int]:
-        """How many conda and pip packages there are without the user's doing."""
+        """How many conda and pip packages are there by default."""
         return (0, 0)
 
     def get_python_version(self) -> str:
@@ -139,7 +139,7 @@ class CondaDependencies:
         return self._python_version
 
     def set_python_version(self, version: str) -> None:
-        """Asks for another Python, such as `3.11`."""
+        """Sets the Python release, such as `3.11`."""
         _check_text("python_version", version)
         if not _VERSION.fullmatch(version):
             raise UserErrorException(
@@ -154,7 +154,7 @@ class CondaDependencies:
             self._channels.append(channel)
 
     def remove_channel(self, channel: str) -> None:
-        """Drops a conda channel; an unknown one is no error."""
+        """Removes a conda channel, if it is there."""
         _check_text("channel", channel)
         self._channels = [kept for kept in self._channels if kept != channel]
 
@@ -168,16 +168,16 @@ class CondaDependencies:
             self._conda_packages.append(conda_package)
 
     def remove_conda_package(self, conda_package: str) -> None:
-        """Drops a conda package by its exact text; an unknown one is no error."""
+        """Removes a conda package by its exact text, if it is there."""
         _check_text("conda_package", conda_package)
         if _PYTHON.fullmatch(conda_package.strip()):
             raise UserErrorException(
-                "conda_package: python cannot be removed", hint="Use set_python_version to ask for another."
+                "conda_package: python cannot be removed", hint="Use set_python_version to change it."
             )
         self._conda_packages = [kept for kept in self._conda_packages if kept != conda_package]
 
     def add_pip_package(self, pip_package: str) -> None:
-        """Adds a pip package, in place of another release of the same one."""
+        """Adds a pip package. It replaces another release of the same package."""
         _check_text("pip_package", pip_package)
         if pip_package.lstrip().startswith("-"):
             raise UserErrorException(
@@ -192,7 +192,7 @@ class CondaDependencies:
         self._pip_packages.append(pip_package)
 
     def remove_pip_package(self, pip_package: str) -> None:
-        """Drops a pip package by its name; an unknown one is no error."""
+        """Removes a pip package by its name, if it is there."""
         _check_text("pip_package", pip_package)
         name = package_name(pip_package)
         self._pip_packages = [kept for kept in self._pip_packages if package_name(kept) != name]
@@ -209,7 +209,7 @@ class CondaDependencies:
         self.set_pip_option(index_url if index_url.startswith("-") else f"--index-url {index_url}")
 
     def set_pip_option(self, pip_option: str) -> None:
-        """Adds an option for pip, in place of the same one; some, as `--extra-index-url`, may be repeated."""
+        """Adds an option for pip. It replaces the same option, unless that may be repeated, as `--extra-index-url`."""
         _check_text("pip_option", pip_option)
         if not pip_option.startswith("-"):
             raise UserErrorException(
@@ -222,17 +222,17 @@ class CondaDependencies:
             self._pip_options.append(pip_option)
 
     def remove_pip_option(self, pip_option: str) -> None:
-        """Drops an option for pip by its name; an unknown one is no error."""
+        """Removes an option for pip by its name, if it is there."""
         name = _option_name(pip_option)
         self._pip_options = [kept for kept in self._pip_options if _option_name(kept) != name]
 
     def add_cntk_package(self, core_type: str = "cpu") -> None:
-        """Adds the last release of CNTK; it has wheels for Python 3.6 and older."""
+        """Adds the last release of CNTK, which has wheels for Python 3.6 and older."""
         gpu = _is_gpu(core_type)
         self.add_pip_package(f"cntk-gpu=={_CNTK_VERSION}" if gpu else f"cntk=={_CNTK_VERSION}")
 
     def add_tensorflow_pip_package(self, core_type: str = "cpu", version: str | None = None) -> None:
-        """Adds TensorFlow; without a version the newest. By the name `azureml` it is 1.13.1, as in v1."""
+        """Adds TensorFlow, by default the newest release. Imported from `azureml`, the default is 1.13.1, as in v1."""
         gpu, pin = _is_gpu(core_type), _pin("==", version)
         for name in _TENSORFLOW:
             self.remove_pip_package(name)
@@ -249,7 +249,7 @@ class CondaDependencies:
             self.add_pip_package(f"tensorflow[and-cuda]{pin}" if gpu else f"tensorflow{pin}")
 
     def add_tensorflow_conda_package(self, core_type: str = "cpu", version: str | None = None) -> None:
-        """Adds TensorFlow from conda; without a version the newest. By the name `azureml` it is 1.13.1, as in v1."""
+        """Adds TensorFlow from conda; the default release is that of `add_tensorflow_pip_package`."""
         gpu, pin = _is_gpu(core_type), _pin("=", version)
         release = self._tensorflow() if version is None else None
         if release is not None:
@@ -258,17 +258,17 @@ class CondaDependencies:
         self.add_conda_package(f"tensorflow-gpu{pin}" if gpu else f"tensorflow{pin}")
 
     def _tensorflow(self) -> Release | None:
-        """The release that is added where none is named; None means the newest."""
+        """The default release; None means the newest."""
         return None
 
     def save_to_file(self, base_directory: str | os.PathLike[str], conda_file_path: str | None = None) -> str:
-        """Writes the conda file into `base_directory`; returns its path there. `save` is the newer way."""
+        """Writes the conda file into `base_directory` and returns its path there. `save` is newer."""
         name = conda_file_path or conda_file.FILE_NAME
         self.save(_path("base_directory", base_directory) / name)
         return name
 
     def save(self, path: str | os.PathLike[str] | None = None) -> str:
-        """Writes the conda file to `path`, or as `conda_dependencies.yml` into a folder (default: this one)."""
+        """Writes the conda file to `path`, or as `conda_dependencies.yml` into a folder (default: the current one)."""
         place = _path("path", "." if path is None else path)
         if place.is_dir():
             place = place / conda_file.FILE_NAME
@@ -303,7 +303,7 @@ class CondaDependencies:
             self.add_channel(channel)
         for package in file.packages:
             self.add_conda_package(package)
-        # Two lines for one package stay two, as in the file: they may have different markers.
+        # Two lines for one package stay two lines, because their markers may differ.
         self.set_pip_requirements(file.pip)
 
     def __repr__(self) -> str:
@@ -316,7 +316,7 @@ def _option_name(option: str) -> str:
 
 
 def _list_texts(name: str, values: Iterable[str] | None) -> list[str]:
-    # A plain string is iterable too, and would become one package per letter.
+    # A string is iterable too, and would become one package per character.
     if isinstance(values, str) or not isinstance(values, Iterable | None):
         raise UserErrorException(f"{name} must be a list of strings, such as {name}=['numpy'], not {values!r}")
     listed = [] if values is None else list(values)

@@ -1,4 +1,4 @@
-"""Environment: what a person says about the Python a script runs with."""
+"""Environment: the user's description of the Python that a script runs with."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Environment:
         """`run.get_environment()` only: the exact packages that were installed."""
         self._registered: dict[str, Any] | None = None
 
-    # Registered in a workspace
+    # Registering in a workspace
 
     def register(self, workspace: Workspace) -> Environment:
-        """Keeps it in the workspace under its name: as a new version, unless the newest says the same."""
+        """Stores it in the workspace under its name, as a new version unless the newest version is the same."""
         if curated_environments.is_curated(self.name):
             raise UserErrorException(
-                f"{self.name!r} cannot be registered: names that begin with AzureML or Microsoft stand for Azure's own",
+                f"{self.name!r} cannot be registered: names that begin with AzureML or Microsoft are reserved",
                 hint="Register environment.clone('my-environment').",
             )
         definition = definition_file.describe(self)
@@ -79,16 +79,16 @@ class Environment:
 
     @staticmethod
     def get(workspace: Workspace, name: str, version: str | None = None, label: str | None = None) -> Environment:
-        """A registered environment: its newest version, or the one of this version or label.
+        """A registered environment: its newest version, or the one with this version or label.
 
-        A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives the framework in that release, with NumPy,
-        pandas, SciPy and the Python of its time.
+        A curated name of Azure's, such as `AzureML-PyTorch-1.6-CPU`, gives that release of the framework, with NumPy,
+        pandas, SciPy and a Python of the same time.
         """
         if isinstance(name, str) and curated_environments.is_curated(name):
             stand_in = curated_environments.stand_in(name)
             if stand_in.packages:
                 on = f" on Python {stand_in.python}" if stand_in.python else ""
-                warn(f"{name!r} of Azure is not here; in its place there is {', '.join(stand_in.packages)}{on}")
+                warn(f"Azure's {name!r} is not available; it is replaced by {', '.join(stand_in.packages)}{on}")
             return _open_curated(name, stand_in)
         if version is not None and label is not None:
             raise UserErrorException("version and label cannot be given together", hint="Leave one of them out.")
@@ -98,7 +98,7 @@ class Environment:
 
     @staticmethod
     def list(workspace: Workspace) -> dict[str, Environment]:
-        """Name to the newest version of each registered environment, and Azure's curated ones that are known here."""
+        """Name to the newest version of each registered environment, and to the curated ones that Trainmaster knows."""
         registered = {record["name"]: _open_record(record) for record in workspace.connection.call("environments.list")}
         return {
             **registered,
@@ -107,18 +107,18 @@ class Environment:
 
     @staticmethod
     def label(workspace: Workspace, name: str, version: str, labels: str | builtins.list[str]) -> None:
-        """Gives labels to a version of a registered environment; another version that had one loses it."""
+        """Gives labels to a version of a registered environment. A label moves from another version that had it."""
         wanted = [labels] if isinstance(labels, str) else labels
         if not isinstance(wanted, Iterable) or not all(isinstance(each, str) and each.strip() for each in wanted):
-            raise UserErrorException(f"labels must be texts, such as ['good'], not {labels!r}")
+            raise UserErrorException(f"labels must be strings, such as ['good'], not {labels!r}")
         workspace.connection.call("environments.label", name=name, version=_number(version), labels=[*wanted])
 
     def find_registered_version(self) -> str:
-        """The version that says exactly this; empty for what was never registered, or changed since."""
+        """The registered version that is the same; empty if it was never registered, or has changed since."""
         unchanged = self._registered is not None and definition_file.describe(self) == self._registered
         return self.version or "" if unchanged else ""
 
-    # From what is there
+    # Creating from something else
 
     def clone(self, new_name: str) -> Environment:
         """A copy under another name."""
@@ -128,7 +128,7 @@ class Environment:
 
     @staticmethod
     def from_job(job: JobSpec, name: str) -> Environment:
-        """What a job was compiled from; `name` is for one that had none."""
+        """The environment that a job was compiled from. `name` is used if it had none."""
         environment = Environment(job.environment_name or name)
         environment.version = job.environment_version or None
         environment.environment_variables = dict(job.environment_variables)
@@ -151,7 +151,7 @@ class Environment:
     def from_pip_requirements(
         name: str, file_path: str | os.PathLike[str], pip_version: str | None = None
     ) -> Environment:
-        """The packages of a pip requirements file; with `pip_version` this pip is one of them."""
+        """The packages of a pip requirements file; with `pip_version`, also this release of pip."""
         from trainmaster.environments.requirements_file import read_requirements_file
 
         file = _path("file_path", file_path)
@@ -164,7 +164,7 @@ class Environment:
 
     @staticmethod
     def from_existing_conda_environment(name: str, conda_environment_name: str | os.PathLike[str]) -> Environment:
-        """The packages of a conda environment of this machine, by its name or folder; conda has to be there."""
+        """The packages of a conda environment of this machine, by its name or folder. It needs conda."""
         from trainmaster.sdk.environment import existing_conda
 
         environment = Environment(name)
@@ -179,7 +179,7 @@ class Environment:
         conda_specification: str | os.PathLike[str] | None = None,
         pip_requirements: str | os.PathLike[str] | None = None,
     ) -> Environment:
-        """Notes an image; see `environment.docker` for what becomes of it."""
+        """Sets an image; see `environment.docker` for its effect."""
         environment = _with_packages(name, conda_specification, pip_requirements)
         environment.docker.enabled, environment.docker.base_image = True, image
         if container_registry is not None:
@@ -193,21 +193,21 @@ class Environment:
         conda_specification: str | os.PathLike[str] | None = None,
         pip_requirements: str | os.PathLike[str] | None = None,
     ) -> Environment:
-        """Notes a Dockerfile, given by its path or its text; see `environment.docker` for what becomes of it."""
+        """Sets a Dockerfile, by its path or its text; see `environment.docker` for its effect."""
         environment = _with_packages(name, conda_specification, pip_requirements)
         environment.docker.base_dockerfile = _text_or_file(dockerfile)
         return environment
 
     @staticmethod
     def from_docker_build_context(name: str, docker_build_context: Any) -> Environment:
-        """Notes a folder to build an image from; see `environment.docker` for what becomes of it."""
+        """Sets a folder to build an image from; see `environment.docker` for its effect."""
         environment = _with_packages(name, None, None)
         environment.docker.build_context = docker_build_context
         return environment
 
     @staticmethod
     def add_private_pip_wheel(workspace: Workspace, file_path: str | os.PathLike[str], exist_ok: bool = False) -> str:
-        """Copies a wheel into the workspace; returns its address, to be given to `add_pip_package`."""
+        """Copies a wheel into the workspace and returns its address, for `add_pip_package`."""
         from trainmaster.environments.private_wheel import keep_wheel
 
         return keep_wheel(workspace.path / "wheels", _path("file_path", file_path), exist_ok)
@@ -220,7 +220,7 @@ class Environment:
 
     @staticmethod
     def load_from_directory(path: str | os.PathLike[str]) -> Environment:
-        """Reads what `save_to_directory` wrote, here or in v1."""
+        """Reads a folder that `save_to_directory` wrote, also that of v1."""
         folder = _path("path", path)
         name, version, definition = definition_file.load(folder)
         environment = Environment(name)
@@ -231,7 +231,7 @@ class Environment:
     # Building
 
     def build(self, workspace: Workspace, image_build_compute: Any = None) -> BuildDetails:
-        """Builds it now, so that the first run does not have to; `image_build_compute` has no effect."""
+        """Builds it now, so that the first run does not have to wait. `image_build_compute` has no effect."""
         from trainmaster.environments.accelerator import on_this_machine
         from trainmaster.environments.sources import source_variables
 
@@ -244,23 +244,23 @@ class Environment:
         return self.build(workspace)
 
     def get_image_details(self, workspace: Workspace) -> NoReturn:
-        """There are no images here."""
+        """Not here: environments are folders, not images."""
         raise UserErrorException(
-            f"environment {self.name!r} has no image: environments are folders, not containers, here",
+            f"environment {self.name!r} has no image: environments are folders, not containers",
             hint="environment.to_spec() and run.get_environment() show what it has.",
         )
 
     # For a job
 
     def to_spec(self, base_directory: str | None = None) -> EnvironmentSpec:
-        """What a job needs to know of it: the user's interpreter, or the packages to build with.
+        """The environment for a job: the user's interpreter, or the packages to build with.
 
-        `base_directory` is where `python.conda_dependencies_file` lies (default: this folder).
+        `base_directory` is the folder of `python.conda_dependencies_file` (default: the current folder).
         """
         return self.python.to_spec(base_directory)
 
     def job_variables(self, base_directory: str | None = None) -> Mapping[str, str]:
-        """The variables a script gets with it: those of the conda file, then `environment_variables`."""
+        """The variables that a script gets: those of the conda file, then `environment_variables`."""
         own = self.environment_variables if self.environment_variables is not None else {}
         if self.python.user_managed_dependencies or not isinstance(own, Mapping):
             return own
@@ -308,7 +308,7 @@ def _with_packages(
         return Environment.from_conda_specification(name, conda_specification)
     if pip_requirements is not None:
         return Environment.from_pip_requirements(name, pip_requirements)
-    # As in v1: an image without packages brings its own Python.
+    # As in v1, an image without packages uses its own Python.
     environment = Environment(name)
     environment.python.user_managed_dependencies = True
     return environment

@@ -33,7 +33,7 @@ _DOCKER = {
 
 
 def describe(environment: Environment) -> dict[str, Any]:
-    """All that an environment says, as plain data; the password of an image registry is left out."""
+    """An environment as plain data, without the password of an image registry."""
     python, docker = environment.python, environment.docker
     sections: dict[str, Any] = {
         "interpreterPath": python.interpreter_path,
@@ -58,7 +58,7 @@ def describe(environment: Environment) -> dict[str, Any]:
         "python": sections,
         "docker": plain,
     }
-    # What JSON does not know (a platform object, a path) becomes its text.
+    # Values that JSON does not support (a platform object, a path) become strings.
     known: dict[str, Any] = json.loads(json.dumps(whole, default=str))
     return known
 
@@ -70,7 +70,7 @@ def _variables(given: Any) -> dict[str, str]:
 
 
 def fill(environment: Environment, data: Any, where: str) -> None:
-    """Sets what `describe` told; sections that only v1 knew (spark, ...) are passed over."""
+    """Fills an environment with the result of `describe`. Sections that only v1 had (spark, ...) are ignored."""
     part = _Part(data, where)
     environment.environment_variables = {
         str(key): str(value) for key, value in part.get("environmentVariables", dict, {}).items()
@@ -96,13 +96,13 @@ def fill(environment: Environment, data: Any, where: str) -> None:
 
 
 def save(environment: Environment, folder: Path, overwrite: bool) -> None:
-    """Writes the definition and, beside it, the packages as a conda file, which a person can edit."""
+    """Writes the definition, and the packages as a conda file that users can edit."""
     definition = describe(environment)
     definition["version"] = environment.version
     conda = definition["python"].pop("condaDependencies", None)
     present = [name for name in (FILE_NAME, CONDA_FILE) if (folder / name).exists()]
     if present and not overwrite:
-        raise UserErrorException(f"{folder} has {present[0]} already", hint="Give overwrite=True to replace it.")
+        raise UserErrorException(f"{folder} already has {present[0]}", hint="Give overwrite=True to replace it.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / FILE_NAME).write_text(json.dumps(definition, indent=4) + "\n", encoding="utf-8")
@@ -113,7 +113,7 @@ def save(environment: Environment, folder: Path, overwrite: bool) -> None:
 
 
 def load(folder: Path) -> tuple[str, Any, dict[str, Any]]:
-    """Name, version and definition in a folder; a conda file there counts before packages in the definition."""
+    """The name, version and definition in a folder. A conda file there replaces the packages of the definition."""
     path = folder / FILE_NAME
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -121,7 +121,7 @@ def load(folder: Path) -> tuple[str, Any, dict[str, Any]]:
         raise UserErrorException(
             f"there is no environment in {folder}",
             cause=f"It has no {FILE_NAME}.",
-            hint="environment.save_to_directory(path) makes one.",
+            hint="Write one with environment.save_to_directory(path).",
         ) from None
     except (OSError, ValueError, RecursionError) as error:
         raise UserErrorException(f"{path} cannot be read", cause=str(error)) from None
@@ -136,7 +136,7 @@ def load(folder: Path) -> tuple[str, Any, dict[str, Any]]:
 
 
 class _Part:
-    """Plain data, read key by key with the kind of value that is expected."""
+    """Plain data, read key by key with the expected type of each value."""
 
     def __init__(self, data: Any, where: str) -> None:
         if not isinstance(data, Mapping):

@@ -1,4 +1,4 @@
-"""`environment.docker`: what was said about containers."""
+"""`environment.docker`: the settings for containers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 
 class DockerSection:
-    """`environment.docker`: the image to run in, by docker, podman or apptainer, where one of them runs.
+    """`environment.docker`: the image to run in, with docker, podman or apptainer.
 
-    An image counts when `enabled` is set (or DockerConfiguration(use_docker=True) is given). It brings its own Python
-    and packages, unless packages are asked for: those are built beside it and seen in it. Images are not built here: a
-    Dockerfile is kept, and refused at submit.
+    An image is used if `enabled` is set (or DockerConfiguration(use_docker=True) is given). By default the script uses
+    the Python and packages of the image; packages of the environment are built outside of it and mounted. Trainmaster
+    does not build images: a Dockerfile is recorded, and refused at submit.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class DockerSection:
 
     @property
     def base_image(self) -> Any:
-        """The image to build upon; excludes the other two."""
+        """The base image; excludes the other two."""
         return self._get("base_image")
 
     @base_image.setter
@@ -35,7 +35,7 @@ class DockerSection:
 
     @property
     def base_dockerfile(self) -> Any:
-        """The Dockerfile to build upon; excludes the other two."""
+        """The Dockerfile of the base image; excludes the other two."""
         return self._get("base_dockerfile")
 
     @base_dockerfile.setter
@@ -64,7 +64,7 @@ class DockerSection:
 
 
 class ContainerRegistry:
-    """Where a private image is. The address counts; log in with the engine's own `login`, passwords are not used."""
+    """The registry of a private image. Only its address is used; log in with the container engine's own `login`."""
 
     def __init__(self) -> None:
         self.address: str | None = None

@@ -1,4 +1,4 @@
-"""The packages of a conda environment on this machine, as conda itself tells them."""
+"""The packages of a conda environment on this machine, exported by conda."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def export(environment: str | os.PathLike[str]) -> CondaDependencies:
         raise EnvironmentException(
             f"conda environment {name!r} cannot be exported",
             cause=ended.stderr.strip()[-2000:],
-            hint=f"'{Path(program).name} env list' shows those that are there.",
+            hint=f"'{Path(program).name} env list' shows all environments.",
         )
     return CondaDependencies.parse(ended.stdout, f"the export of conda environment {name!r}")
 
 
 def find_conda(environ: Mapping[str, str]) -> str:
-    """The path of conda, or of a program that does the same."""
+    """The path of conda, or of a compatible program."""
     told = environ.get("CONDA_EXE", "")
     if told and os.access(told, os.X_OK):
         return told
@@ -45,9 +45,9 @@ def find_conda(environ: Mapping[str, str]) -> str:
         if found:
             return found
     raise EnvironmentException(
-        "there is no conda on this machine to ask for the environment's packages",
+        "conda, which lists the environment's packages, is not installed on this machine",
         cause=f"None of {', '.join(_PROGRAMS)} is on PATH, and CONDA_EXE names no program.",
-        hint="Where it is, write 'conda env export --no-builds > environment.yml', and use "
+        hint="Run 'conda env export --no-builds > environment.yml' on a machine that has it, and use "
         "Environment.from_conda_specification(name, 'environment.yml'); or set python.user_managed_dependencies and "
         "python.interpreter_path to run in it as it is.",
     )
@@ -58,5 +58,5 @@ def _no_builds(program: str) -> str:
 
 
 def _place(name: str) -> list[str]:
-    # As conda tells them apart: a name has no slash.
+    # The same rule as conda's: a name has no slash.
     return ["--prefix", os.path.abspath(os.path.expanduser(name))] if "/" in name else ["--name", name]

@@ -29,9 +29,9 @@ class PythonSection:
         self.interpreter_path = "python"
         self.conda_dependencies = CondaDependencies()
         self.conda_dependencies_file: str | None = None
-        """Read at submit, relative to the source folder; its packages count instead of `conda_dependencies`."""
+        """Read at submit, relative to the source folder. Its packages replace those of `conda_dependencies`."""
         self.recipe = EnvironmentSpec()
-        """What frameworks add beside packages (optional ones, accelerator, Horovod, Open MPI); only those count."""
+        """What frameworks add: optional packages, accelerator, Horovod, Open MPI. Other fields are ignored."""
 
     def to_spec(self, base_directory: str | None = None) -> EnvironmentSpec:
         """The interpreter or the packages, as a job needs them."""
@@ -49,7 +49,7 @@ class PythonSection:
         return compile_named(spec)
 
     def packages(self, base_directory: str | None = None) -> CondaDependencies:
-        """The packages that count: those of the file, if one is named, or those of the object."""
+        """The packages in effect: those of the file if one is given, else those of the object."""
         if self.conda_dependencies_file is not None:
             given = self.conda_dependencies_file
             if not isinstance(given, str | os.PathLike) or not str(given):
@@ -63,7 +63,7 @@ class PythonSection:
         return self.conda_dependencies
 
     def take(self, spec: EnvironmentSpec) -> None:
-        """Becomes what `to_spec` gave: the way back from a run to its environment."""
+        """Takes over the result of `to_spec`, to get the environment of a run."""
         self.user_managed_dependencies = spec.user_managed
         if spec.user_managed:
             self.interpreter_path = spec.interpreter or "python"
@@ -87,9 +87,9 @@ class PythonSection:
 
 
 def _python_of(packages: CondaDependencies) -> tuple[str, tuple[str, ...]]:
-    """The Python to build with, empty for the one that submits, and the conda packages without it."""
+    """The Python to build with (empty for the one that submits), and the other conda packages."""
     version = ".".join(packages.get_python_version().split(".")[:2])
-    # "python=3" means any of them.
+    # "python=3" allows any of them.
     version = "" if version == "3" else version
     others = [name for name in packages.conda_packages if not name.startswith("python=")]
     ranges = [name for name in others if is_range(name)]
@@ -103,7 +103,7 @@ def _python_of(packages: CondaDependencies) -> tuple[str, tuple[str, ...]]:
 
 
 def _others() -> list[str]:
-    """The Pythons of this machine, newest first, then those that conda may bring."""
+    """The Pythons of this machine, newest first, then those that conda can install."""
     return [*reversed(pythons.all_pythons()), *(f"3.{minor}" for minor in range(_NEWEST_MINOR, 5, -1))]
 
 
@@ -115,10 +115,10 @@ def _options(packages: CondaDependencies) -> list[str]:
 
 
 def _without_sdk(packages: CondaDependencies) -> list[str]:
-    """The pip packages without those of Azure's SDK: a job is never given Microsoft's packages by surprise."""
+    """The pip packages without those of Azure's SDK: a job never gets Microsoft's packages unexpectedly."""
     found = replace_sdk_packages(list(packages.pip_packages))
     for package in found.packages:
-        # Whole file addresses are what Environment.add_private_pip_wheel gives.
+        # Environment.add_private_pip_wheel returns file addresses.
         if "file:///" not in package:
             check_requirement("one of the pip packages", package)
     if found.warning:
@@ -131,5 +131,5 @@ def _interpreter(path: Any) -> str:
         raise UserErrorException(f"python.interpreter_path must be the path of a Python, not {path!r}")
     if path == "python":
         return sys.executable
-    # A bare name is looked up on the PATH of the job; a path must mean the same wherever the job runs.
+    # A bare name is found on the PATH of the job. A path is made absolute, because the job runs in another folder.
     return os.path.abspath(os.path.expanduser(path)) if "/" in path else path

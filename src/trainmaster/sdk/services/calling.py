@@ -13,7 +13,7 @@ UNAUTHORIZED = 401
 
 
 def post(address: str, data: Any, key: str = "", seconds: float | None = None) -> tuple[int, bytes]:
-    """Sends `data`; status and body of the answer. No proxy stands between: the service is on this machine."""
+    """Sends `data` and returns the status and body of the answer. It uses no proxy: the service is on this machine."""
     body = _body(data)
     place = urlsplit(address)
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
@@ -26,20 +26,20 @@ def post(address: str, data: Any, key: str = "", seconds: float | None = None) -
         raise WebserviceException(
             f"the service at {address} does not answer",
             cause=str(error) or type(error).__name__,
-            hint="service.state and service.get_logs() tell more.",
+            hint="See service.state and service.get_logs().",
         ) from None
     finally:
         connection.close()
 
 
 def result_of(name: str, status: int, body: bytes) -> Any:
-    """What `run` of the script returned; an error of the service is raised with its own words."""
+    """The return value of the script's `run`. An error of the service is raised with its own text."""
     text = body.decode("utf-8", "replace")
     if status != http.client.OK:
         raise WebserviceException(
             f"service '{name}' answered {status}",
             cause=text[:4000],
-            hint=f"service.get_logs(), or 'trainmaster services logs {name}', has more.",
+            hint=f"See service.get_logs(), or 'trainmaster services logs {name}'.",
         )
     try:
         return json.loads(text)
@@ -58,5 +58,5 @@ def _body(data: Any) -> bytes:
         raise WebserviceException(
             f"a {type(data).__name__} cannot be sent to a service",
             cause=str(error),
-            hint="Give a text of JSON, or bytes.",
+            hint="Give a JSON string, or bytes.",
         ) from None

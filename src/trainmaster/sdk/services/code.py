@@ -15,11 +15,11 @@ from trainmaster.shared.service_spec import ServiceCode
 
 
 def find_script(parameter: str, given: object, folder: str | os.PathLike[str] | None = None) -> Path:
-    """The scoring script as a whole path: in `folder`, or in this one. It has to be there and to be Python."""
+    """The full path of the scoring script, in `folder` or in the current folder. It must exist and be valid Python."""
     if not isinstance(given, str | os.PathLike) or not str(given):
         raise WebserviceException(
             f"{parameter} must be the path of the scoring script, not {given!r}",
-            hint="A script with init() and run(data).",
+            hint="It is a script with init() and run(data).",
         )
     base = Path(folder) if folder is not None else Path.cwd()
     if not base.is_dir():
@@ -32,19 +32,21 @@ def find_script(parameter: str, given: object, folder: str | os.PathLike[str] | 
     if folder is not None and not script.resolve().is_relative_to(base.resolve()):
         raise WebserviceException(
             f"{parameter} {str(given)!r} is not inside source_directory {str(folder)!r}",
-            hint="Its path is relative to source_directory.",
+            hint="Give its path relative to source_directory.",
         )
     if not script.is_file():
         raise WebserviceException(
             f"{parameter} {str(given)!r} does not exist",
-            cause=f"There is no file {script}.",
-            hint="Its path is relative to source_directory." if folder is not None else "Its path is relative to here.",
+            cause=f"The file {script} does not exist.",
+            hint="Give its path relative to source_directory."
+            if folder is not None
+            else "Give its path relative to the current folder.",
         )
     return script
 
 
 def check_parses(script: Path) -> None:
-    """Refuses a script that is no Python: that can be said at once."""
+    """Refuses a script that is not valid Python, before anything is built."""
     try:
         ast.parse(script.read_bytes(), str(script))
     except (SyntaxError, ValueError) as error:
@@ -67,7 +69,7 @@ def take_folder(workspace: Path, script: Path, folder: str | os.PathLike[str]) -
 
 
 def take_files(workspace: Path, script: Path, others: Sequence[str | os.PathLike[str]] = ()) -> ServiceCode:
-    """A snapshot of a script alone, with other files and folders beside it."""
+    """A snapshot of a single script with further files and folders."""
     from trainmaster.snapshots import take_snapshot
 
     paths = [script, *(Path(other).absolute() for other in others)]
@@ -79,13 +81,13 @@ def take_files(workspace: Path, script: Path, others: Sequence[str | os.PathLike
 
 
 def take_again(workspace: Path, code: ServiceCode) -> ServiceCode:
-    """The same code as it is now, where it was taken from."""
+    """A new snapshot of the code, from where it was taken before."""
     if code.source_directory:
         script = find_script("entry_script", code.entry_script, code.source_directory)
         check_parses(script)
         return take_folder(workspace, script, code.source_directory)
     if not code.files:
-        raise WebserviceException("this service has no code of yours that could be read again", hint="Use update().")
+        raise WebserviceException("this service has no code of yours to read again", hint="Use update().")
     script = find_script("entry_script", code.files[0])
     check_parses(script)
     return take_files(workspace, script, code.files[1:])
@@ -97,7 +99,8 @@ def _copy(path: Path, place: Path) -> None:
     target = place / path.name
     if target.exists():
         raise WebserviceException(
-            f"two files of the service have the name {path.name!r}", hint="They lie beside each other in the service."
+            f"two files of the service have the name {path.name!r}",
+            hint="All of them are in one folder of the service. Rename one of them.",
         )
     try:
         if path.is_dir():

@@ -1,6 +1,6 @@
-"""What `deploy_configuration(...)` of each kind of service gives: v1's settings, checked as v1 checked them.
+"""The results of `deploy_configuration(...)`: v1's settings of a service, checked as v1 checked them.
 
-Those that mean something here decide how the service runs; the others are kept with it and shown by `serialize()`.
+Some decide how the service runs. The others have no effect here: they are recorded, and `serialize()` shows them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MOST_REPLICAS = 64
 
 @dataclass
 class WebserviceDeploymentConfiguration:
-    """What all kinds share."""
+    """The settings that all kinds of services share."""
 
     compute_type: ClassVar[ComputeType]
     auth_by_default: ClassVar[bool] = False
@@ -39,11 +39,11 @@ class WebserviceDeploymentConfiguration:
     max_batch_wait_ms: float | None = None
     max_body_mb: float | None = None
     noted: dict[str, Any] = field(default_factory=dict)
-    """v1's other parameters: they change nothing here."""
+    """v1's other parameters, which have no effect."""
 
     @classmethod
     def from_parameters(cls, given: Mapping[str, Any]) -> Self:
-        """Of all parameters by their names: those that have a field count, the others are noted."""
+        """A configuration from all parameters by name. Those without a field go to `noted`."""
         counting = {each.name for each in fields(cls)}
         return cls(
             **{name: value for name, value in given.items() if name in counting},
@@ -73,7 +73,9 @@ class WebserviceDeploymentConfiguration:
         for name in ("primary_key", "secondary_key"):
             check_key(name, getattr(self, name))
         if self.auth_enabled is False and (self.primary_key or self.secondary_key):
-            raise WebserviceException("keys are of no use with auth_enabled=False", hint="Leave one of both out.")
+            raise WebserviceException(
+                "keys have no effect with auth_enabled=False", hint="Leave out the keys, or auth_enabled=False."
+            )
 
     def _check_origins(self) -> None:
         origins = self.cors_origins
@@ -86,13 +88,13 @@ class WebserviceDeploymentConfiguration:
 
     @property
     def wants_keys(self) -> bool:
-        """Whether requests need a key; who gives one wants it to count."""
+        """Whether requests need a key: as auth_enabled says, else if a key was given."""
         if self.auth_enabled is not None:
             return self.auth_enabled
         return self.auth_by_default or bool(self.primary_key or self.secondary_key)
 
     def for_spec(self) -> dict[str, Any]:
-        """The settings that are part of a ServiceSpec, as far as they were given."""
+        """The given settings that are part of a ServiceSpec."""
         given = {
             "replicas": self.replicas,
             "timeout_ms": self.scoring_timeout_ms,
@@ -104,29 +106,29 @@ class WebserviceDeploymentConfiguration:
         return {key: value for key, value in given.items() if value is not None}
 
     def settings(self) -> dict[str, Any]:
-        """What was given, without keys: for the record."""
+        """The given settings without keys, for the record."""
         hidden = ("primary_key", "secondary_key", "noted", "tags", "properties", "description")
         own = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in hidden}
         return {key: value for key, value in {**own, **self.noted}.items() if value is not None}
 
     def print_deploy_configuration(self) -> None:
-        """Prints what was given."""
+        """Prints the given settings."""
         for key, value in {"computeType": self.compute_type, **self.settings()}.items():
             print(f"{key}: {value}")
 
 
 @dataclass
 class LocalWebserviceDeploymentConfiguration(WebserviceDeploymentConfiguration):
-    """A service for trying out: no keys, a port of your choice."""
+    """A service without keys, for trying out."""
 
     compute_type = "Local"
 
 
 def check_key(name: str, key: Any) -> None:
-    """Refuses what could not be sent as a key."""
+    """Refuses a key that could not be sent in a header."""
     if key is not None and not (isinstance(key, str) and _KEY.fullmatch(key)):
         raise WebserviceException(
-            f"{name} cannot be used as a key", hint="Use 8 to 256 letters, digits and the signs + / = _ . ~ -"
+            f"{name} cannot be used as a key", hint="Use 8 to 256 letters, digits and the characters + / = _ . ~ -"
         )
 
 

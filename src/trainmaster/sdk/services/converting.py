@@ -1,4 +1,4 @@
-"""A registered model as a new one in ONNX: converted and compared in an environment that has its framework."""
+"""Converts a registered model to a new model in ONNX, in an environment that has its framework, and compares both."""
 
 from __future__ import annotations
 
@@ -48,24 +48,24 @@ _FRAMEWORKS: Mapping[str, tuple[Framework, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class Conversion:
-    """How a model is to be converted."""
+    """How to convert a model."""
 
     name: str = ""
-    """Of the new model; empty for the old one's with `-onnx`."""
+    """The name of the new model; if empty, the old one's name with `-onnx`."""
     inputs: tuple[Mapping[str, Any], ...] = ()
-    """`name`, `type` and `shape` of each; empty for what is known of the model."""
+    """The `name`, `type` and `shape` of each input; if empty, what is known of the model."""
     sample: str = ""
     """A file with a sample: .npy, .npz or .json."""
     code: tuple[str, ...] = ()
-    """Folders with modules that the model needs; the code of its run is looked at anyway."""
+    """Folders with modules that the model needs, beside the code of its run."""
     packages: tuple[str, ...] = ()
     """Further requirements for pip."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """For `trainmaster.onnx.export`: opset, tolerance, dynamic_batch, quantize."""
+    """Options for `trainmaster.onnx.export`: opset, tolerance, dynamic_batch, quantize."""
 
 
 def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Model, Exported]:
-    """Converts `model` and registers the result; nothing is registered that does not answer as the model does."""
+    """Converts `model` and registers the result, if its outputs agree with those of the model."""
     found = _recognise_model(model)
     name = wanted.name or f"{model.name}-onnx"
     with tempfile.TemporaryDirectory(prefix="trainmaster-") as work:
@@ -80,14 +80,14 @@ def convert(workspace: Workspace, model: Model, wanted: Conversion) -> tuple[Mod
             properties={"converted_from": model.id},
             framework=Model.Framework.ONNX,
         )
-        # What the file says of itself becomes facts of the model, too.
+        # The metadata of the file becomes facts of the model, too.
         description.update(run_id=model.run_id or "", facts={"converted_from": model.id})
         record = register_sources(workspace, files_at(target), description, references)
     return Model(workspace, _record=record), exported
 
 
 def environment_for(workspace: Workspace, model: Model, kind: Kind, more: Sequence[str]) -> EnvironmentSpec:
-    """The environment of the model, with what converts it."""
+    """The environment of the model, with the packages that convert it."""
     framework, converters = _FRAMEWORKS[kind]
     spec = find_training_environment(workspace, model, framework) or make_environment(model, framework)
     release = release_in(framework, (*spec.pip_packages, *spec.conda_packages))
@@ -152,7 +152,7 @@ def _run(workspace: Workspace, model: Model, found: Recognised, wanted: Conversi
 
 
 def _code_of_run(workspace: Workspace, model: Model, work: Path) -> list[str]:
-    """The code that the model was trained with: what is pickled may need its modules."""
+    """The code of the run that trained the model: pickled objects may need its modules."""
     snapshot = model.lineage.get("snapshot_id")
     if not snapshot:
         return []
@@ -160,6 +160,6 @@ def _code_of_run(workspace: Workspace, model: Model, work: Path) -> list[str]:
     try:
         lay_out(own.snapshot(snapshot), own.blobs, work / "code")
     except SnapshotException:
-        # It may have been removed; whether it is needed shows when the model is loaded.
+        # The code may have been removed. If the model needs it, loading the model fails.
         return []
     return [str(work / "code")]

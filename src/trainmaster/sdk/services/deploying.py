@@ -1,4 +1,4 @@
-"""From what a person writes to a service: models, scoring script and settings become one description."""
+"""Deploys services: models, a scoring script and settings become one description, which the dispatcher gets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def deploy(
     overwrite: bool = False,
     show_output: bool = False,
 ) -> Webservice:
-    """`Model.deploy`: a service of models on this machine, on its way when this returns."""
+    """`Model.deploy`: starts the deployment of a service on this machine."""
     check_service_name(name)
     config = check_configuration(deployment_config, deployment_target)
     spec = make_spec(workspace, resolve_models(workspace, models), inference_config)
@@ -60,7 +60,7 @@ def send(
     overwrite: bool = False,
     image_id: str = "",
 ) -> Webservice:
-    """Asks the dispatcher for a service; returns when it is durably on its way."""
+    """Requests a service from the dispatcher; returns when the request is stored."""
     from trainmaster.sdk.services.webservice import open_record
 
     check_service_name(name)
@@ -91,7 +91,7 @@ def send(
 def send_update(
     workspace: Workspace, record: ServiceRecord, spec: ServiceSpec, changes: Mapping[str, Any]
 ) -> ServiceRecord:
-    """Asks for another generation of a service."""
+    """Requests another generation of a service."""
     answer = workspace.connection.call(
         "services.update",
         name=record.name,
@@ -103,7 +103,7 @@ def send_update(
 
 
 def make_spec(workspace: Workspace, models: Sequence[Model], inference_config: Any) -> ServiceSpec:
-    """What is to be served: the models with a scoring script, or with the one that their kind has."""
+    """What to serve: the models with a scoring script, their own or the built-in one of their kind."""
     if inference_config is None:
         return _without_code(workspace, models)
     if not isinstance(inference_config, InferenceConfig | ContainerImageConfig):
@@ -120,7 +120,7 @@ def make_spec(workspace: Workspace, models: Sequence[Model], inference_config: A
 def spec_of(
     workspace: Workspace, code: ServiceCode, models: Sequence[Model], environment: Environment | None
 ) -> ServiceSpec:
-    """The parts as one description; without an environment it is the one in which the model was trained."""
+    """The parts as one description. The default environment is the one in which the model was trained."""
     if environment is None:
         packages, name, variables = _models_own(workspace, models)
         made_in = None
@@ -139,7 +139,7 @@ def spec_of(
 
 
 def _find_training_environment(workspace: Workspace, models: Sequence[Model]) -> EnvironmentSpec:
-    """The environment that the models come from: that of their run, as far as it is still there."""
+    """The environment of the run that trained the models; plain Python if the run was deleted."""
     try:
         return _models_own(workspace, models)[0]
     except RunNotFoundException:
@@ -147,7 +147,7 @@ def _find_training_environment(workspace: Workspace, models: Sequence[Model]) ->
 
 
 def _models_own(workspace: Workspace, models: Sequence[Model]) -> tuple[EnvironmentSpec, str, dict[str, str]]:
-    """The environment of the run that made the first model which comes from one; else plain Python."""
+    """The environment of the run that trained the first model with a run; else plain Python."""
     for model in models:
         if model.run_id:
             run = workspace.connection.call("runs.get", run_id=model.run_id)
@@ -158,18 +158,18 @@ def _models_own(workspace: Workspace, models: Sequence[Model]) -> tuple[Environm
 
 
 def _without_code(workspace: Workspace, models: Sequence[Model]) -> ServiceSpec:
-    """A model whose kind says how it is asked needs no script."""
+    """A service without a script, for one model whose kind determines how requests look."""
     if len(models) != 1:
         raise WebserviceException(
-            f"{len(models)} models without an inference_config: no code is needed for one model alone",
-            hint="Give an InferenceConfig with a scoring script.",
+            f"{len(models)} models cannot be deployed without an inference_config",
+            hint="Only a single model can be served without code. Give an InferenceConfig with a scoring script.",
         )
     found: ServiceSpec = import_module("trainmaster.sdk.services.no_code").scoring_for(workspace, models[0])
     return found
 
 
 def resolve_models(workspace: Workspace, models: Any) -> list[Model]:
-    """Models as they are given: objects, ids, names, or files that are registered first."""
+    """The models that are given as objects, ids, names, or as files, which are registered first."""
     if isinstance(models, str | os.PathLike | Model) or not isinstance(models, Iterable):
         raise WebserviceException(
             f"models must be a list of models, not {type(models).__name__}", hint="Write models=[model]."
@@ -187,13 +187,13 @@ def _resolve_model(workspace: Workspace, model: Any) -> Model:
         if isinstance(model, str) and re.fullmatch(r"[^:/]+(:\d+)?", model):
             return Model(workspace, id=model) if ":" in model else Model(workspace, model)
     raise WebserviceException(
-        f"{str(model)[:200]!r} is no model",
+        f"{str(model)[:200]!r} is not a model",
         hint="Give a Model, its name or name:version, or the path of its file or folder.",
     )
 
 
 def model_name_of(path: Path) -> str:
-    """The name by which a file that is deployed directly is registered.
+    """The name under which a file that is deployed directly is registered.
 
     >>> model_name_of(Path("outputs/my model.pkl"))
     'my-model.pkl'
@@ -203,7 +203,7 @@ def model_name_of(path: Path) -> str:
 
 
 def check_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
-    """The settings; without any, those of the kind that the target stands for."""
+    """The settings; by default those of the kind that belongs to the target."""
     from trainmaster.sdk.v1.aci import AciWebservice
     from trainmaster.sdk.v1.aks import AksWebservice
 
@@ -212,20 +212,20 @@ def check_configuration(config: Any, target: Any) -> WebserviceDeploymentConfigu
         return AksWebservice.deploy_configuration() if target is not None else AciWebservice.deploy_configuration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
         raise WebserviceException(
-            f"deployment_config must be what deploy_configuration(...) gives, not {type(config).__name__}",
+            f"deployment_config must be the result of deploy_configuration(...), not {type(config).__name__}",
             hint="Write deployment_config=AciWebservice.deploy_configuration(cpu_cores=1, memory_gb=1).",
         )
     config.validate_configuration()
     if target is not None and config.compute_type != "AKS":
         raise WebserviceException(
-            f"a deployment_target goes with AksWebservice.deploy_configuration, not with one of {config.compute_type}",
+            f"a deployment_target needs AksWebservice.deploy_configuration, not that of {config.compute_type}",
             hint="Leave deployment_target out.",
         )
     return config
 
 
 def _check_target(target: Any) -> None:
-    """Refuses what stands for another machine: the service would run here, and nobody would be told."""
+    """Refuses targets on other machines: the service would silently run on this one."""
     from trainmaster.sdk.compute.local import LocalCompute
     from trainmaster.sdk.compute.target import ComputeTarget
     from trainmaster.sdk.v1.azure_targets import AksCompute, KubernetesCompute
@@ -238,14 +238,14 @@ def _check_target(target: Any) -> None:
             hint="Leave it out, or write AksCompute(workspace, name).",
         )
     raise WebserviceException(
-        f"compute target '{target.name}' ({target.type}) cannot have services",
+        f"compute target '{target.name}' ({target.type}) cannot run services",
         cause="Services run on this machine.",
-        hint="Leave deployment_target out. For another machine Model.package(...) writes a folder that serves there.",
+        hint="Leave deployment_target out. For another machine, use Model.package(...).",
     )
 
 
 def as_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as they are kept: texts."""
+    """Properties as they are stored: strings."""
     return {str(key): str(value) for key, value in properties.items()}
 
 

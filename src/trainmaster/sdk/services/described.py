@@ -1,4 +1,4 @@
-"""What a service is, as its record says: all that can be read of it without asking anybody."""
+"""The part of a service that comes from its record, without asking the dispatcher."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Described:
-    """The part of a Webservice that is its record, when this object last heard of it."""
+    """The attributes of a Webservice that come from its record, as it was when this object last read it."""
 
     workspace: Workspace
     name: str
@@ -25,12 +25,12 @@ class Described:
 
     @property
     def state(self) -> str:
-        """Transitioning, Healthy, Unhealthy or Failed: as it was when this object last heard of it."""
+        """Transitioning, Healthy, Unhealthy or Failed, as it was when this object last read it."""
         return str(self._record.state)
 
     @property
     def compute_type(self) -> str:
-        """ACI, AKS or Local, as it was asked for."""
+        """ACI, AKS or Local, as it was requested."""
         return self._record.compute_type
 
     @property
@@ -43,7 +43,7 @@ class Described:
 
     @property
     def scoring_uri(self) -> str | None:
-        """Where requests go; None as long as it has no address."""
+        """The address for requests; None while the service has no address."""
         return f"{self._address}/score" if self._address else None
 
     @property
@@ -63,7 +63,7 @@ class Described:
 
     @property
     def token_auth_enabled(self) -> bool:
-        """Never: there are keys."""
+        """Always False: services have keys, not tokens."""
         return False
 
     @property
@@ -73,55 +73,55 @@ class Described:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Pairs that never change."""
+        """Its properties, which never change."""
         return dict(self._record.properties)
 
     @property
     def description(self) -> str:
-        """What was written about it."""
+        """Its description."""
         return self._record.description
 
     @property
     def created_time(self) -> datetime:
-        """When it was deployed first."""
+        """When it was first deployed."""
         return datetime.fromtimestamp(self._record.created_at, UTC)
 
     @property
     def updated_time(self) -> datetime:
-        """When it changed last."""
+        """When it last changed."""
         return datetime.fromtimestamp(self._record.updated_at, UTC)
 
     @property
     def models(self) -> builtins.list[Model]:
-        """The models it has."""
+        """The models it serves."""
         from trainmaster.sdk.models import Model
 
         return [Model(self.workspace, id=each) for each in self._spec.models]
 
     @property
     def image_id(self) -> str | None:
-        """The image it was made of, in v1's older way."""
+        """The image it was created from, in v1's older way to deploy."""
         return self._record.image_id or None
 
     @property
     def image(self) -> Any:
-        """The image it was made of, in v1's older way."""
+        """The image it was created from, in v1's older way to deploy."""
         from trainmaster.sdk.v1.image import Image
 
         return Image(self.workspace, id=self._record.image_id) if self._record.image_id else None
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What should be known about it, such as a model file that changed on disk."""
+        """Warnings, such as a model file that changed on disk."""
         return self._record.warnings
 
     @property
     def folder(self) -> Path:
-        """Where its files lie."""
+        """The folder of its files."""
         return self._folder.path
 
     def serialize(self) -> dict[str, Any]:
-        """What it is, as a dict with v1's keys."""
+        """The service as a dict with v1's keys."""
         spec = self._spec
         return {
             "name": self.name,
@@ -146,7 +146,7 @@ class Described:
 
     @property
     def _spec(self) -> ServiceSpec:
-        """What serves; before anything does, what will."""
+        """The description of what is served now, or of what will be served first."""
         return self._record.served or self._record.spec
 
     @property
@@ -162,7 +162,7 @@ class Described:
 
 
 def host_name(host: str) -> str:
-    """The name by which an address is asked from elsewhere.
+    """The host name for URLs of an address.
 
     >>> host_name("127.0.0.1"), host_name("10.0.0.7")
     ('localhost', '10.0.0.7')

@@ -23,7 +23,7 @@ CUDA_VERSIONS = ("9.0", "9.1", "10.0")
 class InferenceConfig:
     """A scoring script with `init()` and `run(data)`, the folder around it, and the environment it runs in.
 
-    Without an environment the service has that of the run which trained the model.
+    The default environment is that of the run that trained the model.
 
     >>> config = InferenceConfig("score.py", environment=environment)    # doctest: +SKIP
     """
@@ -82,15 +82,15 @@ class InferenceConfig:
         both = [name for name, value in replaced.items() if value is not None]
         if both:
             raise WebserviceException(
-                f"{', '.join(both)} cannot be given together with environment", hint="Say it in the environment."
+                f"{', '.join(both)} cannot be given together with environment", hint="Put them into the environment."
             )
 
     def validation_script_content(self) -> None:
-        """Refuses a script that is not there or is no Python."""
+        """Refuses a script that does not exist or is not valid Python."""
         code.check_parses(self._script())
 
     def build_create_payload(self, workspace: Workspace, name: str, model_ids: list[str]) -> dict[str, Any]:
-        """What would be deployed, as a dict."""
+        """The configuration as a dict."""
         return {
             "name": name,
             "models": list(model_ids),
@@ -110,18 +110,18 @@ class InferenceConfig:
         container_resource_requirements: Any = None,
         description: str | None = None,
     ) -> NoReturn:
-        """Profiles were made by a service of Azure."""
-        raise NotImplementedError("build_profile_payload: nothing is sent to Azure here. Use Model.profile(...).")
+        """Not here: v1 sent it to a service of Azure."""
+        raise NotImplementedError("build_profile_payload: Trainmaster sends nothing to Azure. Use Model.profile(...).")
 
     def take_code(self, workspace: Path) -> ServiceCode:
-        """The script and its folder as they are now, kept in the workspace."""
+        """A snapshot of the script and its folder, stored in the workspace."""
         script = self._script()
         if self.source_directory is None:
             return code.take_files(workspace, script)
         return code.take_folder(workspace, script, self.source_directory)
 
     def service_environment(self) -> Environment | None:
-        """The environment that was asked for; None for that of the model."""
+        """The requested environment; None for that of the model."""
         if self.environment is not None:
             check_container(self.environment)
             return self.environment
@@ -133,7 +133,7 @@ class InferenceConfig:
         return code.find_script("entry_script", self.entry_script, self.source_directory)
 
     def _find_file(self, given: str | os.PathLike[str] | None) -> Path | None:
-        """A file that is named relative to the source folder, or to here."""
+        """A file by its path relative to the source folder, or to the current folder."""
         if given is None:
             return None
         inside = Path(self.source_directory or ".") / given
@@ -144,35 +144,37 @@ class InferenceConfig:
 
 
 def check_runtime(runtime: Any) -> None:
-    """v1 knew Python and Spark; here there is Python."""
+    """Refuses all runtimes but Python."""
     if runtime is None:
         return
     if not isinstance(runtime, str) or runtime.lower() not in RUNTIMES:
         raise WebserviceException(f"runtime must be one of {', '.join(RUNTIMES)}, not {runtime!r}")
     if runtime.lower() == "spark-py":
-        raise WebserviceException("there is no Spark here", hint="Use runtime='python'.")
+        raise WebserviceException("Trainmaster does not support Spark", hint="Use runtime='python'.")
 
 
 def check_packages_file(path: Path | None) -> None:
-    """The conda file has to be there; what is in it is read when the service is deployed."""
+    """Refuses a conda file that does not exist. Its contents are read when the service is deployed."""
     if path is not None and not path.is_file():
-        raise WebserviceException(f"conda_file {str(path)!r} does not exist", hint="Its path is relative to here.")
+        raise WebserviceException(
+            f"conda_file {str(path)!r} does not exist", hint="Give its path relative to the current folder."
+        )
 
 
 def check_image_settings(base_image: Any, steps: Any, cuda_version: Any) -> None:
-    """What was for building images is checked as in v1, and changes nothing."""
+    """Checks the settings for building images as v1 did. They have no effect."""
     if cuda_version is not None and str(cuda_version) not in CUDA_VERSIONS:
         raise WebserviceException(f"cuda_version must be one of {', '.join(CUDA_VERSIONS)}, not {cuda_version!r}")
     if steps is not None:
         if not Path(steps).is_file():
-            raise WebserviceException(f"the file with further Docker steps {str(steps)!r} does not exist")
-        warn("further Docker steps are not carried out: services run on this machine, without an image")
+            raise WebserviceException(f"extra_docker_file_steps {str(steps)!r} does not exist")
+        warn("extra_docker_file_steps have no effect: services run on this machine, without an image")
     if base_image is not None and not is_base_image(base_image):
         warn(f"base_image {base_image!r} is not used: services run on this machine, without an image")
 
 
 def check_container(environment: Environment) -> None:
-    """Services run on the machine itself: an image that brings its own packages cannot be one's environment."""
+    """Refuses an environment whose packages are in an image: services run on the machine itself."""
     docker = environment.docker
     image = docker.base_image if docker.enabled else None
     if docker.base_dockerfile or docker.build_context or (image and not is_base_image(image)):

@@ -31,7 +31,7 @@ _NO_KEYS = "local services have no keys"
 
 
 class LocalWebservice(Webservice):
-    """A service without keys on a port of your choice, that can read its script again."""
+    """A service without keys, on a port of your choice. `reload` reads its script again."""
 
     _compute_type = "Local"
 
@@ -57,9 +57,9 @@ class LocalWebservice(Webservice):
         max_body_mb: float | None = None,
         host: str | None = None,
     ) -> LocalWebserviceDeploymentConfiguration:
-        """The port, or one that is free; how many replicas, and how many requests `run` gets together.
+        """The port (default: a free one), the number of replicas, and how many requests `run` gets together.
 
-        Only this machine reaches it, unless `host` is another address of it, such as 0.0.0.0.
+        Only this machine can reach the service, unless `host` is another of its addresses, such as 0.0.0.0.
         """
         return LocalWebserviceDeploymentConfiguration.from_parameters(locals())
 
@@ -81,12 +81,12 @@ class LocalWebservice(Webservice):
 
     @property
     def port(self) -> int | None:
-        """Where it listens."""
+        """The port it listens on."""
         return self._record.port or None
 
     @property
     def scoring_uri(self) -> str | None:
-        """Where requests go."""
+        """The address for requests."""
         return super().scoring_uri
 
     @property
@@ -95,30 +95,30 @@ class LocalWebservice(Webservice):
         return super().swagger_uri
 
     def run(self, input_data: Any) -> Any:
-        """Sends a request; what `run` of the script returned. After `reload` or `update` it is the new script's."""
+        """Sends a request and returns the result of `run`; after `reload` or `update`, of the new script's `run`."""
         self._check_there()
         if self._record.state is ServiceState.TRANSITIONING:
             self.wait_for_deployment()
         return self._ask(input_data)
 
     def wait_for_deployment(self, show_output: bool = False, timeout_sec: float | None = None) -> None:
-        """Returns when it answers requests; raises WebserviceException with the cause if it never will."""
+        """Waits until it answers requests. Raises WebserviceException with the cause if the deployment fails."""
         self._check_there()
         super().wait_for_deployment(show_output, timeout_sec)
 
     def update_deployment_state(self, must_exist: bool = False) -> None:
-        """Reads it anew."""
+        """Reads the service again."""
         if self._deleted and not must_exist:
             return
         super().update_deployment_state()
 
     def get_logs(self, num_lines: int = 5000, raw: bool = False) -> str:
-        """The last lines of what the service and its script said."""
+        """The last lines that the service and its script printed."""
         self._check_there()
         return super().get_logs(num_lines)
 
     def reload(self, wait: bool = False) -> None:
-        """Takes the script and its folder anew from where they were taken; packages and models stay."""
+        """Reads the script and its folder again. Packages and models stay the same."""
         self._check_there()
         again = code.take_again(self.workspace.path, self._base().code)
         self._change(spec={"code": again})
@@ -133,7 +133,7 @@ class LocalWebservice(Webservice):
         wait: bool = False,
         inference_config: Any = None,
     ) -> None:
-        """Other models, another script or other settings, at the same address and without a pause."""
+        """Changes models, script or settings. The address stays the same, and there is no downtime."""
         self._check_there()
         settings = self._settings(deployment_config)
         if image_config is not None and inference_config is None:
@@ -154,27 +154,27 @@ class LocalWebservice(Webservice):
             return None
         if not isinstance(given, LocalWebserviceDeploymentConfiguration):
             raise WebserviceException(
-                "deployment_config must be what LocalWebservice.deploy_configuration(...) gives, "
+                "deployment_config must be the result of LocalWebservice.deploy_configuration(...), "
                 f"not {type(given).__name__}"
             )
         if given.port not in (None, self._record.port):
             raise WebserviceException(
-                f"the port of service '{self.name}' stays {self._record.port}",
-                hint="Deploy it again with overwrite=True to have another one.",
+                f"the port of service '{self.name}' cannot change from {self._record.port}",
+                hint="Deploy the service again with overwrite=True to use another port.",
             )
         return given
 
     def deploy_to_cloud(
         self, name: str | None = None, deployment_config: Any = None, deployment_target: Any = None
     ) -> Webservice:
-        """The same code, models and packages as a service of another kind."""
+        """Deploys the same code, models and packages as a service of another kind."""
         config = deploying.check_configuration(deployment_config, deployment_target)
         if config.compute_type == "Local":
-            raise WebserviceException("deployment_config must not be that of a local service")
+            raise WebserviceException("deployment_config must not be for a local service")
         return deploying.send(self.workspace, name or self.name, self._base(), config, target=deployment_target)
 
     def delete(self, delete_cache: bool = True, delete_image: bool = False, delete_volume: bool = True) -> None:
-        """Takes it down with all its files; the environment stays for the next one."""
+        """Deletes the service with all its files. Its environment stays for other services."""
         super().delete()
         self._deleted = True
 

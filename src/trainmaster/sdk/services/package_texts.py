@@ -1,4 +1,4 @@
-"""The files of a package that are written and not copied: how it starts, in which image, and what a person reads."""
+"""The generated files of a package: its start script, its Dockerfile, and its README."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 PORT = 5001
-"""Inside an image; that of v1's."""
+"""The port inside an image, the same as v1's."""
 PIP, CERTIFICATES = "pip", "pip-cert"
-"""Secrets of a build: a pip.conf, and the certificates that it is to trust. Neither becomes a part of the image."""
+"""Build secrets: a pip.conf, and the certificates to trust. Neither becomes part of the image."""
 CODE = "code"
-"""The folder that the script works in."""
+"""The working folder of the script."""
 MODELS = f"{CODE}/azureml-models"
-"""Where `Model.get_model_path` looks from there."""
+"""Where `Model.get_model_path` finds models, relative to the working folder."""
 
 APP = '''"""The scoring service: `uvicorn app:app`, anywhere the packages of requirements.lock are."""
 
@@ -23,7 +23,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# What the script may import of azureml: the names of v1 that work without a workspace.
+# The names of azureml that work without a workspace.
 sys.path[:0] = [HERE, os.path.join(HERE, "kit")]
 
 with open(os.path.join(HERE, "server.json"), encoding="utf-8") as file:
@@ -36,7 +36,7 @@ app = from_file(os.path.join(HERE, "server.json"))
 '''
 
 START = """#!/bin/sh
-# Serves on the address HOST:PORT; further words go to uvicorn.
+# Serves on the address HOST:PORT. Arguments are passed to uvicorn.
 cd "$(dirname "$0")" && exec uvicorn app:app --host "${HOST:-127.0.0.1}" --port "${PORT:-5001}" "$@"
 """
 
@@ -45,7 +45,7 @@ IGNORED = "__pycache__\n*.pyc\n.venv\n"
 
 @dataclass(frozen=True)
 class Contents:
-    """What a package is made of, as far as its texts say it."""
+    """The facts about a package that its texts mention."""
 
     name: str
     entry_script: str
@@ -54,9 +54,9 @@ class Contents:
     """Major.minor."""
     variables: Mapping[str, str] = field(default_factory=dict)
     local: tuple[str, ...] = ()
-    """Packages that came from a folder of the machine it was made on."""
+    """Packages that came from a folder of the machine on which the package was made."""
     folder_name: str = ""
-    """The source folder below `code/`; empty where the script lies in `code/` itself."""
+    """The source folder below `code/`; empty if the script is in `code/` itself."""
 
     @property
     def code(self) -> str:
@@ -65,7 +65,7 @@ class Contents:
 
 
 def model_dir(models: Sequence[str]) -> str:
-    """v1's rule for AZUREML_MODEL_DIR, below the package: the folder of the one model, or that of all.
+    """The value of AZUREML_MODEL_DIR by v1's rule, below the package: the folder of a single model, or of all models.
 
     >>> model_dir(["mnist:3"]), model_dir(["a:1", "b:1"])
     ('code/azureml-models/mnist/3', 'code/azureml-models')
@@ -108,27 +108,27 @@ CMD ["sh", "start.sh"]
 
 
 def readme(contents: Contents) -> str:
-    """What a person who gets the folder has to know."""
+    """The README of the package."""
     models = "\n".join(f"- `{MODELS}/{each.replace(':', '/')}`" for each in contents.models) or "- none"
     return f"""# {contents.name}
 
-A scoring service. It needs Python {contents.python} and the packages of `requirements.lock`, and nothing of the machine
-it was made on.
+A scoring service. It needs Python {contents.python} and the packages in `requirements.lock`, and nothing from the
+machine on which it was made.
 
     python{contents.python} -m venv .venv
     .venv/bin/pip install --no-deps --require-hashes -r requirements.lock
     PATH=$PWD/.venv/bin:$PATH sh start.sh
 
-or as an image: `docker build -t {contents.name} .` and `docker run -p {PORT}:{PORT} {contents.name}`. If pip has an
-index of its own: `docker build --secret id={PIP},src=$HOME/.config/pip/pip.conf -t {contents.name} .`
+or as an image: `docker build -t {contents.name} .` and `docker run -p {PORT}:{PORT} {contents.name}`. If pip needs
+a package index of your own: `docker build --secret id={PIP},src=$HOME/.config/pip/pip.conf -t {contents.name} .`
 
-It answers on `HOST:PORT` (127.0.0.1:{PORT} unless these variables say otherwise): `POST /score` is a request,
-`GET /swagger.json` describes it, `/healthz` and `/readyz` tell whether it lives and is ready, `/metrics` is for
-Prometheus. `uvicorn app:app` with options of your own does the same.
+It listens on `HOST:PORT` (default: 127.0.0.1:{PORT}). Send requests with `POST /score`; `GET /swagger.json` describes
+them. `/healthz` and `/readyz` report whether it is alive and ready, and `/metrics` is for Prometheus. You can also
+start it with `uvicorn app:app` and your own options.
 
 | file | what it is |
 |---|---|
-| `{contents.code}/` | the scoring script `{contents.entry_script}` and what lies beside it |
+| `{contents.code}/` | the scoring script `{contents.entry_script}` and the other files of its folder |
 | `server/`, `app.py`, `server.json` | the server and its settings |
 | `kit/` | names of `azureml` that scripts import |
 | `requirements.lock` | every package, with its hashes |
@@ -147,8 +147,8 @@ def _local(contents: Contents) -> str:
         return ""
     listed = "\n".join(f"- {each}" for each in contents.local)
     return f"""
-These packages came from a folder of the machine the package was made on. Where pip does not find them, give it such a
-folder with `--find-links`:
+These packages came from a folder of the machine on which the package was made. If pip does not find them, give it a
+folder that has them, with `--find-links`:
 
 {listed}
 """

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _ABOUT = "package.json"
 _IMAGE = "package"
-# Those of pip's settings that say where packages come from.
+# The settings of pip that say where packages come from.
 _OF_BUILD = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "timeout", "proxy")
 
 
@@ -54,7 +54,7 @@ def package(
     image_name: str | None = None,
     image_label: str | None = None,
 ) -> ModelPackage:
-    """Writes models, their scoring script, its packages and the server as one folder; returns when it is there."""
+    """Writes models, their scoring script, its packages and the server to one folder."""
     chosen = resolve_models(workspace, models)
     spec = make_spec(workspace, chosen, inference_config)
     spec = replace(spec, environment=_for_package(spec.environment))
@@ -73,7 +73,7 @@ def package(
 
 
 class ModelPackage:
-    """A service in a folder: `save` copies it, `pull` makes an image of it."""
+    """A service in a folder. `save` copies the folder, `pull` builds an image from it."""
 
     def __init__(self, workspace: Workspace, operation_id: str, environment: Any) -> None:
         self.workspace = workspace
@@ -87,12 +87,12 @@ class ModelPackage:
 
     @property
     def state(self) -> str:
-        """v1's word for how far it is; a package that can be held is complete."""
+        """v1's state of a package. It is always complete."""
         return "Succeeded"
 
     @property
     def location(self) -> str:
-        """The folder in the workspace; after `pull` the image."""
+        """The folder in the workspace; after `pull`, the image."""
         return str(self._about["image"] if self._about.get("built") else self._place / "files")
 
     @property
@@ -101,41 +101,39 @@ class ModelPackage:
         return list(self._about["models"])
 
     def update_creation_state(self) -> None:
-        """Reads again what is known of it."""
+        """Reads the package again."""
         self._about = json.loads((self._place / _ABOUT).read_text())
 
     def wait_for_creation(self, show_output: bool = False) -> None:
-        """Returns at once: `Model.package` has waited already. `show_output` prints the log."""
+        """Returns at once: `Model.package` has already waited. `show_output` prints the log."""
         if show_output:
             logs = self.get_logs()
             print(clean(logs) if is_terminal(sys.stdout) else logs, end="")
             print(f"Package creation {self.state}: {self.location}")
 
     def get_logs(self, decode: bool = True, offset: int = 0) -> Any:
-        """How its packages were installed and locked; bytes without `decode`."""
+        """The log of installing and locking its packages; bytes without `decode`."""
         text = (self._place / "log.txt").read_bytes()[offset:]
         return text.decode(errors="replace") if decode else text
 
     def save(self, output_directory: str | os.PathLike[str]) -> None:
-        """Copies it into a folder that is empty, or not there yet."""
+        """Copies it into a folder that is empty or does not exist yet."""
         target = Path(output_directory)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise WebserviceException(
-                f"{target} is there already, and has something in it", hint="Give a folder of its own."
-            )
+            raise WebserviceException(f"{target} already exists and is not empty", hint="Give a new folder.")
         try:
             shutil.copytree(self._place / "files", target, dirs_exist_ok=True, copy_function=_copy_writable)
         except OSError as error:
             raise WebserviceException(f"the package cannot be copied to {target}", cause=str(error)) from None
 
     def pull(self) -> None:
-        """Makes the image on this machine; refused where no container engine answers."""
+        """Builds the image on this machine. It needs docker or podman."""
         engine, told = find_engine(os.environ)
         if engine is None or engine.name == "apptainer":
             raise WebserviceException(
-                "an image cannot be made on this machine: no docker or podman answers",
+                "an image cannot be built on this machine: neither docker nor podman answers",
                 cause=told,
-                hint="save(folder) gives the same service with a Dockerfile; it also runs with plain uvicorn.",
+                hint="save(folder) writes the same service with a Dockerfile; it also runs with plain uvicorn.",
             )
         with tempfile.TemporaryDirectory() as secrets:
             options = build_options(engine.name, pip_settings(os.environ), Path(secrets))
@@ -153,16 +151,16 @@ class ModelPackage:
             raise WebserviceException(
                 f"{engine.name} cannot build the image",
                 cause=mask_passwords("\n".join((done.stdout + done.stderr).splitlines()[-20:])),
-                hint="save(folder) gives the folder with the Dockerfile, to be built elsewhere or changed.",
+                hint="save(folder) writes the folder with the Dockerfile, which you can change or build elsewhere.",
             )
         self._about = {**self._about, "built": True}
         (self._place / _ABOUT).write_text(json.dumps(self._about))
 
     def get_container_registry(self) -> NoReturn:
-        """There is none: images stay on this machine."""
+        """Not here: images stay on this machine."""
         raise WebserviceException(
-            "packages are in no registry: an image stays on this machine",
-            hint="After pull(), 'docker push' brings it to a registry of yours; save(folder) needs none.",
+            "packages are not in a registry: an image stays on this machine",
+            hint="After pull(), 'docker push' copies it to your registry; save(folder) needs no registry.",
         )
 
     def __repr__(self) -> str:
@@ -170,14 +168,14 @@ class ModelPackage:
 
 
 def build_options(engine: EngineName, settings: Mapping[str, str], secrets: Path) -> list[str]:
-    """What lets pip find packages in a build where it finds them here; `secrets` is a folder for that time.
+    """Options with which pip finds the same packages in a build as it does here. `secrets` is a temporary folder.
 
-    Folders of this machine can be seen in a build of podman only.
+    Only builds with podman can see folders of this machine.
     """
     kept = {name: settings[name] for name in _OF_BUILD if settings.get(name)}
     options = ["--network", "host"]
     if engine == "podman":
-        # The other one knows no HEALTHCHECK.
+        # The OCI format has no HEALTHCHECK.
         options += ["--format", "docker"]
         for place in local_sources(kept):
             options += ["--volume", f"{place}:{place}:ro"]
@@ -193,7 +191,7 @@ def build_options(engine: EngineName, settings: Mapping[str, str], secrets: Path
 
 
 def local_sources(settings: Mapping[str, str]) -> list[str]:
-    """The folders of this machine that pip is told to look at. The files of an index lie beside it as a rule."""
+    """The folders of this machine in which pip looks for packages. The files of a local index are usually beside it."""
     found = set()
     for name in ("index-url", "extra-index-url", "find-links"):
         for word in settings.get(name, "").split():
@@ -205,19 +203,19 @@ def local_sources(settings: Mapping[str, str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Requirements:
-    """The text of `requirements.lock`, and what of it came from a folder of this machine."""
+    """The text of `requirements.lock`, and its packages that came from a folder of this machine."""
 
     text: str
     local: tuple[str, ...]
 
 
 def hash_requirements(folder: Path, spec: EnvironmentSpec) -> Requirements:
-    """The lock of a built environment with the hashes of all files that may be installed for it."""
+    """The lock of a built environment with the hashes of all files that may be installed from it."""
     kept = (folder / lock.LOCK_NAME).read_text()
     pins = lock.pins(kept)
     tools = Tools(dict(os.environ))
     sources = lock.sources_of(spec, tools)
-    # Nothing is chosen anew: every release is named, and no other package may join.
+    # Nothing is resolved again: every release is given, and no package is added.
     command = ["pip", "compile", "--python", f"{folder}/bin/python", "--no-header", "--no-annotate", "--no-deps"]
     asked = subprocess.run(
         tools.uv_command([*command, "--generate-hashes", *sources.options, "/dev/stdin"]),
@@ -232,13 +230,13 @@ def hash_requirements(folder: Path, spec: EnvironmentSpec) -> Requirements:
         raise WebserviceException(
             "the packages of the service cannot be locked with their hashes",
             cause=mask_passwords("\n".join(asked.stderr.splitlines()[-20:])),
-            hint="They were installed before; is the package index they came from still there?",
+            hint="They were installed before. Check that their package index is still available.",
         )
     return with_hashes_of_files(mask_passwords(asked.stdout), pins)
 
 
 def with_hashes_of_files(text: str, pins: Sequence[lock.Pin]) -> Requirements:
-    """Adds the hashes that no index told: those of files in folders of this machine."""
+    """Adds the hashes that no index reports: those of files in folders of this machine."""
     lines, local = [], []
     sources = {_requirement(pin): pin for pin in pins}
     for line in text.splitlines():
@@ -249,9 +247,9 @@ def with_hashes_of_files(text: str, pins: Sequence[lock.Pin]) -> Requirements:
         hashes = _hashes_in_folder(pin)
         if not hashes:
             raise WebserviceException(
-                f"{line.strip()} cannot be locked: where it comes from tells no hashes",
-                cause=f"It comes from {mask_passwords(pin.source) or 'an unknown place'}.",
-                hint="Package the service with packages of an index, or of a folder of this machine.",
+                f"{line.strip()} cannot be locked: its source reports no hashes",
+                cause=f"It comes from {mask_passwords(pin.source) or 'an unknown source'}.",
+                hint="Use packages from an index, or from a folder of this machine.",
             )
         local.append(line.strip())
         lines += [" \\\n".join([line, *(f"    --hash=sha256:{each}" for each in hashes)])]
@@ -269,7 +267,7 @@ def _hashes_in_folder(pin: lock.Pin) -> list[str]:
 
 
 def _names(file: str, pin: lock.Pin) -> bool:
-    """Whether a file is of that release: `torch-2.13.0+cpu-cp311-...whl`."""
+    """Whether a file such as `torch-2.13.0+cpu-cp311-...whl` belongs to that release."""
     stem = re.sub(r"[-_.]+", "-", unquote(file)).lower()
     return stem.startswith(re.sub(r"[-_.]+", "-", f"{pin.name}-{pin.version}").lower() + "-")
 
@@ -284,19 +282,19 @@ def _requirement(pin: lock.Pin) -> str:
 
 
 def _for_package(spec: EnvironmentSpec) -> EnvironmentSpec:
-    """What of an environment goes into a package: packages of pip, which a lock can name."""
+    """The environment of a package: pip packages only, which can be locked."""
     if spec.user_managed:
         raise WebserviceException(
-            "a Python of your own cannot be packaged: what it has is not known",
+            "a user-managed Python cannot be packaged: its packages are not known",
             hint="Give an InferenceConfig with an environment of packages.",
         )
     if spec.conda_packages:
         raise WebserviceException(
-            f"packages of conda cannot be packaged: {', '.join(spec.conda_packages[:5])}",
-            cause="A package is installed with pip, anywhere.",
+            f"conda packages cannot be packaged: {', '.join(spec.conda_packages[:5])}",
+            cause="A package is installed with pip.",
             hint="Give an InferenceConfig with an environment of pip packages.",
         )
-    # Training on several nodes is over.
+    # A service does not need what training on several nodes needs.
     return replace(spec, horovod="", open_mpi=False)
 
 
@@ -308,7 +306,7 @@ def _build_environment(workspace: Workspace, spec: EnvironmentSpec) -> Path:
 def _write(
     workspace: Workspace, spec: ServiceSpec, models: Sequence[Model], requirements: Requirements, about: dict[str, Any]
 ) -> str:
-    """Makes the folder under another name first: it is complete, or not there."""
+    """Writes the folder under another name first, so that it is either complete or absent."""
     name = uuid.uuid4().hex[:16]
     contents = texts.Contents(
         name=spec.models[0].partition(":")[0].lower() if spec.models else "service",

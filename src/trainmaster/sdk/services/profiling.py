@@ -1,4 +1,4 @@
-"""`Model.profile`: what a service of models needs, measured with requests on a service that is there for it alone."""
+"""`Model.profile`: measures what a service needs, with requests to a temporary service."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from trainmaster.shared.service_spec import check_service_name
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
 
-# So many requests tell more than noise, and are over soon.
+# Enough requests for stable figures, few enough to be fast.
 _FEWEST = 100
 _MOST = 1000
 _PERCENTILES = (50, 90, 95, 99, 99.9)
-# The peak of a short measurement is not the peak of a long life.
+# A short measurement does not see the peak of a long-running service.
 _MEMORY_MARGIN = 1.2
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What was seen while requests were answered, one after the other."""
+    """The measurements while requests were answered one after the other."""
 
     latencies: tuple[float, ...]
-    """Seconds, of the requests that were answered with 200."""
+    """The seconds of each request that was answered with status 200."""
     failures: int
     seconds: float
     cpu_seconds: float
@@ -52,12 +52,12 @@ class ModelProfile:
         self._details = details
 
     def wait_for_completion(self, show_output: bool = False) -> None:
-        """Nothing: what is there has been measured."""
+        """Nothing: the measurement is complete."""
         if show_output:
             print(self._details["state"])
 
     def get_details(self) -> dict[str, Any]:
-        """What was measured, and what follows from it, by v1's keys."""
+        """The measurements and recommendations, with v1's keys."""
         return dict(self._details)
 
 
@@ -71,9 +71,9 @@ def profile(
     memory_in_gb: float | None = None,
     description: str | None = None,
 ) -> ModelProfile:
-    """Serves the models, sends the requests of `input_dataset` (a table of one column), and says what it took.
+    """Serves the models, sends the requests of `input_dataset` (a table of one column), and measures time and memory.
 
-    `cpu` and `memory_in_gb` are noted; nothing is limited to them. Returns when it has been measured.
+    `cpu` and `memory_in_gb` are noted and limit nothing. Returns when the measurement is complete.
     """
     check_service_name(profile_name)
     requests = requests_of(input_dataset)
@@ -95,7 +95,7 @@ def profile(
 
 
 def requests_of(dataset: Any) -> list[str]:
-    """The bodies of the requests: the one column of a table, as v1 had it."""
+    """The bodies of the requests: the single column of a table, as in v1."""
     if not hasattr(dataset, "to_pandas_dataframe"):
         raise UserErrorException(
             f"input_dataset must be a TabularDataset, not {type(dataset).__name__}",
@@ -131,7 +131,7 @@ def measure(service: Any, requests: Sequence[str]) -> Measured:
 
 
 def summary(measured: Measured) -> dict[str, Any]:
-    """v1's keys. Pure.
+    """The figures with v1's keys. Pure.
 
     >>> found = summary(Measured((0.001, 0.003), 0, 0.004, 0.002, 2**30))
     >>> found["averageLatencyInMs"], found["maxUtilizedCpu"], found["recommendedMemoryInGB"]
@@ -175,7 +175,7 @@ def _percentile(ordered: Sequence[float], percentile: float) -> float:
 
 
 def _round_up(value: float) -> float:
-    """To tenths, and one tenth at least: v1's smallest step."""
+    """Rounds up to a tenth, v1's smallest step."""
     return max(0.1, math.ceil(round(value * 10, 6)) / 10)
 
 
@@ -185,18 +185,18 @@ def _replicas(folder: Path) -> list[int]:
 
 
 def _cpu_seconds(folder: Path) -> float:
-    """Of all threads of the replicas, so far."""
+    """The CPU seconds of all threads of the replicas so far."""
     ticks = 0
     for pid in _replicas(folder):
         with contextlib.suppress(OSError):
-            # Behind the name, which may hold anything: user and system time are the 12th and 13th.
+            # User and system time are the 12th and 13th fields after the name, which may contain anything.
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
     return ticks / _TICKS
 
 
 def _peak_bytes(folder: Path) -> int:
-    """The most memory that the replicas had, together."""
+    """The sum of the peak memory of the replicas."""
     found = 0
     for pid in _replicas(folder):
         with contextlib.suppress(OSError):

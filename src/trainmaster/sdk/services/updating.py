@@ -1,4 +1,4 @@
-"""What an update makes of a service: another generation where other things are to be served, else new labels alone."""
+"""Updates of services: another generation if something else is to be served, else only new labels."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def change(
     settings: Mapping[str, Any] | None = None,
     **labels: Any,
 ) -> ServiceRecord:
-    """Changes what is given (None is not) and returns when it is durably on its way; the service as it is then.
+    """Makes the changes that are not None, and returns the service once they are stored.
 
-    `spec` has fields of the description, `settings` what is only noted, `labels` are tags, properties and description.
+    `spec` has fields of the description, `settings` what is only recorded, `labels` tags, properties and description.
     """
     asked, noted, said = _drop_none(spec), _drop_none(settings), _drop_none(labels)
     stays = models is None and inference_config is None and image is None and not asked
@@ -48,14 +48,14 @@ def change(
 
 
 def base_of(record: ServiceRecord) -> ServiceSpec:
-    """What an update builds upon: what was asked for last, or what serves, if that failed. Pure."""
+    """The description that an update changes: the last one requested, or the one served now if that failed. Pure."""
     return record.served if record.state is ServiceState.FAILED and record.served is not None else record.spec
 
 
 def _following(
     workspace: Workspace, base: ServiceSpec, models: Any, inference_config: Any, image: ImageRecord | None
 ) -> ServiceSpec:
-    """What is to be served from now on, with the settings of `base`."""
+    """The new description, with the settings of `base`."""
     spec = base if image is None else _with_settings(image.spec, base)
     if models is None and inference_config is None:
         return spec
@@ -69,7 +69,7 @@ def _following(
 
 
 def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
-    """Other code, models or packages, with the settings it had."""
+    """The description with other code, models or packages, and the settings it had."""
     return replace(
         base,
         code=spec.code,

@@ -1,4 +1,4 @@
-"""Webservice: a scoring service, by its name. Of whichever kind it is, it runs on this machine."""
+"""Webservice: a scoring service, by its name. Services of every kind run on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Webservice(Described, ABC):
-    """A service of a workspace; an object of the class of its kind.
+    """A scoring service of a workspace. Each kind of service has its own class.
 
     >>> service = Webservice(ws, "mnist")                       # doctest: +SKIP
     >>> service.run('{"data": [[0.1, 0.2]]}')                   # doctest: +SKIP
@@ -40,8 +40,8 @@ class Webservice(Described, ABC):
         kind = class_of(record.compute_type) if record is not None else cls
         if not issubclass(kind, cls):
             raise WebserviceException(
-                f"service '{name}' is of the class {kind.__name__}, not {cls.__name__}",
-                hint="Webservice(workspace, name) gives it whatever its class.",
+                f"service '{name}' has the class {kind.__name__}, not {cls.__name__}",
+                hint="Use Webservice(workspace, name), which opens services of every class.",
             )
         service = super().__new__(kind)
         if record is not None:
@@ -52,7 +52,7 @@ class Webservice(Described, ABC):
         self.workspace = workspace
         self.name = name
 
-    # Made
+    # Deploying
 
     @staticmethod
     def deploy(
@@ -64,7 +64,7 @@ class Webservice(Described, ABC):
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """Registers model files and deploys them; v1's first way."""
+        """Registers model files and deploys them. The oldest of v1's ways to deploy."""
         return Webservice.deploy_from_model(
             workspace, name, list(model_paths), image_config, deployment_config, deployment_target, overwrite
         )
@@ -79,9 +79,9 @@ class Webservice(Described, ABC):
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """Deploys registered models with what `ContainerImage.image_configuration` gave; v1's second way.
+        """Deploys registered models with the result of `ContainerImage.image_configuration`.
 
-        The image that it creates, of the service's name, is among `workspace.images`.
+        It creates an image with the service's name, which `workspace.images` shows.
         """
         from trainmaster.sdk.v1.image import Image
 
@@ -99,7 +99,7 @@ class Webservice(Described, ABC):
         deployment_target: Any = None,
         overwrite: bool = False,
     ) -> Webservice:
-        """Deploys what an image was made of; v1's third way."""
+        """Deploys the models and the code of an image."""
         from trainmaster.sdk.v1.image import check_image
 
         check_service_name(name)
@@ -118,7 +118,7 @@ class Webservice(Described, ABC):
         deployment_config: Any = None,
         wait: bool = False,
     ) -> Webservice:
-        """The same as a LocalWebservice; as in v1, no image of it is kept."""
+        """Deploys a LocalWebservice. As in v1, no image of it is kept."""
         from trainmaster.sdk.services.local import LocalWebservice
         from trainmaster.sdk.v1.image import check_image_configuration
 
@@ -136,13 +136,11 @@ class Webservice(Described, ABC):
     def check_for_existing_webservice(
         workspace: Workspace, name: str, overwrite: bool = False, request_func: Any = None, check_func: Any = None
     ) -> None:
-        """Refuses a name that is taken, or cannot be one."""
+        """Refuses a name that is in use or not valid."""
         check_service_name(name)
         taken = any(each["name"] == name for each in workspace.connection.call("services.list"))
         if taken and not overwrite:
-            raise WebserviceException(
-                f"there is a service '{name}' already", hint="Use overwrite=True, or another name."
-            )
+            raise WebserviceException(f"service '{name}' already exists", hint="Use overwrite=True, or another name.")
 
     @staticmethod
     def list(
@@ -156,7 +154,7 @@ class Webservice(Described, ABC):
         properties: Any = None,
         image_digest: str | None = None,
     ) -> builtins.list[Webservice]:
-        """The services for which all of it is true. Tags and properties: `["key", ["key2", "value"]]`."""
+        """The services that match all filters. Tags and properties: `["key", ["key2", "value"]]`."""
         records = [from_plain(ServiceRecord, each) for each in workspace.connection.call("services.list")]
         wanted_tags, wanted_properties = as_filter(tags, "tags"), as_filter(properties, "properties")
         found = [
@@ -177,12 +175,12 @@ class Webservice(Described, ABC):
         """The service of the workspace that `serialize` described."""
         return Webservice(workspace, str(webservice_payload["name"]))
 
-    # Waiting and looking
+    # State and logs
 
     def wait_for_deployment(self, show_output: bool = False, timeout_sec: float | None = None) -> None:
-        """Returns when it answers requests; raises WebserviceException with the cause if it never will.
+        """Waits until it answers requests. Raises WebserviceException with the cause if the deployment fails.
 
-        With `show_output` what is done for it is shown: packages being installed, the script's own words.
+        With `show_output` the log of the deployment is shown: packages being installed, the output of the script.
         """
         generation = self._record.generation
         show = show_now if show_output else None
@@ -204,33 +202,32 @@ class Webservice(Described, ABC):
 
     def _failure(self) -> WebserviceException:
         told = from_wire(dict(self._record.error))
-        goes_on = "What it served before goes on serving. " if self._record.serving else ""
+        goes_on = "The previous version continues to serve. " if self._record.serving else ""
         return WebserviceException(
-            f"service '{self.name}' is {self.state}: {told.headline or 'none of its replicas answers'}",
+            f"service '{self.name}' is {self.state}: {told.headline or 'no replica answers'}",
             cause=told.cause,
-            hint=goes_on
-            + (told.hint or f"service.get_logs(), or 'trainmaster services logs {self.name}', tells more."),
+            hint=goes_on + (told.hint or f"See service.get_logs(), or 'trainmaster services logs {self.name}'."),
         )
 
     def update_deployment_state(self) -> None:
-        """Reads it anew."""
+        """Reads the service again."""
         self._record = from_plain(ServiceRecord, self.workspace.connection.call("services.get", name=self.name))
 
     def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
-        """The last lines of what the service and its script said; with `init` of what was done to deploy it."""
+        """The last lines that the service and its script printed; with `init`, those of its deployment."""
         lines = "".join(map(_text, self._log_paths(init))).splitlines(keepends=True)
         return "".join(lines[-num_lines:] if num_lines > 0 else [])
 
     def _log_paths(self, init: bool) -> Sequence[Path]:
-        """Where the logs lie: of its deployment and, without `init`, of the service itself."""
+        """The log files of its deployment and, without `init`, of the service itself."""
         self.update_deployment_state()
         own = [] if init else [ServiceFiles(self._folder.path).log]
         return [self._folder.deploy_log(self._record.generation), *own]
 
-    # Asked
+    # Requests
 
     def run(self, input: Any) -> Any:
-        """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
+        """Sends a request, with the primary key if there are keys, and returns the result of the script's `run`."""
         return self._ask(input)
 
     def _ask(self, data: Any) -> Any:
@@ -238,9 +235,9 @@ class Webservice(Described, ABC):
             self.update_deployment_state()
         if not self._record.port or not self._record.serving:
             raise WebserviceException(
-                f"service '{self.name}' does not serve: it is {self.state}",
-                hint=f"'trainmaster services show {self.name}' says why; "
-                "service.wait_for_deployment(show_output=True) waits for one that is on its way.",
+                f"service '{self.name}' cannot answer: it is {self.state}",
+                hint=f"'trainmaster services show {self.name}' shows why; "
+                "service.wait_for_deployment(show_output=True) waits for its deployment.",
             )
         address = str(self.scoring_uri)
         key = self._primary_key() if self.auth_enabled else ""
@@ -255,12 +252,12 @@ class Webservice(Described, ABC):
         return str(self.workspace.connection.call("services.keys", name=self.name)["primary"])
 
     def get_keys(self) -> tuple[str, str]:
-        """The primary and the secondary key; each opens."""
+        """The primary and the secondary key. Requests may use either."""
         keys = self.workspace.connection.call("services.keys", name=self.name)
         return str(keys["primary"]), str(keys["secondary"])
 
     def regen_key(self, key: str, set_key: str | None = None) -> None:
-        """Another key in the place of the Primary or Secondary one, at once; `set_key` says which."""
+        """Replaces the Primary or Secondary key at once, by `set_key` or by a random key."""
         import secrets
 
         from trainmaster.sdk.services.configurations import check_key
@@ -272,15 +269,15 @@ class Webservice(Described, ABC):
         self.workspace.connection.call("services.set_key", name=self.name, which=key.lower(), key=fresh)
 
     def get_token(self) -> NoReturn:
-        """Tokens were handed out by Azure; there are keys."""
-        raise NotImplementedError("get_token: there are no tokens here. Use the keys of service.get_keys().")
+        """Not here: Azure issued tokens. Services have keys."""
+        raise NotImplementedError("get_token: Trainmaster has no tokens. Use the keys of service.get_keys().")
 
     get_access_token = get_token
 
-    # Changed
+    # Changes
 
     def update(self, *args: Any) -> None:
-        """Changes it; what can be changed says the class of its kind."""
+        """Changes the service. Each class has its own parameters."""
         raise NotImplementedError(f"{type(self).__name__} cannot be updated")
 
     def add_tags(self, tags: Mapping[str, Any]) -> None:
@@ -293,15 +290,15 @@ class Webservice(Described, ABC):
         self._label(tags={key: value for key, value in self._fresh().tags.items() if key not in gone})
 
     def add_properties(self, properties: Mapping[str, Any]) -> None:
-        """Adds pairs that never change."""
+        """Adds properties, which never change afterwards."""
         self._label(properties=deploying.as_properties(properties))
 
     def delete(self) -> None:
-        """Takes it down, what it has begun is answered first; returns when it is gone."""
+        """Deletes the service, after it has answered the requests in progress."""
         self.workspace.connection.call("services.delete", name=self.name)
 
     def _change(self, **wanted: Any) -> None:
-        """Another generation where that is needed; new labels alone change nothing that runs."""
+        """Makes another generation if needed. New labels change nothing that runs."""
         self._record = updating.change(self.workspace, self.name, **wanted)
 
     def _base(self) -> ServiceSpec:
@@ -317,7 +314,7 @@ class Webservice(Described, ABC):
 
 
 def open_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
-    """The object of a record."""
+    """The service of a record."""
     return Webservice(workspace, record.name, _record=record)
 
 

@@ -1,1 +1,1 @@
-"""The workspace: where it lies, what it holds, its removal."""
+"""The workspace: its folder, what it contains, its removal."""

@@ -26,11 +26,11 @@ def find_named_folder(name: str) -> Path:
 
 
 def check_workspace_name(name: str) -> None:
-    """Refuses what cannot be a workspace's name."""
+    """Refuses a name that no workspace can have."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UserErrorException(
             f"{str(name)[:60]!r} cannot be the name of a workspace",
-            hint="Use 3 to 33 letters, digits, dashes or underscores, a letter or digit first.",
+            hint="Use 3 to 33 letters, digits, dashes or underscores, beginning with a letter or digit.",
         )
 
 
@@ -41,7 +41,7 @@ def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise WorkspaceException(
             f"there is no workspace in {folder.path}",
-            hint="Make it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
+            hint="Create it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
         ) from None
     except (OSError, ValueError) as error:
         raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
@@ -51,14 +51,14 @@ def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
 
 
 def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
-    """The folder and its identity; harmless where one is already, also when two do it at once."""
+    """Creates the folder and its identity. An existing workspace stays as it is, even if two programs do it at once."""
     if folder.identity.exists():
         return
     import uuid
 
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
-        # Its owner's alone: job specifications may hold what others should not read.
+        # Only for its owner: job specifications may contain private data.
         if folder.path.is_relative_to(home()):
             make_home()
         durable.make_folder(folder.path, mode=0o700)
@@ -73,9 +73,9 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
         durable.flush_one(folder.path)
     except OSError as error:
         raise WorkspaceException(
-            f"no workspace can be made in {folder.path}",
+            f"no workspace can be created in {folder.path}",
             cause=str(error),
-            hint="TRAINMASTER_HOME names another place for workspaces.",
+            hint="TRAINMASTER_HOME sets another folder for workspaces.",
         ) from None
 
 
@@ -84,7 +84,7 @@ def _as_text(identity: dict[str, Any]) -> bytes:
 
 
 def drop_none(**facts: Any) -> dict[str, Any]:
-    """Those that were given."""
+    """The arguments that are not None."""
     return {name: value for name, value in facts.items() if value is not None}
 
 
@@ -102,7 +102,7 @@ def find_config(start: Path, file_name: str | None = None) -> Path | None:
 
 
 def _is_config(file: Path) -> bool:
-    """Whether it is ours: many projects have a config.json of their own."""
+    """Whether it names a workspace: many projects have a config.json of their own."""
     if not file.is_file():
         return False
     if file.parent.name in _CONFIG_FOLDERS:
@@ -115,14 +115,14 @@ def _is_config(file: Path) -> bool:
 
 
 def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
-    """Makes the workspace if it is not there yet, and says so in one line."""
+    """Creates the workspace if it does not exist yet, and prints a line."""
     if not folder.identity.exists():
         make_workspace(folder, {"location": "local", **facts})
-        print(f"Made workspace '{facts['name']}' in {folder.path}")
+        print(f"Created workspace '{facts['name']}' in {folder.path}")
 
 
 def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[str, Any]:
-    """Writes other facts into workspace.json; the whole as it is now."""
+    """Changes facts in workspace.json and returns all of them."""
     identity = {**read_identity(folder), **changes}
     try:
         durable.write(folder.identity, _as_text(identity))
@@ -132,7 +132,7 @@ def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[st
 
 
 def read_config(config: Path) -> tuple[dict[str, str], Path | None]:
-    """What a config file says: name, subscription and resource group, and the folder if it names one."""
+    """The contents of a config file: name, subscription and resource group, and the folder if it names one."""
     try:
         data = json.loads(config.read_text())
     except (OSError, ValueError) as error:
@@ -140,7 +140,7 @@ def read_config(config: Path) -> tuple[dict[str, str], Path | None]:
     facts = _from_scope(data) if isinstance(data, dict) and "Scope" in data else _from_keys(data)
     if not facts.get("name"):
         raise UserErrorException(f"{config} names no workspace", hint="It needs the key 'workspace_name'.")
-    # Written by us: a workspace that is not there any more is missed, not silently replaced by an empty one.
+    # Trainmaster wrote this file. A workspace that no longer exists is an error, and not silently created again.
     path = config.resolve().parent / str(data["path"]) if data.get("path") else None
     return {key: value for key, value in facts.items() if value}, path
 

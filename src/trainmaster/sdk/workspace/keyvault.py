@@ -1,4 +1,4 @@
-"""Keyvault: the secrets of a workspace. They are kept encrypted: docs/guide/secrets.md, `dispatcher/api/secrets.py`."""
+"""Keyvault: the secrets of a workspace. They are stored encrypted (`dispatcher/api/secrets.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class KeyVaultContentType(Enum):
-    """What kind of text a secret is, for programs that care."""
+    """The content type of a secret, for programs that use it."""
 
     not_provided = "Not provided"
 
@@ -35,49 +35,49 @@ class Keyvault:
         return self._workspace
 
     def set_secret(self, name: str, value: str, content_type: Any = KeyVaultContentType.not_provided) -> None:
-        """Keeps a secret, in the place of one of the same name."""
+        """Stores a secret. It replaces a secret with the same name."""
         self._put({name: {"value": value, "content_type": _content_type(content_type)}})
 
     def set_secrets(self, secrets_batch: Mapping[str, str]) -> None:
-        """Keeps several, all or none."""
+        """Stores several secrets, all or none."""
         if not isinstance(secrets_batch, Mapping):
             raise UserErrorException(f"secrets must be a dict of names and values, not {type(secrets_batch).__name__}")
         kind = _content_type(KeyVaultContentType.not_provided)
         self._put({name: {"value": value, "content_type": kind} for name, value in secrets_batch.items()})
 
     def get_secret(self, name: str) -> str | None:
-        """The value; None, with a warning, for a name that is not known."""
+        """The value of a secret; None, with a warning, if the name is unknown."""
         return self.get_secrets([name])[name]
 
     def get_secrets(self, secrets: Sequence[str]) -> dict[str, str | None]:
-        """Name to value; None, with a warning, for a name that is not known."""
+        """Name to value; None, with a warning, if a name is unknown."""
         found = self._get(secrets)
         for name in [name for name, secret in found.items() if secret is None]:
             warn(f"there is no secret '{name[:130]}' in this workspace")
         return {name: secret["value"] if secret else None for name, secret in found.items()}
 
     def get_secret_content_type(self, name: str) -> str | None:
-        """What was said about its kind."""
+        """The content type of a secret."""
         secret = self._get([name])[name]
         return secret["content_type"] if secret else None
 
     def delete_secret(self, name: str) -> None:
-        """Forgets a secret; nothing happens if there is none of this name."""
+        """Deletes a secret, if it exists."""
         self.delete_secrets([name])
 
     def delete_secrets(self, secrets: Sequence[str]) -> None:
-        """Forgets several."""
+        """Deletes several secrets."""
         self._workspace.connection.call("secrets.delete", names=_names(secrets))
 
     def list_secrets(self) -> builtins.list[str]:
-        """The names."""
+        """The names of all secrets."""
         return builtins.list(self._workspace.connection.call("secrets.list"))
 
     def _put(self, secrets: Mapping[Any, Mapping[str, Any]]) -> None:
         for name, secret in secrets.items():
             if not isinstance(name, str) or not isinstance(secret["value"], str):
-                # Before it is JSON, where a name is always a text.
-                raise UserErrorException(f"secret {str(name)[:60]!r}: its name and its value must be texts")
+                # Checked here, because every key becomes a string in JSON.
+                raise UserErrorException(f"secret {str(name)[:60]!r}: its name and its value must be strings")
         self._workspace.connection.call("secrets.put", secrets=secrets)
 
     def _get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
@@ -87,7 +87,7 @@ class Keyvault:
 
 def _names(names: Any) -> builtins.list[str]:
     if isinstance(names, str) or not isinstance(names, Sequence) or not all(isinstance(each, str) for each in names):
-        raise UserErrorException(f"names of secrets must be a list of texts, not {str(names)[:60]!r}")
+        raise UserErrorException(f"names of secrets must be a list of strings, not {str(names)[:60]!r}")
     return builtins.list(names)
 
 

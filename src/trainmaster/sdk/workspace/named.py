@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class UnknownName(KeyError):
-    """There is nothing of this name, and a sentence says more than the name."""
+    """An unknown name, with a sentence that explains it."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -18,7 +18,7 @@ class UnknownName(KeyError):
 class Named(dict[str, T], Generic[T]):
     """Name to object. Also callable, as these collections were methods in 2018.
 
-    `explain` may say why a name that somebody asks for is not there.
+    `explain` may give a sentence for a name that is not in the collection.
     """
 
     def __init__(self, found: Mapping[str, T] | None = None, explain: Callable[[str], str] | None = None) -> None:

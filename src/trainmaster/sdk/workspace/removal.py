@@ -1,4 +1,4 @@
-"""Removing a workspace: what is its own, and nothing else that lies in its folder."""
+"""Removes a workspace, but no other files in its folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from trainmaster.sdk.workspace.files import read_identity
 from trainmaster.shared.folders import WorkspaceFolder, key_file
 
 _FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
-# The user's own.
+# The data of the user.
 _DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
 
 
 def remove_workspace(folder: WorkspaceFolder, client: Connection, keep_data: bool) -> None:
-    """Ends the dispatcher and removes what it kept; refused while runs go."""
+    """Stops the dispatcher and removes its files. Refused while runs are active."""
     identity = read_identity(folder)
     status = client.call("status")
     active = status["active"]
@@ -39,13 +39,13 @@ def remove_workspace(folder: WorkspaceFolder, client: Connection, keep_data: boo
     client.close()
     stop_dispatcher(folder, int(status["pid"]))
     try:
-        # First of all: from here on it is no workspace any more, whatever happens to the rest.
+        # First, so that the folder is not a workspace any more even if the rest fails.
         folder.identity.unlink()
         for name in (*_FOLDERS, *(() if keep_data else _DATA)):
             _remove_tree(folder.path / name)
         for name in _DATA:
             with contextlib.suppress(OSError):
-                # Nothing was put there.
+                # Removes only an empty folder.
                 (folder.path / name).rmdir()
         for pattern in _FILES:
             for path in folder.path.glob(pattern):
@@ -54,7 +54,7 @@ def remove_workspace(folder: WorkspaceFolder, client: Connection, keep_data: boo
     except OSError as error:
         raise WorkspaceException(f"not all of {folder.path} could be removed", cause=str(error)) from None
     with contextlib.suppress(OSError):
-        # Only if nothing else is in it.
+        # Removes the folder only if it is empty.
         folder.path.rmdir()
 
 
@@ -64,7 +64,7 @@ def _remove_tree(path: Path) -> None:
 
 
 def _writable_first(function: Callable[..., Any], path: str, error: Any) -> None:
-    """Packages bring folders that not even their owner may write to."""
+    """Makes the path writable first: packages contain folders that even their owner cannot write to."""
     os.chmod(os.path.dirname(path), 0o700)
     os.chmod(path, 0o700)
     function(path)

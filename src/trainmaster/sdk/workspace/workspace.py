@@ -1,4 +1,4 @@
-"""Workspace: where everything is kept. A folder, found through a small config file or by its name."""
+"""Workspace: the folder where everything is stored, found by a config file or by its name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DEFAULT_NAME = "default"
 
 
 class _DefaultCluster:
-    """The description of a default cluster, made when it is asked for."""
+    """The description of a default cluster, created when it is read."""
 
     def __init__(self, vm_size: str) -> None:
         self._vm_size = vm_size
@@ -56,9 +56,9 @@ class _DefaultCluster:
 
 
 class Workspace(AzureOnly):
-    """A workspace: a folder, by its name or its path. One that is named and not there yet is made, and that is said.
+    """A workspace: a folder, by its name or its path. An unknown name creates a workspace, and prints a line.
 
-    The name alone decides which workspace it is; subscription and resource group are kept and shown.
+    Only the name identifies the workspace; subscription and resource group are recorded and shown.
 
     >>> ws = Workspace.from_config()                        # doctest: +SKIP
     >>> run = Experiment(ws, "first").submit(estimator)     # doctest: +SKIP
@@ -122,15 +122,15 @@ class Workspace(AzureOnly):
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Workspace:
-        """Makes a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
+        """Creates a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
 
-        The other parameters are v1's; those that only mean something in Azure are recorded (see `get_details`).
+        The other parameters are v1's; those that only have a meaning in Azure are recorded (see `get_details`).
         """
         check_workspace_name(name)
         folder = WorkspaceFolder(Path(path).resolve() if path is not None else find_named_folder(name))
         if folder.identity.exists() and not exist_ok:
             raise WorkspaceException(
-                f"there is a workspace in {folder.path} already", hint="Give exist_ok=True to open it."
+                f"{folder.path} already contains a workspace", hint="Give exist_ok=True to open it."
             )
         azure = drop_none(
             storageAccount=storage_account,
@@ -148,7 +148,7 @@ class Workspace(AzureOnly):
         more = {"location": location or "local", "friendly_name": friendly_name or name, "tags": tags or {}}
         make_workspace(folder, {"name": name, **where, **more, "azure": azure})
         workspace = Workspace(path=folder.path)
-        # The first call makes the database, so that a workspace that cannot be used says so here.
+        # The first call creates the database, so a workspace that cannot be used raises here.
         workspace.connection.call("status")
         if show_output:
             print(f"Workspace '{workspace.name}' is in {folder.path}")
@@ -161,9 +161,9 @@ class Workspace(AzureOnly):
     def from_config(
         path: str | os.PathLike[str] | None = None, auth: object = None, _file_name: str | None = None
     ) -> Workspace:
-        """The workspace that the nearest config file names, from `path` (default: here) upward.
+        """The workspace named by the nearest config file, searched from `path` (default: the current folder) upward.
 
-        Without any config file it is the default workspace of this user, made on first use; in a job that of the run.
+        Without a config file it is the default workspace of this user, created on first use; in a job, that of the run.
         """
         config = find_config(Path(path) if path is not None else Path.cwd(), _file_name)
         own = _find_workspace_of_job()
@@ -193,7 +193,7 @@ class Workspace(AzureOnly):
         *,
         path: str | os.PathLike[str] | None = None,
     ) -> Workspace:
-        """Opens a workspace by its name, made on first use, or by its folder."""
+        """Opens a workspace by its name, which creates it on first use, or by its folder."""
         return Workspace(subscription_id or "", resource_group or "", name, path=path)
 
     @staticmethod
@@ -205,7 +205,7 @@ class Workspace(AzureOnly):
         return {file.parent.name: [Workspace(path=file.parent)] for file in found}
 
     def write_config(self, path: str | os.PathLike[str] | None = None, file_name: str | None = None) -> None:
-        """Notes this workspace in `.azureml/config.json` below `path` (default: here), for `from_config`."""
+        """Writes `.azureml/config.json` below `path` (default: the current folder), for `from_config`."""
         folder = Path(path) if path is not None else Path.cwd()
         if folder.name != ".azureml":
             folder = folder / ".azureml"
@@ -230,12 +230,12 @@ class Workspace(AzureOnly):
 
     @property
     def subscription_id(self) -> str:
-        """v1's subscription, an opaque text here."""
+        """v1's subscription, as it was given."""
         return self._subscription
 
     @property
     def resource_group(self) -> str:
-        """v1's resource group, an opaque text here."""
+        """v1's resource group, as it was given."""
         return self._group
 
     @property
@@ -245,7 +245,7 @@ class Workspace(AzureOnly):
 
     @property
     def sku(self) -> str:
-        """v1's pricing tier; everything here is free."""
+        """v1's pricing tier, always `basic`."""
         return "basic"
 
     @property
@@ -255,17 +255,17 @@ class Workspace(AzureOnly):
 
     @property
     def description(self) -> str:
-        """A text about it."""
+        """Its description."""
         return str(self._identity.get("description", ""))
 
     @property
     def discovery_url(self) -> str:
-        """Where the workspace is."""
+        """The address of the workspace's folder."""
         return self.path.as_uri()
 
     @property
     def service_context(self) -> None:
-        """Nothing: there is no service."""
+        """Nothing: Trainmaster has no cloud service."""
         return None
 
     def get_details(self) -> dict[str, Any]:
@@ -302,9 +302,9 @@ class Workspace(AzureOnly):
         allow_public_access_when_behind_vnet: bool | None = None,
         v1_legacy_mode: bool | None = None,
     ) -> dict[str, Any]:
-        """Changes the friendly name, the description or the tags; what is left out stays. The details as they are then.
+        """Changes the friendly name, the description or the tags, and returns all details.
 
-        What only means something in Azure is recorded.
+        Parameters that only have a meaning in Azure are recorded.
         """
         if tags is not None and not isinstance(tags, dict):
             raise UserErrorException(f"tags must be a dict, not {type(tags).__name__}")
@@ -321,10 +321,10 @@ class Workspace(AzureOnly):
         return self.get_details()
 
     def delete(self, delete_dependent_resources: bool = False, no_wait: bool = False) -> None:
-        """Removes the workspace with its runs, environments and secrets; refused while runs go.
+        """Removes the workspace with its runs, environments and secrets. Refused while runs are active.
 
-        The files of its default datastore stay in its folder unless `delete_dependent_resources`; files that are not
-        the workspace's own always stay.
+        The files of its default datastore are removed only with `delete_dependent_resources`. Other files in the folder
+        are never removed.
         """
         from trainmaster.sdk.workspace.removal import remove_workspace
 
@@ -332,7 +332,7 @@ class Workspace(AzureOnly):
 
     @staticmethod
     def setup() -> Workspace:
-        """The workspace of this folder: v1 asked which one, here there is nothing to ask."""
+        """The workspace of the current folder, the same as `from_config()`. v1 asked for one."""
         return Workspace.from_config()
 
     @property
@@ -376,7 +376,7 @@ class Workspace(AzureOnly):
         """Name to image of v1's older way to deploy, each in its newest version."""
         from trainmaster.sdk.v1.image import Image
 
-        # Newest first: of each name the last one to come is the first of the list.
+        # The list is newest first. Reversed, the newest image of a name replaces the older ones.
         return Named({image.name: image for image in reversed(Image.list(self))})
 
     @property
@@ -394,25 +394,25 @@ class Workspace(AzureOnly):
         return Named(Environment.list(self))
 
     def get_mlflow_tracking_uri(self) -> str:
-        """What `mlflow.set_tracking_uri` wants. In a job: what logs to its run.
+        """The address for `mlflow.set_tracking_uri`. In a job, MLflow then logs to the job's run.
 
-        Outside of jobs a database of MLflow's own in the workspace. In v1 that became part of a run; here it lies
-        beside the runs, which have `run.log`.
+        Outside of jobs, MLflow logs to a database of its own in the workspace. Unlike in v1, the workspace's runs do
+        not include MLflow's runs; use `run.log` for those.
         """
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
         folder = self.path / "mlflow"
-        warn(f"MLflow's runs are kept in {folder}, and not among the runs of the experiment; those have run.log")
+        warn(f"MLflow's runs are stored in {folder}, not among the runs of the experiment; use run.log for those")
         return mlflow_database.address(self.path)
 
     def get_default_datastore(self) -> Datastore:
-        """The datastore that is used when none is named."""
+        """The default datastore."""
         from trainmaster.sdk.datastores import Datastore
 
         return Datastore.get_default(self)
 
     def set_default_datastore(self, name: str) -> None:
-        """Chooses the default datastore."""
+        """Sets the default datastore."""
         self.connection.call("datastores.set_default", name=name)
 
     def get_default_keyvault(self) -> Keyvault:
@@ -422,9 +422,9 @@ class Workspace(AzureOnly):
         return Keyvault(self)
 
     def get_default_compute_target(self, type: str) -> ComputeTarget:
-        """The cluster `cpu-cluster` or `gpu-cluster`; created on first use, with v1's default configuration.
+        """The cluster `cpu-cluster` or `gpu-cluster`, created on first use with v1's default configuration.
 
-        Without a GPU, scripts on `gpu-cluster` run on the CPU; creating it warns of that.
+        Without a GPU, scripts on `gpu-cluster` run on the CPU, and creating the cluster warns.
         """
         defaults = {"CPU": self.DEFAULT_CPU_CLUSTER_CONFIGURATION, "GPU": self.DEFAULT_GPU_CLUSTER_CONFIGURATION}
         if type not in defaults:
@@ -432,7 +432,7 @@ class Workspace(AzureOnly):
         return self._default_cluster(type, defaults[type])
 
     def get_run(self, run_id: str) -> Run:
-        """The run with this id, in whichever experiment."""
+        """The run with this id, from any experiment."""
         from trainmaster.sdk.run.run import Run
 
         try:
@@ -444,25 +444,25 @@ class Workspace(AzureOnly):
             raise RunNotFoundException(error.headline, cause=why) from None
 
     def update_dependencies(self, container_registry: str | None = None, force: bool = False) -> Workspace:
-        """Nothing: a workspace here depends on nothing else."""
+        """Nothing: a workspace has no dependencies."""
         return self
 
     def _explain_experiment(self, name: str, found: Mapping[str, Experiment]) -> str:
-        """Why there is no experiment of this name."""
+        """A sentence about an unknown experiment."""
         why = mlflow_database.explain_experiment(self.path, name)
         if why:
             return why
         return f"there is no experiment {name!r} in workspace {self.name!r}. {guess(str(name), found)}".rstrip()
 
     def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:
-        """The default cluster of this kind; created from `configuration` if there is none."""
+        """The default cluster of this kind, created from `configuration` if it does not exist."""
         from trainmaster.sdk.compute.target import ComputeTarget
 
         name = f"{kind.lower()}-cluster"
         return self.compute_targets.get(name) or ComputeTarget.create(self, name, configuration)
 
     def diagnose_workspace(self, diagnose_parameters: Any) -> dict[str, Any]:
-        """Whether the dispatcher answers; `trainmaster doctor` tells more."""
+        """Checks that the dispatcher answers. `trainmaster doctor` checks more."""
         self.connection.call("status")
         return {}
 
@@ -474,6 +474,6 @@ class Workspace(AzureOnly):
 
 
 def _find_workspace_of_job() -> Path | None:
-    """The folder of the workspace whose job this program is, where it can be seen."""
+    """In a job, the folder of its workspace, if this machine sees it."""
     folder = os.environ.get("TRAINMASTER_WORKSPACE_FOLDER", "")
     return Path(folder).resolve() if folder and os.path.isdir(folder) else None

@@ -249,7 +249,7 @@ class TestRunConfiguration:
         with pytest.raises(UserErrorException, match="target must be"):
             RunConfiguration().target = 3
 
-    @pytest.mark.filterwarnings("ignore:.*in its place there is")
+    @pytest.mark.filterwarnings("ignore:.*it is replaced by")
     @pytest.mark.parametrize(("job", "horovod"), [(MpiConfiguration(), "0.28.1"), (None, "")])
     def test_a_curated_environment_has_horovod_under_mpi(self, project, job, horovod):
         environment = Environment.get(None, "AzureML-PyTorch-2.13-CPU")

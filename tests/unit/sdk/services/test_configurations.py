@@ -52,7 +52,7 @@ def test_names_that_cannot_be(name: Any) -> None:
         ({"tags": "a"}, "tags must be a dict"),
         ({"primary_key": "short"}, "primary_key cannot be used as a key"),
         ({"primary_key": "a long\nkey with lines"}, "primary_key cannot be used as a key"),
-        ({"auth_enabled": False, "primary_key": "12345678"}, "keys are of no use"),
+        ({"auth_enabled": False, "primary_key": "12345678"}, "keys have no effect"),
         ({"ssl_enabled": True}, "ssl_enabled=True needs ssl_cert_pem_file, ssl_key_pem_file, ssl_cname"),
         ({"port": 0}, "port must be a whole number from 1 to 65535"),
         ({"port": True}, "port must be a whole number"),
@@ -121,14 +121,17 @@ def test_replicas_of_a_cluster() -> None:
         ({"entry_script": "score.txt"}, "is not a Python script"),
         ({"entry_script": "wrong.py"}, r"wrong.py is not valid Python in line 1\n(.*\n)+ +def init\(:\n"),
         ({"entry_script": "score.py", "runtime": "R"}, "runtime must be one of python, spark-py"),
-        ({"entry_script": "score.py", "runtime": "spark-py"}, "no Spark"),
+        ({"entry_script": "score.py", "runtime": "spark-py"}, "does not support Spark"),
         ({"entry_script": "score.py", "conda_file": "none.yml"}, "conda_file 'none.yml' does not exist"),
         ({"entry_script": "score.py", "cuda_version": "11"}, "cuda_version must be one of"),
         ({"entry_script": "score.py", "source_directory": "none"}, "source_directory 'none' is not a folder"),
         ({"entry_script": "../score.py", "source_directory": "inner"}, "is not inside source_directory"),
         ({"entry_script": "score.py", "environment": "mine"}, "environment must be an Environment"),
         ({"entry_script": "score.py", "environment": Environment("e"), "runtime": "python"}, "runtime cannot be given"),
-        ({"entry_script": "score.py", "extra_docker_file_steps": "none"}, "Docker steps 'none' does not exist"),
+        (
+            {"entry_script": "score.py", "extra_docker_file_steps": "none"},
+            "extra_docker_file_steps 'none' does not exist",
+        ),
     ],
 )
 def test_scripts_and_packages_that_cannot_be(here: Path, settings: dict[str, Any], what: str) -> None:
@@ -163,7 +166,7 @@ def test_the_environment_of_a_service() -> None:
         "Uvicorn==0.30.1",
         "numpy",
     )
-    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+    with pytest.warns(UserWarning, match=r"requests Python 3\.6, and services need 3\.7 or newer"):
         found = with_server(EnvironmentSpec(python_version="3.6"))
     assert (found.python_version, found.newer_python) == ("3.7", True)
     assert with_server(EnvironmentSpec(python_version="3.8")).newer_python is False
@@ -186,7 +189,7 @@ def test_the_environment_of_a_service() -> None:
 def test_the_python_that_a_model_comes_from(packages: tuple[str, ...], made_with: str, python: str) -> None:
     """An older release of a package cannot read what a newer one wrote; a release that is named decides by itself."""
     spec = EnvironmentSpec(python_version="3.6", conda_packages=packages)
-    with pytest.warns(UserWarning, match=r"asks for Python 3\.6, and services need 3\.7 or newer"):
+    with pytest.warns(UserWarning, match=r"requests Python 3\.6, and services need 3\.7 or newer"):
         found = with_server(spec, EnvironmentSpec(python_version=made_with))
     assert (found.python_version, found.newer_python, found.conda_packages) == (python, python == "3.7", packages)
 

@@ -216,10 +216,10 @@ def test_kinds(tmp_path, files, framework, found):
     [
         ({"m.pkl": b""}, None, "Register it with model_framework"),
         ({"m.bin": b""}, "Custom", "Its framework is Custom"),
-        ({"a.onnx": b"", "b.onnx": b""}, "Onnx", "it is not clear"),
+        ({"a.onnx": b"", "b.onnx": b""}, "Onnx", "its kind is not clear"),
         ({"m.pt": archive("m/data.pkl")}, "PyTorch", "written by torch.save"),
         ({"m.pt": b"old"}, None, "written by torch.save"),
-        ({"m.h5": b""}, "TfKeras", "it is not clear"),
+        ({"m.h5": b""}, "TfKeras", "its kind is not clear"),
     ],
 )
 def test_what_needs_code(tmp_path, files, framework, words):
@@ -238,7 +238,7 @@ def test_facts_that_say_nothing(tmp_path):
     model = Known(tmp_path, {})
     model.facts = {"inputs": [{"name": "x", "type": "float32", "shape": None, "more": 1}], "outputs": [{"name": "y"}]}
     assert find_inputs(model) == [{"name": "x", "type": "float32", "shape": None}]
-    with pytest.raises(WebserviceException, match="'outputs' of model m:1 does not say"):
+    with pytest.raises(WebserviceException, match="'outputs' of model m:1 does not describe"):
         fact(model, "outputs")
 
 
@@ -247,9 +247,9 @@ def test_the_release_of_the_model_is_served(tmp_path):
 
     spec = make_environment(Known(tmp_path, {}, "ScikitLearn", "1.9.1"), SKLEARN)
     assert "scikit-learn==1.9.1" in spec.pip_packages and spec.accelerator == "cpu"
-    with pytest.warns(UserWarning, match="does not say its release"):
+    with pytest.warns(UserWarning, match="does not name its release"):
         assert "scikit-learn==1.9.1" in make_environment(Known(tmp_path, {}, "ScikitLearn"), SKLEARN).pip_packages
-    with pytest.raises(WebserviceException, match="no release of SKLearn"):
+    with pytest.raises(WebserviceException, match="not a release of SKLearn"):
         make_environment(Known(tmp_path, {}, "ScikitLearn", "newest"), SKLEARN)
 
 

@@ -1,7 +1,7 @@
-"""Services of models that need no scoring script: ONNX, scikit-learn, TorchScript, SavedModel.
+"""Services for models that need no scoring script: ONNX, scikit-learn, TorchScript, SavedModel.
 
-`scoring_for` looks at a model and gives what a service of it is made of: a ready-made script with what is known of the
-model, and the packages its kind needs.
+`scoring_for` inspects a model and returns the parts of a service: a ready-made script with what is known of the model,
+and the packages that its kind needs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ENTRY = "score.py"
 
 
 def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
-    """What a service of `model` is made of; raises WebserviceException where its kind needs a script."""
+    """The parts of a service for `model`. Raises WebserviceException if its kind needs a script."""
     found = recognise(model)
     known = {"model": model.id, "kind": str(found.kind), "path": found.path, **_ends(model, found)}
     return ServiceSpec(
@@ -52,7 +52,7 @@ def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
 
 
 def write_code(folder: Path, kind: Kind, known: dict[str, Any]) -> None:
-    """The script of a kind and its companions, into an empty folder."""
+    """Copies the script of a kind, with the modules it needs, into an empty folder."""
     shutil.copyfile(_SCRIPTS / _SCRIPT_OF[kind], folder / ENTRY)
     for name in ("no_code_tensors.py", *_COMPANIONS.get(kind, ())):
         shutil.copyfile(_SCRIPTS / name, folder / name)
@@ -69,7 +69,7 @@ def _code(workspace: Path, kind: Kind, known: dict[str, Any]) -> ServiceCode:
 
 
 def _ends(model: Model, found: Recognised) -> dict[str, Any]:
-    """Inputs and outputs: of the file itself where it tells, else as they were kept with the model."""
+    """Inputs and outputs: from the file if it describes them, else from the facts of the model."""
     if found.kind is Kind.ONNX:
         try:
             header = read(model.materialise() / found.path)

@@ -1,4 +1,4 @@
-"""What a model takes and gives, as it was kept with the model."""
+"""The inputs and outputs of a model, from its facts and samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SAMPLE_ROWS = 2
 
 
 def find_inputs(model: Model) -> list[dict[str, Any]]:
-    """The fact `inputs`; else what the model's sample of inputs shows, if that is a table of numbers."""
+    """The fact `inputs`; else the columns of the model's sample input, if that is a table of numbers."""
     return fact(model, "inputs") or _read_sample(model)
 
 
@@ -25,7 +25,7 @@ def fact(model: Model, name: str) -> list[dict[str, Any]]:
         return [{"name": str(each["name"]), "type": str(each["type"]), "shape": each["shape"]} for each in found]
     except (KeyError, TypeError):
         raise WebserviceException(
-            f"the fact {name!r} of model {model.id} does not say what its {name} are",
+            f"the fact {name!r} of model {model.id} does not describe its {name}",
             hint='Write model.add_facts({"inputs": [{"name": "x", "type": "float32", "shape": ["batch", 4]}]}).',
         ) from None
 
@@ -37,7 +37,7 @@ def _read_sample(model: Model) -> list[dict[str, Any]]:
     try:
         table = sample.take(_SAMPLE_ROWS).to_pandas_dataframe()
     except (TrainmasterError, OSError, ImportError) as error:
-        warn(f"the sample of inputs of model {model.id} cannot be read, so they are not checked: {error}")
+        warn(f"the sample input of model {model.id} cannot be read, so inputs are not checked: {error}")
         return []
     if not len(table.columns) or any(kind.kind not in "fiub" for kind in table.dtypes):
         return []

@@ -1,4 +1,4 @@
-"""Which kind a model is, by what was said of it and by its files."""
+"""The kind of a model, by its registered framework and its files."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _TORCH = (".pt", ".pth", ".pt2", ".ts", ".torchscript", ".bin")
 
 
 class Kind(StrEnum):
-    """A kind of model that is asked in the same way whoever made it."""
+    """A kind of model with one way to answer requests, whatever program made it."""
 
     ONNX = "onnx"
     SKLEARN = "sklearn"
     TORCHSCRIPT = "torchscript"
     TORCH_PROGRAM = "program"
     TORCH_PICKLE = "torch"
-    """A file of torch.save: it can be converted where its classes are, and not be served without code."""
+    """A file of torch.save. It can be converted if its classes can be imported, but not served without code."""
     SAVED_MODEL = "saved_model"
 
 
 @dataclass(frozen=True)
 class Recognised:
-    """The kind, and the file or folder in the model that is it."""
+    """The kind of a model, and the file or folder that determines it."""
 
     kind: Kind
     path: str
 
 
 def recognise(model: Model) -> Recognised:
-    """The kind of a model; raises WebserviceException with what to do where it cannot be told."""
+    """The kind of a model. Raises WebserviceException with a hint if it is not clear."""
     files = [file.path for file in model.manifest().files]
     framework = model.model_framework or ""
     saved = [path for path in files if path.rpartition("/")[2] == "saved_model.pb"]
@@ -58,7 +58,7 @@ def recognise(model: Model) -> Recognised:
     if file.kind is Kind.TORCH_PICKLE:
         raise WebserviceException(
             f"model {model.id} cannot be deployed without code: {file.path} was written by torch.save",
-            cause="Such a file needs the class of the model to be loaded.",
+            cause="Loading this file needs the class of the model.",
             hint="Save it with torch.jit.script(model).save(path), convert it "
             f"('trainmaster models to-onnx {model.name}'), or give an InferenceConfig with a scoring script.",
         )
@@ -66,7 +66,7 @@ def recognise(model: Model) -> Recognised:
 
 
 def torch_file(model: Model) -> Recognised | None:
-    """The file of torch that a model is, if it is one."""
+    """The PyTorch file of a model, if it has one."""
     if (model.model_framework or Framework.PYTORCH) != Framework.PYTORCH:
         return None
     path = _one([file.path for file in model.manifest().files], _TORCH)
@@ -74,7 +74,7 @@ def torch_file(model: Model) -> Recognised | None:
 
 
 def torch_kind(path: Path) -> Kind:
-    """What a file of torch is, by what is in the archive."""
+    """The kind of a PyTorch file, by the contents of the archive."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
@@ -91,7 +91,7 @@ def torch_kind(path: Path) -> Kind:
 
 
 def _one(files: list[str], endings: tuple[str, ...]) -> str:
-    """The only file with such a name; empty where there is none or several."""
+    """The only file with such a name; empty if there is none, or more than one."""
     found = [path for path in files if path.lower().endswith(endings)]
     return found[0] if len(found) == 1 else ""
 
@@ -99,10 +99,10 @@ def _one(files: list[str], endings: tuple[str, ...]) -> str:
 def _unknown(model: Model, files: list[str]) -> WebserviceException:
     shown = ", ".join(files[:5]) + (" ..." if len(files) > 5 else "")
     return WebserviceException(
-        f"model {model.id} cannot be used without code: it is not clear how it is asked",
-        cause=f"Its framework is {model.model_framework or 'not known'}, its files are {shown}. Known without code are "
+        f"model {model.id} cannot be used without code: its kind is not clear",
+        cause=f"Its framework is {model.model_framework or 'unknown'}, its files are {shown}. Kinds without code are "
         "one ONNX file, an estimator of scikit-learn (pickle or joblib), TorchScript, a program of torch.export, "
         "or the folder of a SavedModel.",
         hint="Register it with model_framework='ScikitLearn' (or 'Onnx', 'PyTorch', 'TensorFlow'); "
-        "to deploy it, a scoring script of your own does too.",
+        "to deploy it, you can also write a scoring script.",
     )

@@ -1,4 +1,4 @@
-"""The environment of a service without code: that of the run that made the model, or what its framework needs."""
+"""The environment of a service without code: that of the run that trained the model, or what its framework needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ONNX = ("onnxruntime>=1.18", "numpy")
 
 
 def environment_for(workspace: Workspace, model: Model, kind: Kind) -> EnvironmentSpec:
-    """What the Python of the service has."""
+    """The environment of the service."""
     if kind is Kind.ONNX:
         # ONNX Runtime reads the files of all earlier releases.
         return EnvironmentSpec(pip_packages=_ONNX, accelerator="cpu")
@@ -56,17 +56,17 @@ def find_training_environment(workspace: Workspace, model: Model, framework: Fra
 
 
 def make_environment(model: Model, framework: Framework) -> EnvironmentSpec:
-    """The release of the framework that the model names; the newest where it names none."""
+    """An environment with the release of the framework that the model names, else with the newest one."""
     version = (model.model_framework_version or "").strip()
     if not version:
         version = framework.default
         warn(
-            f"model {model.id} does not say its release of {framework.name}: {version} is taken. "
+            f"model {model.id} does not name its release of {framework.name}: the service uses {version}. "
             "Register models with model_framework_version."
         )
     if not is_version(version):
         raise WebserviceException(
-            f"model {model.id} has model_framework_version {version!r}, which is no release of {framework.name}",
+            f"model {model.id} has model_framework_version {version!r}, which is not a release of {framework.name}",
             hint="Register it again, with a number such as 1.9.1.",
         )
     release = release_of(framework, version.partition("+")[0])
