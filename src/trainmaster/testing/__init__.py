@@ -2,6 +2,18 @@
 
 from trainmaster.testing.builders import BuilderConformance, BuilderPlace
 from trainmaster.testing.engines import EngineConformance, EnginePlace
+from trainmaster.testing.launchers import LauncherConformance, LauncherPlace
+from trainmaster.testing.policies import PolicyConformance, SamplerConformance
 from trainmaster.testing.stores import StoreConformance
 
-__all__ = ["BuilderConformance", "BuilderPlace", "EngineConformance", "EnginePlace", "StoreConformance"]
+__all__ = [
+    "BuilderConformance",
+    "BuilderPlace",
+    "EngineConformance",
+    "EnginePlace",
+    "LauncherConformance",
+    "LauncherPlace",
+    "PolicyConformance",
+    "SamplerConformance",
+    "StoreConformance",
+]
