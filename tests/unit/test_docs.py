@@ -55,6 +55,13 @@ def test_every_variable_is_on_the_page_of_variables() -> None:
     assert sorted(name for name in named - {"TRAINMASTER_CONDA"} if name not in text) == []
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=names(DOCUMENTS))
+def test_lines_are_short(document: Path) -> None:
+    """Except for rows of tables, which cannot be broken, and for code."""
+    prose = re.sub(r"^ *```.*?^ *```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    assert [line for line in prose.splitlines() if len(line) > 120 and not line.startswith("|")] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(README.read_text().splitlines()) <= 180
 
