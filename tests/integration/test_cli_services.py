@@ -100,7 +100,7 @@ def test_what_goes_wrong(shell: Shell) -> None:
     shell("services", "delete", "broken")
     assert "need --script" in shell("services", "deploy", "x-y-z", "-m", "2/factor", *own, code=2).stderr
     assert (
-        "give one of"
+        "specify only one of"
         in shell("services", "deploy", "x-y-z", "--script", "score.py", "--environment", "e", *own, code=2).stderr
     )
     assert (

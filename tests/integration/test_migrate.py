@@ -53,8 +53,8 @@ def test_a_folder_is_walked_and_left_as_it_is(folder: Path) -> None:
     done = migrate(folder, code=1)
     assert f"{folder}/good.py" in done.stdout
     assert done.stdout.count("bad.py") == 1
-    assert "1            not here           azureml.pipeline.core.Pipeline: There are no pipelines" in done.stdout
-    assert done.stdout.endswith("3 files, 2 with azureml: 3 uses work, 0 work differently, 1 are not here.\n")
+    assert "1            missing            azureml.pipeline.core.Pipeline: There are no pipelines" in done.stdout
+    assert done.stdout.endswith("3 files, 2 with azureml: 3 uses work, 0 work differently, 1 are missing.\n")
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
 
@@ -66,12 +66,12 @@ def test_problems_alone(folder: Path) -> None:
 
 def test_exit_codes(folder: Path) -> None:
     migrate(folder / "good.py", code=0)
-    assert "No azureml in 1 file." in migrate(folder / "none.py", code=0).stderr
+    assert "1 file, none with azureml." in migrate(folder / "none.py", code=0).stderr
     (folder / "broken.py").write_text("import azureml\nclass\n")
     done = migrate(folder, code=2)
     # The others are told all the same.
     assert "cannot be read" in done.stdout and "Run.log" in done.stdout
-    assert "there is no file or folder" in migrate(folder / "nothing", code=2).stderr
+    assert "does not exist" in migrate(folder / "nothing", code=2).stderr
     migrate(code=2)
 
 

@@ -146,7 +146,7 @@ def test_it_ends_with_the_program_that_started_it(quiet: Run, tmp_path: Path) ->
 
 def test_what_stands_in_the_way_is_left_alone(quiet: Run, tmp_path: Path) -> None:
     (tmp_path / quiet.id).write_text("mine")
-    with pytest.raises(UserErrorException, match="cannot be made"):
+    with pytest.raises(UserErrorException, match="cannot create"):
         Tensorboard(quiet, local_root=tmp_path, port=free_port()).start()
     assert (tmp_path / quiet.id).read_text() == "mine"
 

@@ -195,7 +195,7 @@ def test_interrupt_ends_the_looking_but_not_the_run(launch: Callable[..., Run], 
         terminal.read_until("before the gate")
         os.kill(terminal.process.pid, signal.SIGINT)
         terminal.read_until("returned")
-        assert f"run {run.id} goes on" in terminal.text
+        assert f"run {run.id} continues" in terminal.text
         assert terminal.process.wait(120) == 0
         assert terminal.unchanged()
         assert "\x1b[?25l" not in terminal.text

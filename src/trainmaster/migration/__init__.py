@@ -1,1 +1,1 @@
-"""What of a v1 script works here: the table of names, the reading of scripts and notebooks, the report."""
+"""Which parts of a v1 script work here: the table of names, the analysis of scripts and notebooks, the report."""

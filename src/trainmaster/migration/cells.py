@@ -1,6 +1,4 @@
-"""Scripts and the cells of notebooks as plain Python: what only IPython or Python 2 understands is replaced, line by
-line, so that every line keeps its number. Pure.
-"""
+"""Converts the cells of notebooks and scripts for Python 2 to plain Python. Lines keep their numbers. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from dataclasses import dataclass
 
 _PYTHON_CELLS = ("time", "timeit", "capture", "prun", "python", "python3", "local")
 _SHELL_CELLS = ("bash", "sh", "script", "cmd")
-# In notebooks of Databricks one such line at the top speaks for the whole cell.
+# In Databricks notebooks, such a first line applies to the whole cell.
 _WHOLE = re.compile(r"%(sh|bash|md|sql|scala|r|fs|html)\b(.*)")
 _WRITES = re.compile(r"%%(?:writefile|file)\s+(?:-a\s+|--append\s+)?(\S+)")
 _CELL_MAGIC = re.compile(r"%%(\w+)")
 _LINE = re.compile(r"(\s*)(?:[\w.,\s\[\]'\"]+=\s*)?([%!])(?!=)(.*)")
-# IPython takes these as magics and shell commands without a mark.
+# IPython accepts these magics and shell commands without a mark.
 _UNMARKED = re.compile(
     r"(\s*)()((?:pip3?|conda|mamba|cd|ls|ll|mkdir|rmdir|cp|mv|rm|cat|less|more|man|az|git|wget|curl)\s+[^\s=(,.\[].*)"
 )
@@ -31,17 +29,17 @@ _EXCEPT = re.compile(r"(\s*except\s+[\w.]+)\s*,\s*(\w+)\s*:(.*)")
 
 @dataclass(frozen=True)
 class Piece:
-    """Python text with the lines of its cell."""
+    """Python text with the line numbers of its cell."""
 
     text: str
     shell: tuple[tuple[int, str], ...] = ()
-    """Lines for a shell: number and text."""
+    """Lines for a shell: line number and text."""
     own: bool = False
-    """A script of its own (`%%writefile train.py`), which shares no names with the notebook."""
+    """Whether it is a separate script (`%%writefile train.py`), which shares no names with the notebook."""
 
 
 def cell(source: str) -> Piece:
-    """A cell of a notebook.
+    """The Python and the shell commands in a cell of a notebook.
 
     >>> cell("%matplotlib inline\\nimport os").text
     'pass\\nimport os'
@@ -68,7 +66,7 @@ def cell(source: str) -> Piece:
 
 
 def _body(lines: list[str]) -> str:
-    """The script that a cell writes; a part that is added to one may be indented."""
+    """The script that a cell writes. A part that is appended to a script may be indented."""
     text = "\n".join(lines)
     dedented = textwrap.dedent(text)
     return dedented if not _is_python(text) and _is_python(dedented) else text
@@ -79,7 +77,7 @@ def _commands(lines: list[str]) -> Piece:
 
 
 def cell_lines(lines: list[str]) -> Piece:
-    """Lines with magics and shell commands among them."""
+    """The Python in lines that may contain magics and shell commands."""
     if _is_python("\n".join(lines)):
         return Piece("\n".join(lines))
     kept: list[str] = []
@@ -102,7 +100,7 @@ def cell_lines(lines: list[str]) -> Piece:
 
 
 def _command(line: str) -> re.Match[str] | None:
-    """Indentation, mark and text of a line that is for IPython or a shell."""
+    """Indentation, mark and text of a line for IPython or a shell; None for any other line."""
     found = _LINE.fullmatch(line)
     if found is None and not _is_python(line.strip()):
         found = _UNMARKED.fullmatch(line)
@@ -110,7 +108,7 @@ def _command(line: str) -> re.Match[str] | None:
 
 
 def _is_python(text: str) -> bool:
-    """Most cells are: in those no line can be mistaken for a magic."""
+    """Whether the text parses as Python, as most cells do; then none of its lines is a magic."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -121,7 +119,7 @@ def _is_python(text: str) -> bool:
 
 
 def _is_open(lines: list[str]) -> bool:
-    """Whether the next line goes on with the last of these: in brackets, in a long text, or after a backslash."""
+    """Whether the next line continues the last of these: in brackets, in a long string, or after a backslash."""
     text = "\n".join(lines)
     try:
         for _ in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
@@ -134,7 +132,7 @@ def _is_open(lines: list[str]) -> bool:
 
 
 def modern(text: str) -> str:
-    """Python 2's print and except as Python 3 has them; everything else stays.
+    """The text with the print and except statements of Python 2 written as in Python 3.
 
     >>> modern("try:\\n    print 'a', b\\nexcept IOError, e:\\n    pass")
     "try:\\n    print('a', b)\\nexcept IOError as e:\\n    pass"
@@ -143,8 +141,8 @@ def modern(text: str) -> str:
 
 
 def _modern_line(line: str) -> str:
-    said = _PRINT.fullmatch(line)
-    if said is not None:
-        return f"{said[1]}print({said[2].strip(', ')})"
+    printed = _PRINT.fullmatch(line)
+    if printed is not None:
+        return f"{printed[1]}print({printed[2].strip(', ')})"
     caught = _EXCEPT.fullmatch(line)
     return f"{caught[1]} as {caught[2]}:{caught[3]}" if caught is not None else line

@@ -11,7 +11,7 @@ from trainmaster.migration.report import (
     Summary,
     as_json,
     check_packages,
-    grouped,
+    count_names,
     read,
     summary,
 )
@@ -23,30 +23,33 @@ _ALL_WORK, _SOME_ABSENT, _UNREADABLE = 0, 1, 2
 _WORDS = {
     Verdict.WORKS: ("works", "green"),
     Verdict.DIFFERS: ("works differently", "yellow"),
-    Verdict.ABSENT: ("not here", "bold red"),
+    Verdict.ABSENT: ("missing", "bold red"),
 }
 _WIDTH = max(len(word) for word, _ in _WORDS.values())
 
 
 def migrate_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a script, a notebook, or a folder with such")
-    parser.add_argument("--problems", action="store_true", help="leave out what simply works")
+    parser.add_argument("paths", metavar="PATH", nargs="+", help="a script, a notebook, or a folder that contains them")
+    parser.add_argument("--problems", action="store_true", help="show only what differs or does not work")
 
 
 def migrate(options: argparse.Namespace) -> int:
-    """What of the azureml SDK v1 your scripts and notebooks use, and whether it works here. Nothing is changed.
+    """Find the names of the azureml SDK v1 in your scripts and notebooks, and check which of them work here. Nothing
+    is changed.
 
-    Below folders, files that .amlignore or .gitignore leave out are not read, nor are virtual environments and
-    checkpoints. Exits with 0 if everything works (or works differently), with 1 if something is not here, and with 2 if
-    a file cannot be read. JSON: {"files": [{"path", "uses": [{"line", "cell", "column", "name", "kind", "verdict",
-    "sentence", "times"}], "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses",
-    "works", "differs", "absent", "unreadable"}}; `cell` only in notebooks, `verdict` is works, differs or absent. A
-    name that is not here is told once for each file, with all below it; `times` says how often, if more than once.
+    In folders, files that .amlignore or .gitignore exclude are skipped, and so are virtual environments and
+    checkpoints. The exit code is 0 if everything works, perhaps differently; 1 if something is missing; 2 if a file
+    cannot be read. A missing name is listed once per file, together with everything below it.
+
+    JSON: {"files": [{"path", "uses": [{"line", "cell", "column", "name", "kind", "verdict", "sentence", "times"}],
+    "unreadable": [{"cell", "line", "reason"}]}], "summary": {"files", "files_with_uses", "works", "differs", "absent",
+    "unreadable"}}; "cell" is only in notebooks, "verdict" is works, differs or absent, and "times" is the number of
+    uses of a missing name, if there are several.
     """
-    from trainmaster.migration.files import readable
+    from trainmaster.migration.files import find_scripts
 
     check_packages()
-    reports = [read(path) for path in readable(options.paths)]
+    reports = [read(path) for path in find_scripts(options.paths)]
     total = summary(reports)
     if options.json:
         say_json(as_json(reports))
@@ -78,9 +81,10 @@ def _show(report: FileReport, problems: bool) -> None:
 
 def _show_use(use: Place) -> None:
     word, style = _WORDS[use.judgement.verdict]
-    told = f": {use.judgement.sentence}" if use.judgement.sentence else ""
+    sentence = f": {use.judgement.sentence}" if use.judgement.sentence else ""
     often = f" ({use.times} times)" if use.times > 1 else ""
-    say(f"  {_place(use.cell, use.line):<12} {paint(word.ljust(_WIDTH), style)}  {use.name}{often}{paint(told, 'dim')}")
+    place = _place(use.cell, use.line)
+    say(f"  {place:<12} {paint(word.ljust(_WIDTH), style)}  {use.name}{often}{paint(sentence, 'dim')}")
 
 
 def _place(cell: int | None, line: int | None) -> str:
@@ -95,18 +99,18 @@ def _place(cell: int | None, line: int | None) -> str:
 
 def _show_summary(reports: Sequence[FileReport], total: Summary) -> None:
     if not total.with_uses and not total.unreadable:
-        note(f"No azureml in {count_of(total.files, 'file')}.")
+        note(f"{count_of(total.files, 'file')}, none with azureml.")
         return
-    missing = grouped(reports, Verdict.ABSENT)
+    missing = count_names(reports, Verdict.ABSENT)
     if missing:
-        say(paint("Not here:", "bold"))
+        say(paint("Missing:", "bold"))
         for name, count, sentence in missing:
             say(f"  {count:>4} x {name}: {sentence}")
         say()
     works, differs, absent = (total.counts[verdict] for verdict in (Verdict.WORKS, Verdict.DIFFERS, Verdict.ABSENT))
     say(
         f"{count_of(total.files, 'file')}, {total.with_uses} with azureml: "
-        f"{works} uses work, {differs} work differently, {absent} are not here."
+        f"{works} uses work, {differs} work differently, {absent} are missing."
     )
     if total.unreadable:
-        say(paint(f"{count_of(total.unreadable, 'file')} could not be read, or not all of it.", "bold red"))
+        say(paint(f"{count_of(total.unreadable, 'file')} could not be read completely.", "bold red"))

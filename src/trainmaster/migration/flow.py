@@ -1,7 +1,7 @@
-"""Every use of v1's names in a piece of Python, found by following names from imports through assignments and calls.
+"""Finds every use of v1's names in Python code, by following names from imports through assignments and calls.
 
-Inference is simple on purpose: constructors, what calls give (`table.py`), aliases, loops, `with`, functions of the
-same file. What cannot be followed is not reported.
+The inference is deliberately simple: constructors, results of calls (`table.py`), aliases, loops, `with`, functions of
+the same file. What it cannot follow is not reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from trainmaster.migration.table import Judgement, Table, Verdict
 
-# The distributions; scripts name folders and other things that begin so, too.
+# The distributions of v1. Scripts also name folders and other things that begin with azureml-.
 _PACKAGE = re.compile(
     r"azureml-(?:accel|ai|automl|cli|contrib|core|datadrift|dataprep|dataset|defaults|designer|explain|fsspec|inference|"
     r"interpret|mlflow|model-management|monitoring|opendatasets|pipeline|responsibleai|sdk|studio|telemetry|tensorboard|"
@@ -26,7 +26,7 @@ _PACKAGE = re.compile(
 
 @dataclass(frozen=True)
 class Use:
-    """One use of a name of v1, at a line of its piece."""
+    """One use of a name of v1."""
 
     line: int
     column: int
@@ -44,7 +44,7 @@ class Ref:
     """module, thing (a class, function or value), object, many (objects), named (objects by their names), pairs (of
     anything and an object), member, function (of this file), absent."""
     name: str
-    """A dotted path for modules and what is absent; `Thing`; `Thing.member`."""
+    """A dotted path for modules and missing names; otherwise `Thing` or `Thing.member`."""
 
 
 _UNKNOWN = Ref("unknown", "")
@@ -56,14 +56,14 @@ class Names:
 
     bound: dict[str, Ref] = field(default_factory=dict)
     functions: dict[str, dict[str, Ref]] = field(default_factory=dict)
-    """Name of a function of this file to what its parameters are called with; `return` for what it gives."""
+    """For each function of this file: what its parameters stand for, and its result under `return`."""
 
 
 def uses_of(text: str, names: Names, known: Table) -> list[Use]:
-    """All uses in `text`, by line; what it binds is added to `names`. Raises libcst.ParserSyntaxError."""
+    """All uses in `text`, by line. Adds what it binds to `names`. Raises libcst.ParserSyntaxError."""
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     places = wrapper.resolve(PositionProvider)
-    # Twice: what a function's body uses may be bound, and its parameters given, below it.
+    # Two walks: a function may use what is bound below it, and be called below it.
     _Flow(names, known, places).visit(wrapper.module)
     flow = _Flow(names, known, places)
     flow.visit(wrapper.module)
@@ -71,7 +71,7 @@ def uses_of(text: str, names: Names, known: Table) -> list[Use]:
 
 
 class _Flow:
-    """One walk through a module, in the order of its lines."""
+    """One walk through a module, line by line."""
 
     def __init__(self, names: Names, known: Table, places: Any) -> None:
         self._names = names
@@ -82,7 +82,7 @@ class _Flow:
         self.uses: list[Use] = []
 
     def visit(self, node: cst.CSTNode) -> Ref | None:
-        """Walks through `node`; what it stands for, if it is an expression that can be followed."""
+        """Walks through `node`. Returns what it stands for, if it is an expression that can be followed."""
         handler: Callable[[Any], Ref | None] | None = getattr(self, f"_{type(node).__name__}", None)
         if handler is not None:
             return handler(node)
@@ -95,24 +95,24 @@ class _Flow:
 
     def _Import(self, node: cst.Import) -> None:
         for alias in node.names:
-            path = dotted(alias.name)
+            path = path_of(alias.name)
             if _is_v1(path):
                 self._note(node, path, "import", self._known.judge_module(path))
             bound = path if alias.asname else path.partition(".")[0]
-            name = dotted(alias.asname.name) if alias.asname else bound
+            name = path_of(alias.asname.name) if alias.asname else bound
             self._bind(name, self._module(bound) if _is_v1(path) else None)
 
     def _ImportFrom(self, node: cst.ImportFrom) -> None:
-        path = dotted(node.module) if node.module is not None else ""
+        path = path_of(node.module) if node.module is not None else ""
         ours = _is_v1(path) and not node.relative
         if isinstance(node.names, cst.ImportStar):
             if ours:
                 self._import_all(node, path)
             return
         for alias in node.names:
-            name = dotted(alias.name)
-            ref = self._imported(node, path, name) if ours else None
-            self._bind(dotted(alias.asname.name) if alias.asname else name, ref)
+            name = path_of(alias.name)
+            ref = self._import_name(node, path, name) if ours else None
+            self._bind(path_of(alias.asname.name) if alias.asname else name, ref)
 
     def _import_all(self, node: cst.CSTNode, path: str) -> None:
         self._note(node, path, "import", self._known.judge_module(path))
@@ -120,8 +120,8 @@ class _Flow:
             if full.rpartition(".")[0] == path:
                 self._bind(full.rpartition(".")[2], Ref("thing", thing))
 
-    def _imported(self, node: cst.CSTNode, path: str, name: str) -> Ref:
-        ref = self._below(path, name)
+    def _import_name(self, node: cst.CSTNode, path: str, name: str) -> Ref:
+        ref = self._member_of_module(path, name)
         full = f"{path}.{name}"
         judgement = self._known.judge_thing(ref.name) if ref.kind == "thing" else self._known.judge_module(full)
         self._note(node, full, "import", judgement)
@@ -130,7 +130,7 @@ class _Flow:
     def _module(self, path: str) -> Ref:
         return Ref("module" if self._known.is_module(path) else "absent", path)
 
-    def _below(self, path: str, name: str) -> Ref:
+    def _member_of_module(self, path: str, name: str) -> Ref:
         full = f"{path}.{name}"
         if full in self._known.names:
             return Ref("thing", self._known.names[full])
@@ -145,9 +145,9 @@ class _Flow:
         base = self.visit(node.value)
         name = node.attr.value
         if base is None:
-            return self._lookup(dotted(node)) if _is_plain(node) else None
+            return self._lookup(path_of(node)) if _is_plain(node) else None
         if base.kind == "module":
-            ref = self._below(base.name, name)
+            ref = self._member_of_module(base.name, name)
             if ref.kind == "thing":
                 self._note(node, f"{base.name}.{name}", "attribute", self._known.judge_thing(ref.name))
             elif ref.kind == "absent":
@@ -171,7 +171,7 @@ class _Flow:
             return Ref("thing", found["is"])
         if found["kind"] == "function":
             return Ref("member", f"{thing}.{name}")
-        return _given(self._known.gives(f"{thing}.{name}", found))
+        return _parse_result(self._known.gives(f"{thing}.{name}", found))
 
     def _lookup(self, text: str) -> Ref | None:
         found = next((scope[text] for scope in reversed(self._scopes) if text in scope), None)
@@ -183,14 +183,14 @@ class _Flow:
         ref = self.visit(node.func)
         given = [(arg.keyword.value if arg.keyword else None, self.visit(arg.value)) for arg in node.args]
         if ref is None:
-            return _of_builtin(dotted(node.func), given[0][1]) if given else None
+            return _result_of_builtin(path_of(node.func), given[0][1]) if given else None
         if ref.kind == "function":
             return self._call_own(ref.name, given)
         if ref.kind == "absent":
             self._note(node.func, ref.name, "call", self._known.missing(ref.name))
             return ref
         if ref.kind in ("many", "named"):
-            return _of_collection(node.func, ref)
+            return _result_of_collection(node.func, ref)
         if ref.kind == "thing":
             return self._call_thing(node, ref.name, [name for name, _ in given if name])
         if ref.kind == "member":
@@ -198,7 +198,7 @@ class _Flow:
             entry = self._known.member(thing, member) or {}
             self._call_known(node, ref.name, entry, [name for name, _ in given if name])
             self._note(node.func, ref.name, "call", self._known.judge_member(thing, member))
-            return _given(self._known.gives(ref.name, entry))
+            return _parse_result(self._known.gives(ref.name, entry))
         return None
 
     def _call_thing(self, node: cst.Call, thing: str, keywords: list[str]) -> Ref | None:
@@ -210,7 +210,7 @@ class _Flow:
         self._call_known(node, thing, entry, keywords)
         if entry["kind"] == "class":
             return Ref("object", thing)
-        return _given(self._known.gives(thing, entry))
+        return _parse_result(self._known.gives(thing, entry))
 
     def _call_known(self, node: cst.Call, called: str, entry: Any, keywords: Iterable[str]) -> None:
         if "refused" in entry:
@@ -290,7 +290,7 @@ class _Flow:
 
     def _AnnAssign(self, node: cst.AnnAssign) -> None:
         ref = self.visit(node.value) if node.value is not None else None
-        self._assign(node.target, ref or self._annotated(node.annotation))
+        self._assign(node.target, ref or self._resolve_annotation(node.annotation))
 
     def _With(self, node: cst.With) -> None:
         for item in node.items:
@@ -314,13 +314,13 @@ class _Flow:
         for each in parameters:
             if each.default is not None:
                 self.visit(each.default)
-            known.setdefault(each.name.value, self._annotated(each.annotation) or _UNKNOWN)
+            known.setdefault(each.name.value, self._resolve_annotation(each.annotation) or _UNKNOWN)
         self._bind(name, Ref("function", name))
         around, self._returned = self._returned, []
         self._scopes.append({each: ref for each, ref in known.items() if each != "return"})
         self.visit(node.body)
         self._scopes.pop()
-        given = self._returned or [ref for ref in [self._annotated(node.returns)] if ref]
+        given = self._returned or [ref for ref in [self._resolve_annotation(node.returns)] if ref]
         if given:
             known["return"] = given[-1]
         self._returned = around
@@ -338,7 +338,7 @@ class _Flow:
         if ref is not None:
             self._returned.append(ref)
 
-    def _annotated(self, annotation: cst.Annotation | None) -> Ref | None:
+    def _resolve_annotation(self, annotation: cst.Annotation | None) -> Ref | None:
         if annotation is None:
             return None
         ref = self.visit(annotation.annotation)
@@ -356,7 +356,7 @@ class _Flow:
             self.visit(target)
             if _is_plain(target) and self.visit(target.value) is None:
                 # `self.run = ...` is known in all methods.
-                self._names.bound[dotted(target)] = ref or _UNKNOWN
+                self._names.bound[path_of(target)] = ref or _UNKNOWN
         else:
             self.visit(target)
 
@@ -366,16 +366,16 @@ class _Flow:
     def _note(self, node: cst.CSTNode, name: str, kind: str, judgement: Judgement) -> None:
         start = self._places[node].start
         if kind == "call":
-            # The attribute that is called was noted already; it is one use.
+            # The called attribute was noted already. Both are one use.
             same = ("attribute", start.line, start.column)
             self.uses = [use for use in self.uses if (use.kind, use.line, use.column) != same or use.name != name]
         self.uses.append(Use(start.line, start.column, name, kind, judgement))
 
 
-def dotted(node: cst.CSTNode) -> str:
-    """`a.b.c` of names and attributes."""
+def path_of(node: cst.CSTNode) -> str:
+    """`a.b.c` for names and attributes; empty for any other expression."""
     if isinstance(node, cst.Attribute):
-        return f"{dotted(node.value)}.{node.attr.value}"
+        return f"{path_of(node.value)}.{node.attr.value}"
     return node.value if isinstance(node, cst.Name) else ""
 
 
@@ -387,7 +387,7 @@ def _is_v1(path: str) -> bool:
     return path == "azureml" or path.startswith("azureml.")
 
 
-def _given(name: str) -> Ref | None:
+def _parse_result(name: str) -> Ref | None:
     if not name:
         return None
     kind = {"[": "many", "{": "named"}.get(name[0], "object")
@@ -395,21 +395,21 @@ def _given(name: str) -> Ref | None:
 
 
 def _one_of(ref: Ref | None) -> Ref | None:
-    """What a loop over it gives; one over named objects gives their names."""
+    """What a loop over it yields; None for named objects, which yield their names."""
     kind = {"many": "object", "pairs": "pair"}.get(ref.kind) if ref is not None else None
     return Ref(kind, ref.name) if ref is not None and kind else None
 
 
-def _of_collection(called: cst.CSTNode, ref: Ref) -> Ref | None:
-    """Of `collection()` (in 2018 they were methods), `collection.get(name)`, `.items()` and the like."""
+def _result_of_collection(called: cst.CSTNode, ref: Ref) -> Ref | None:
+    """The result of `collection()` (a method in early releases), `collection.get(name)`, `.items()` and the like."""
     method = called.attr.value if isinstance(called, cst.Attribute) else ""
     kinds = {"get": "object", "pop": "object", "items": "pairs", "values": "many", "keys": ""}
     kind = kinds.get(method, ref.kind)
     return Ref(kind, ref.name) if kind else None
 
 
-def _of_builtin(name: str, first: Ref | None) -> Ref | None:
-    """Of `next(runs)`, `list(runs)` and the like."""
+def _result_of_builtin(name: str, first: Ref | None) -> Ref | None:
+    """The result of `next(runs)`, `list(runs)` and the like."""
     if first is None or first.kind != "many":
         return None
     if name in ("next", "max", "min"):

@@ -1,4 +1,4 @@
-"""What of the files of a person works here: for each file its uses of v1's names, and what could not be read."""
+"""The report of `trainmaster migrate`: for each file its uses of v1's names, and what could not be read."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Place:
 
     line: int
     cell: int | None
-    """In notebooks, from 1; the line is that of the cell."""
+    """The number of the cell in a notebook, from 1. Lines are then counted in the cell."""
     column: int
     name: str
     kind: str
     judgement: Judgement
     times: int = 1
-    """For a name that is not here: how often it, or something below it, is used in the file."""
+    """How often a missing name, or something below it, is used in the file."""
 
     def as_json(self) -> dict[str, Any]:
         place = {"line": self.line, "column": self.column + 1}
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Unreadable:
-    """A file, or a cell of one, that is no Python."""
+    """A file or a cell that is not valid Python."""
 
     cell: int | None
     line: int | None
@@ -53,7 +53,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class FileReport:
-    """One file."""
+    """The report of one file."""
 
     path: Path
     uses: tuple[Place, ...]
@@ -61,7 +61,7 @@ class FileReport:
 
 
 def check_packages() -> None:
-    """Both are in an extra; the command line says so before it reads anything."""
+    """Raises UserErrorException if the packages of the extra `migrate` are not installed."""
     try:
         import libcst  # noqa: F401
         import nbformat  # noqa: F401
@@ -74,7 +74,7 @@ def check_packages() -> None:
 
 
 def read(path: Path) -> FileReport:
-    """The report of one file. A file that cannot be read has a report, too."""
+    """The report of one file, even of one that cannot be read."""
     if path.is_dir():
         return FileReport(path, (), (Unreadable(None, None, "the folder cannot be read"),))
     try:
@@ -102,7 +102,7 @@ def _notebook(path: Path, text: str) -> FileReport:
         KeyError,
         ValueError,
     ) as error:
-        reason = f"no notebook: {str(error).splitlines()[0][:200]}"
+        reason = f"not a notebook: {str(error).splitlines()[0][:200]}"
         return FileReport(path, (), (Unreadable(None, None, reason),))
     return _pieces(path, [(number, cell(source)) for number, source in sources])
 
@@ -119,7 +119,7 @@ def _pieces(path: Path, pieces: Iterable[tuple[int | None, Piece]]) -> FileRepor
         try:
             uses += _python_uses(number, piece.text, Names() if piece.own else names, known)
         except _BrokenError as error:
-            # What a cell writes to a file may be a template, or a part of a script.
+            # A cell may write a template, or a part of a script, to a file.
             if not piece.own:
                 broken.append(Unreadable(number, error.line, error.reason))
     uses.sort(key=lambda use: (use.cell or 0, use.line, use.column))
@@ -127,7 +127,7 @@ def _pieces(path: Path, pieces: Iterable[tuple[int | None, Piece]]) -> FileRepor
 
 
 def _with_absent_once(uses: Iterable[Place], known: Table) -> Iterable[Place]:
-    """Of a name that is not here, and all below it, the first use alone."""
+    """The uses, with only the first of each missing name and everything below it."""
     kept: list[Place] = []
     places: dict[str, int] = {}
     for use in uses:
@@ -161,12 +161,12 @@ def _python_uses(number: int | None, text: str, names: Any, known: Table) -> lis
         except libcst.ParserSyntaxError:
             found = uses_of(modern(text), names, known)
     except libcst.ParserSyntaxError as error:
-        raise _BrokenError(error.raw_line, "no Python that can be read") from None
+        raise _BrokenError(error.raw_line, "not valid Python") from None
     return [Place(use.line, number, use.column, use.name, use.kind, use.judgement) for use in found]
 
 
 def _is_too_deep(text: str) -> bool:
-    """Such a text would end this process: libcst's parser has no limit of its own."""
+    """Whether the text would crash this process: libcst's parser has no limit for nesting."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -192,7 +192,7 @@ def _shell_uses(number: int | None, piece: Piece, known: Table) -> Iterator[Plac
 
 @dataclass(frozen=True)
 class Summary:
-    """All files together."""
+    """The counts of all files together."""
 
     files: int
     with_uses: int
@@ -205,7 +205,7 @@ class Summary:
 
 
 def summary(reports: Iterable[FileReport]) -> Summary:
-    """How many of what."""
+    """The counts of all reports."""
     found = list(reports)
     uses = [use.judgement.verdict for report in found for use in report.uses]
     return Summary(
@@ -216,19 +216,20 @@ def summary(reports: Iterable[FileReport]) -> Summary:
     )
 
 
-def grouped(reports: Iterable[FileReport], verdict: Verdict) -> list[tuple[str, int, str]]:
-    """Each name with this verdict once, the most used first: name, how often, sentence."""
+def count_names(reports: Iterable[FileReport], verdict: Verdict) -> list[tuple[str, int, str]]:
+    """Each name with this verdict, the most used first: its name, its count, its sentence."""
     counts: dict[tuple[str, str], int] = {}
     for report in reports:
         for use in report.uses:
             if use.judgement.verdict is verdict:
                 key = (use.name, use.judgement.sentence)
                 counts[key] = counts.get(key, 0) + 1
-    return sorted(((name, count, told) for (name, told), count in counts.items()), key=lambda row: (-row[1], row[0]))
+    rows = [(name, count, sentence) for (name, sentence), count in counts.items()]
+    return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
 def as_json(reports: Iterable[FileReport]) -> dict[str, Any]:
-    """The report for machines."""
+    """The report as JSON."""
     found = list(reports)
     return {
         "files": [

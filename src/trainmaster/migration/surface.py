@@ -1,7 +1,8 @@
-"""What of v1 is here, read from the `azureml` names themselves: `python -m trainmaster.migration.surface` writes
-`here.json`. A test compares that file with what is read, so that it cannot say anything that is not so.
+"""The part of v1 that exists here, read from the `azureml` names themselves.
 
-A name is `refused` if all it does is to say what to use instead; such a function is called, and its words are kept.
+`python -m trainmaster.migration.surface` writes `here.json`. A test compares the file with the names.
+
+A name is `refused` if it only raises an error that says what to use instead. It is called, and the text is recorded.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ _IDLE = ("Nothing:", "None:", "Nothing happens", "Recorded", "Has no effect")
 
 def surface() -> dict[str, Any]:
     """`things`: classes with their members, functions, values. `renamed`: import names to things called differently."""
-    found = dict(_exported())
+    found = dict(_list_exports())
     ids = {id(value): _name_of(name, value) for name, value in found.items()}
     things = {ids[id(value)]: value for value in found.values()}
     for thing in list(things.values()):
-        things.update(_nested(thing))
+        things.update(_find_nested_classes(thing))
     known = frozenset(name for name, value in things.items() if inspect.isclass(value))
-    described = {name: _described(value, known) for name, value in sorted(things.items())}
+    described = {name: _describe(value, known) for name, value in sorted(things.items())}
     _add_job_side(described, known)
     for name in known:
         below = sorted(each for each in known if each != name and issubclass(things[each], things[name]))
@@ -47,20 +48,20 @@ def surface() -> dict[str, Any]:
     }
 
 
-def _exported() -> Iterator[tuple[str, Any]]:
+def _list_exports() -> Iterator[tuple[str, Any]]:
     for path, listed in names.V1_MODULES.items():
         for name in listed.split():
             yield f"{path}.{name}", getattr(import_module(path), name)
 
 
 def _name_of(name: str, value: Any) -> str:
-    """Classes and functions by their own names; values, and what was renamed, by the last part of the import."""
+    """The own name of a class or function; for a value, the last part of the name that is imported."""
     own = getattr(value, "__name__", None)
     return own if own and (inspect.isclass(value) or inspect.isfunction(value)) else name.rpartition(".")[2]
 
 
-def _nested(thing: Any) -> Iterator[tuple[str, Any]]:
-    """Classes within a class, such as the factories of Dataset."""
+def _find_nested_classes(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The classes inside a class, such as the factories of Dataset."""
     if not inspect.isclass(thing) or _refusal_of_class(thing):
         return
     for name, value in inspect.getmembers_static(thing):
@@ -68,7 +69,7 @@ def _nested(thing: Any) -> Iterator[tuple[str, Any]]:
             yield value.__name__, value
 
 
-def _described(thing: Any, known: frozenset[str]) -> dict[str, Any]:
+def _describe(thing: Any, known: frozenset[str]) -> dict[str, Any]:
     if inspect.isclass(thing):
         refusal = _refusal_of_class(thing)
         if refusal:
@@ -87,9 +88,9 @@ def _described(thing: Any, known: frozenset[str]) -> dict[str, Any]:
 
 
 def _refusal_of_class(thing: type) -> str:
-    """The words of a class that can only be named."""
+    """The error text of a class whose constructor only refuses."""
     making = inspect.getattr_static(thing, "__init__")
-    return _refused(making).get("refused", "") if inspect.isfunction(making) else ""
+    return _find_refusal(making).get("refused", "") if inspect.isfunction(making) else ""
 
 
 def _member(value: Any, known: frozenset[str]) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def _member(value: Any, known: frozenset[str]) -> dict[str, Any]:
         return {"kind": "class", "is": value.__name__}
     if isinstance(value, property):
         assert value.fget is not None
-        return {"kind": "value", **_typed(value.fget, known), **_refused(value.fget), **_idle(value.fget)}
+        return {"kind": "value", **_find_result(value.fget, known), **_find_refusal(value.fget), **_idle(value.fget)}
     function = getattr(value, "__func__", value)
     if inspect.isfunction(function):
         return _function(function, known)
@@ -105,14 +106,14 @@ def _member(value: Any, known: frozenset[str]) -> dict[str, Any]:
 
 
 def _function(function: Any, known: frozenset[str]) -> dict[str, Any]:
-    refused = _refused(function)
+    refused = _find_refusal(function)
     if refused:
         return {"kind": "function", **refused}
-    return {"kind": "function", "parameters": _parameters(function), **_typed(function, known), **_idle(function)}
+    return {"kind": "function", "parameters": _parameters(function), **_find_result(function, known), **_idle(function)}
 
 
 def _parameters(thing: Callable[..., Any]) -> list[str]:
-    """The names a call may use; `**` if any."""
+    """The names of the parameters; `**` if a call may use any name."""
     try:
         parameters = inspect.signature(thing).parameters.values()
     except (ValueError, TypeError):
@@ -124,9 +125,9 @@ def _parameters(thing: Callable[..., Any]) -> list[str]:
     ]
 
 
-def _typed(function: Any, known: frozenset[str]) -> dict[str, str]:
-    """What a call gives, as far as its annotation names one of v1's things; `[Run]` for several runs, `{Run}` for runs
-    by their names.
+def _find_result(function: Any, known: frozenset[str]) -> dict[str, str]:
+    """The result of a call, if its annotation names one of v1's things: `Run`, `[Run]` for several runs, `{Run}` for
+    runs by name.
     """
     words = re.findall(r"\w+", str(function.__annotations__.get("return", "")))
     named = [word for word in words if word in known]
@@ -139,31 +140,31 @@ def _typed(function: Any, known: frozenset[str]) -> dict[str, str]:
 
 
 def _idle(function: Any) -> dict[str, str]:
-    """The first sentence about a function that has nothing to do here."""
-    told = (inspect.getdoc(function) or "").partition("\n")[0]
-    return {"differs": told} if told.startswith(_IDLE) else {}
+    """The first sentence of the docstring, if it says that the function has no effect."""
+    sentence = (inspect.getdoc(function) or "").partition("\n")[0]
+    return {"differs": sentence} if sentence.startswith(_IDLE) else {}
 
 
-def _refused(function: Any) -> dict[str, str]:
-    """The words of a function that does nothing but refuse. It touches no argument, so it may be called with none."""
+def _find_refusal(function: Any) -> dict[str, str]:
+    """The error text of a function that only refuses. It uses none of its arguments, so it can be called without."""
     if not _only_refuses(function):
         return {}
     parameters = inspect.signature(function).parameters.values()
     places = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
     given = [_Anything() if each.name in ("self", "cls") else None for each in places]
     named = {each.name: None for each in parameters if each.kind is each.KEYWORD_ONLY}
-    words = _words(function, *given, **named)
-    return {"refused": words} if words else {}
+    text = _error_text(function, *given, **named)
+    return {"refused": text} if text else {}
 
 
 class _Anything:
-    """Stands for the object whose method is asked: it may want to say its name."""
+    """Stands in for `self`, whose name may be part of the error text."""
 
     def __getattr__(self, name: str) -> str:
         return "..."
 
 
-def _words(function: Callable[..., Any], *given: Any, **named: Any) -> str:
+def _error_text(function: Callable[..., Any], *given: Any, **named: Any) -> str:
     try:
         function(*given, **named)
     except (NotImplementedError, TrainmasterError) as error:
@@ -200,20 +201,20 @@ def _without_name(words: str) -> str:
 
 
 def _attributes(thing: type, known: frozenset[str]) -> dict[str, Any]:
-    """What objects of the class have besides: what is set on `self`, and the fields of dataclasses."""
+    """The attributes of the objects of a class: those set on `self`, and the fields of dataclasses."""
     found: dict[str, Any] = {}
     for base in thing.__mro__:
         if base.__module__.partition(".")[0] not in _OWN:
             continue
         for name in vars(base).get("__annotations__", {}):
             found.setdefault(name, {"kind": "value"})
-        for name, made in _set_on_self(base):
-            given = {"gives": made} if made in known else {}
+        for name, type_name in _self_attributes(base):
+            given = {"gives": type_name} if type_name in known else {}
             found[name] = {"kind": "value", **found.get(name, {}), **given}
     return {name: value for name, value in found.items() if not name.startswith("_")}
 
 
-def _set_on_self(base: type) -> Iterator[tuple[str, str]]:
+def _self_attributes(base: type) -> Iterator[tuple[str, str]]:
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
     except (OSError, TypeError):
@@ -221,28 +222,27 @@ def _set_on_self(base: type) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            made = (
-                node.value.func.id if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name) else ""
-            )
+            value = node.value
+            type_name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
             for target in targets:
                 if (
                     isinstance(target, ast.Attribute)
                     and isinstance(target.value, ast.Name)
                     and target.value.id == "self"
                 ):
-                    yield target.attr, made
+                    yield target.attr, type_name
 
 
 def _add_job_side(described: dict[str, Any], known: frozenset[str]) -> None:
-    """In a job a run is another class, with members of its own."""
+    """Adds the members of the class that a run has inside a job."""
     from trainmaster.job.script.run import JobRun
 
-    inside = _described(JobRun, known)["members"]
+    inside = _describe(JobRun, known)["members"]
     described["Run"]["members"] = {**inside, **described["Run"]["members"]}
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The file's text: a line for each thing, so that changes can be read."""
+    """The text of the file: one line per thing, so that changes are readable."""
     rows = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in found["things"].items()]
     return f'{{\n "renamed": {json.dumps(found["renamed"])},\n "things": {{\n' + ",\n".join(rows) + "\n }\n}\n"
 

@@ -1,5 +1,5 @@
-"""The table of v1's names: what is here (`here.json`, read from the names themselves) and what people know about
-them (`knowledge.toml`). Pure, once both are read.
+"""The table of v1's names: `here.json`, read from the names themselves, and `knowledge.toml`, written by hand. Pure,
+once both are read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FOLDER = Path(__file__).parent
 
 
 class Verdict(StrEnum):
-    """What becomes of a name of v1."""
+    """Whether a name of v1 works here."""
 
     WORKS = "works"
     DIFFERS = "differs"
@@ -28,7 +28,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict and, unless it simply works, a sentence: how it differs, or what to use instead."""
+    """A verdict and, unless the name simply works, a sentence: how it differs, or what to use instead."""
 
     verdict: Verdict
     sentence: str = ""
@@ -39,7 +39,7 @@ WORKS = Judgement(Verdict.WORKS)
 
 @dataclass(frozen=True)
 class Table:
-    """All that is known, by name."""
+    """Everything known about the names of v1."""
 
     modules: frozenset[str]
     names: Mapping[str, str]
@@ -54,20 +54,20 @@ class Table:
         return path in self.modules
 
     def judge_module(self, path: str) -> Judgement:
-        """Of `import path`."""
+        """The judgement of `import path`."""
         return WORKS if path in self.modules else self.missing(path)
 
     def missing(self, path: str) -> Judgement:
-        """Of a dotted name that is not here."""
+        """The judgement of a dotted name that is missing."""
         key = path
         while key not in self.absent:
             key = key.rpartition(".")[0]
         return Judgement(Verdict.ABSENT, self.absent[key])
 
     def absent_root(self, name: str) -> str:
-        """The name that is not here, of one that is not here or lies below such a one; empty for any other.
+        """The missing name that `name` is, or is a part of; empty for names that exist.
 
-        `azureml.pipeline.core.Pipeline.submit` lies below `azureml.pipeline`.
+        `azureml.pipeline.core.Pipeline.submit` is a part of `azureml.pipeline`.
         """
         thing = self.names.get(name) or name.partition(".")[0]
         if "refused" in self.things.get(thing, {}):
@@ -77,17 +77,17 @@ class Table:
         return next((each for each in prefixes if each not in self.modules and each not in self.names), "")
 
     def judge_thing(self, thing: str) -> Judgement:
-        """Of a class, function or value that is imported or named."""
+        """The judgement of a class, function or value that is imported or mentioned."""
         refused = self.things[thing].get("refused")
         return Judgement(Verdict.ABSENT, refused) if refused else WORKS
 
     def judge_making(self, thing: str) -> Judgement:
-        """Of `Thing(...)`."""
+        """The judgement of `Thing(...)`."""
         found = self.judge_thing(thing)
-        return found if found.verdict is Verdict.ABSENT else self._noted(f"{thing}()", {})
+        return found if found.verdict is Verdict.ABSENT else self._look_up(f"{thing}()", {})
 
     def judge_member(self, thing: str, member: str) -> Judgement:
-        """Of `thing.member`."""
+        """The judgement of `thing.member`."""
         entry = self.things[thing]
         if "refused" in entry:
             return Judgement(Verdict.ABSENT, entry["refused"])
@@ -99,42 +99,42 @@ class Table:
         refused = found.get("refused") or self.refused.get(f"{thing}.{member}")
         if refused:
             return Judgement(Verdict.ABSENT, refused)
-        keys = [f"{each}.{member}" for each in (thing, *self._above(thing))]
-        return self._noted(next((key for key in keys if key in self.differs), keys[0]), found)
+        keys = [f"{each}.{member}" for each in (thing, *self._base_classes(thing))]
+        return self._look_up(next((key for key in keys if key in self.differs), keys[0]), found)
 
-    def _above(self, thing: str) -> list[str]:
-        """The classes whose members it has, too: what is known of those is true of its own."""
+    def _base_classes(self, thing: str) -> list[str]:
+        """The base classes of a class. What is known about their members holds for its own."""
         return [name for name, entry in self.things.items() if thing in entry.get("below", ())]
 
     def judge_parameter(self, called: str, parameters: list[str] | None, name: str) -> Judgement:
-        """Of the keyword `name` in a call of `called`."""
+        """The judgement of the keyword `name` in a call of `called`."""
         if parameters is not None and name not in parameters and "**" not in parameters:
             return Judgement(Verdict.ABSENT, f"{called} has no parameter '{name}' here.")
-        return self._noted(f"{called}({name})", {})
+        return self._look_up(f"{called}({name})", {})
 
     def judge_omission(self, called: str, given: Collection[str]) -> Judgement:
-        """Of a call of `called` that leaves out a parameter whose default differs."""
+        """The judgement of a call of `called` that omits a parameter whose default differs."""
         prefix = f"{called}(!"
-        left_out = [key for key in self.differs if key.startswith(prefix) and key[len(prefix) : -1] not in given]
-        return self._noted(left_out[0], {}) if left_out else WORKS
+        omitted = [key for key in self.differs if key.startswith(prefix) and key[len(prefix) : -1] not in given]
+        return self._look_up(omitted[0], {}) if omitted else WORKS
 
-    def _noted(self, key: str, entry: Mapping[str, Any]) -> Judgement:
+    def _look_up(self, key: str, entry: Mapping[str, Any]) -> Judgement:
         how = self.differs.get(key) or entry.get("differs", "")
         return Judgement(Verdict.DIFFERS, how) if how else WORKS
 
     def member(self, thing: str, member: str) -> Mapping[str, Any] | None:
-        """What is known of a member. What is followed as a ComputeTarget may be any of the classes below it."""
+        """What is known about a member of `thing` or of its subclasses, because an object may be of any of them."""
         classes = [thing, *self.things[thing].get("below", ())]
         found = [members[member] for each in classes if member in (members := self.things[each].get("members", {}))]
         if not found:
             return None
-        # Refused by one class of several is not refused.
+        # A member that only some of the classes refuse is not refused.
         found.sort(key=lambda each: "refused" in each)
         parameters = {name: None for each in found for name in each.get("parameters", ())}
         return {**found[0], "parameters": list(parameters)} if "parameters" in found[0] else found[0]
 
     def gives(self, key: str, entry: Mapping[str, Any] | None) -> str:
-        """The thing that a call or an attribute gives; empty if unknown."""
+        """The thing that a call or an attribute results in; empty if unknown."""
         return str(self.gives_more.get(key, (entry or {}).get("gives", "")))
 
 

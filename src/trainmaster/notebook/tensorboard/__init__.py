@@ -1,4 +1,4 @@
-"""TensorBoard on the logs of runs while they go, and a run's metrics as TensorBoard's event files."""
+"""TensorBoard on the logs of runs while they grow, and the metrics of runs as event files for TensorBoard."""
 
 from trainmaster.notebook.tensorboard.board import Tensorboard
 from trainmaster.notebook.tensorboard.export import export_to_tensorboard

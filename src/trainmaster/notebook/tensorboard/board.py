@@ -1,4 +1,4 @@
-"""Tensorboard: a real TensorBoard on the logs of runs, which grow while it shows them."""
+"""Tensorboard: starts TensorBoard on the logs of runs, which may still be growing."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _END_SECONDS = 5.0
 
 
 class Tensorboard:
-    """TensorBoard on the `logs` folders of runs, live: what a script writes to ./logs is shown seconds later.
+    """TensorBoard on the `logs` folders of runs. It shows what a script writes to ./logs within seconds.
 
     >>> board = Tensorboard([run])                  # doctest: +SKIP
     >>> board.start()                               # doctest: +SKIP
     'http://localhost:6006/'
     >>> board.stop()                                # doctest: +SKIP
 
-    `local_root` receives one link per run (default: a temporary folder). If `port` is taken, the next free one is
-    used; the address that `start` returns tells which. It ends with `stop`, or with the program that started it.
+    `local_root` receives one link per run (default: a temporary folder). If `port` is in use, the next free one is
+    taken; `start` returns the address. TensorBoard ends with `stop`, or with the program that started it.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Tensorboard:
         self._url = ""
 
     def start(self, start_browser: bool = False) -> str:
-        """Starts it and returns its address; if it runs already, that address."""
+        """Starts TensorBoard, if it does not run yet, and returns its address."""
         if self._process is None or self._process.poll() is not None:
             self.stop()
             _check_package()
@@ -71,7 +71,7 @@ class Tensorboard:
         return self._url
 
     def stop(self) -> None:
-        """Ends it, and removes the links it needed; the logs themselves stay with their runs."""
+        """Ends TensorBoard and removes the links to the logs. The logs stay with their runs."""
         atexit.unregister(self.stop)
         if self._process is not None:
             _end(self._process)
@@ -94,7 +94,7 @@ class Tensorboard:
         return root
 
     def _link(self, place: Path, run: Run) -> None:
-        # Not resolved: the place stays the same when the logs of an ended run move out of its working folder.
+        # Not resolved: this path stays valid when the logs of an ended run move out of its working folder.
         target = run._folder.files / "logs"
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -103,30 +103,30 @@ class Tensorboard:
             place.symlink_to(target)
         except OSError as error:
             raise UserErrorException(
-                f"{place} cannot be made, which would lead TensorBoard to the logs of run {run.id}",
+                f"cannot create {place}, the link to the logs of run {run.id}",
                 cause=error.strerror or str(error),
-                hint="Give another folder as local_root, or none for a temporary one.",
+                hint="Choose another folder as local_root, or omit it to use a temporary one.",
             ) from None
         self._links.append(place)
 
     def _start(self, root: Path) -> None:
         command = [sys.executable, "-P", "-m", "trainmaster.notebook.tensorboard.process", str(root), str(self._port)]
-        with tempfile.TemporaryFile("w+", errors="replace") as words:
+        with tempfile.TemporaryFile("w+", errors="replace") as log:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, text=True
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
             )
             atexit.register(self.stop)
             assert self._process.stdout is not None
-            answer = _answer(self._process.stdout.readline())
+            answer = _parse_answer(self._process.stdout.readline())
             if "url" not in answer:
-                words.seek(0)
-                said = answer.get("error") or "\n".join(words.read().splitlines()[-5:])
-                raise UserErrorException("TensorBoard did not start", cause=said)
+                log.seek(0)
+                cause = answer.get("error") or "\n".join(log.read().splitlines()[-5:])
+                raise UserErrorException("TensorBoard did not start", cause=cause)
         self._url = str(answer["url"])
 
 
 def link_names(runs: list[Run], use_display_name: bool) -> list[str]:
-    """The name TensorBoard shows for each run: its id, or its display name, made different where two are the same."""
+    """The name that TensorBoard shows for each run: its id, or its display name, with the id where two are equal."""
     if not use_display_name:
         return [run.id for run in runs]
     shown = [re.sub(r"[^\w .+-]", "_", run.display_name).strip(" .") or run.id for run in runs]
@@ -142,7 +142,7 @@ def _check_package() -> None:
         )
 
 
-def _answer(line: str) -> dict[str, Any]:
+def _parse_answer(line: str) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = json.loads(line)
     except ValueError:
@@ -151,7 +151,7 @@ def _answer(line: str) -> dict[str, Any]:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """The end of its standard input is its sign to go."""
+    """Closes the standard input of the process, which makes it end; kills it if it does not."""
     assert process.stdin is not None and process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()

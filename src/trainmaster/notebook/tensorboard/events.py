@@ -1,7 +1,7 @@
 """TensorBoard's event files: records with checksums around protocol buffers. Pure, standard library only.
 
-A file is a row of records, each `length, checksum of the length, data, checksum of the data`, and the data of each is
-an `Event` (field numbers as in TensorFlow's event.proto, summary.proto and tensor.proto).
+A file is a sequence of records: length, checksum of the length, data, checksum of the data. The data is an `Event`
+(field numbers as in TensorFlow's event.proto, summary.proto and tensor.proto).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STRING_TENSOR = 7
 
 
 def event_file(created: float, events: Iterable[bytes]) -> Iterable[bytes]:
-    """The parts of a whole file, in order."""
+    """The records of a file, in order."""
     yield record(_double(1, created) + _field(3, _VERSION))
     for event in events:
         yield record(event)
@@ -44,7 +44,7 @@ def image(tag: str, encoded: bytes, step: int, time: float) -> bytes:
 def record(data: bytes) -> bytes:
     """`data` with its length and both checksums."""
     length = struct.pack("<Q", len(data))
-    return length + struct.pack("<I", _masked(crc32c(length))) + data + struct.pack("<I", _masked(crc32c(data)))
+    return length + struct.pack("<I", _mask(crc32c(length))) + data + struct.pack("<I", _mask(crc32c(data)))
 
 
 def _event(step: int, time: float, value: bytes) -> bytes:
@@ -85,7 +85,7 @@ def _varint(value: int) -> bytes:
 
 
 def _as_float32(value: float) -> float:
-    """What is beyond the largest number of 32 bits becomes infinite."""
+    """The value as a 32-bit float; a larger one becomes infinite."""
     number = float(value)
     if number - number == 0 and abs(number) > 3.4028235e38:
         return float("inf") if number > 0 else float("-inf")
@@ -93,7 +93,7 @@ def _as_float32(value: float) -> float:
 
 
 def _size_of_png(encoded: bytes) -> tuple[int, int]:
-    """Height and width; nought for other formats, which TensorBoard shows as well."""
+    """Height and width; 0 for other formats, which TensorBoard shows as well."""
     if encoded[:8] != b"\x89PNG\r\n\x1a\n" or len(encoded) < 24:
         return 0, 0
     width, height = struct.unpack(">II", encoded[16:24])
@@ -124,5 +124,5 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def _masked(crc: int) -> int:
+def _mask(crc: int) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

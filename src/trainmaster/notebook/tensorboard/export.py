@@ -1,4 +1,4 @@
-"""A run's metrics as event files that TensorBoard reads."""
+"""Writes the metrics of runs as event files for TensorBoard."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from trainmaster.shared.serialization import from_plain
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
 
-# TensorBoard takes every file with "tfevents" in its name; a second export replaces the first.
+# TensorBoard reads every file with "tfevents" in its name. A second export replaces the first by the same name.
 _FILE = "events.out.tfevents.trainmaster"
 
 
 def export_to_tensorboard(
     run_data: Any, logsdir: str | os.PathLike[str], logger: Any = None, recursive: bool = True
 ) -> None:
-    """Writes the metrics of a run (or of several) to `<logsdir>/<run id>`, with `recursive` those of its children too.
+    """Writes the metrics of one or more runs to `<logsdir>/<run id>`; with `recursive`, those of child runs too.
 
-    Numbers become scalars (a table's columns `name/column`), texts and images what they are. Exporting again
-    replaces what was exported before.
+    Numbers become scalars, the columns of a table scalars named `name/column`; texts and images stay what they are.
+    Another export replaces the first.
     """
     for run in _all_runs(run_data, recursive):
         path = _write(run, Path(logsdir))
@@ -42,7 +42,7 @@ def _all_runs(run_data: Any, recursive: bool) -> Iterator[Run]:
 
 
 def as_runs(given: Any, parameter: str) -> list[Run]:
-    """A run or an iterable of runs, as a list."""
+    """A list of the run or runs in `given`."""
     from trainmaster.sdk.run.run import Run
 
     runs = [given] if isinstance(given, Run) else list(given) if isinstance(given, Iterable) else [given]
@@ -72,22 +72,21 @@ def _events(run: Run) -> Iterator[bytes]:
     for series in (from_plain(MetricSeries, each) for each in run._call("runs.series", name=None)):
         for number, value in enumerate(series.values):
             step = series.steps[number] if series.steps else None
-            place = number if step is None else step
-            yield from _of_value(run, series, value, place, series.times[number])
+            yield from _value_events(run, series, value, number if step is None else step, series.times[number])
 
 
-def _of_value(run: Run, series: MetricSeries, value: Any, step: int, time: float) -> Iterator[bytes]:
+def _value_events(run: Run, series: MetricSeries, value: Any, step: int, time: float) -> Iterator[bytes]:
     if series.kind == "image":
         path = run_files.find(run._folder, str(value))
         yield events.image(series.name, path.read_bytes(), step, time)
     elif isinstance(value, dict):
         for column, cell in value.items():
-            yield from _of_cell(f"{series.name}/{column}", cell, step, time)
+            yield from _cell_events(f"{series.name}/{column}", cell, step, time)
     else:
-        yield from _of_cell(series.name, value, step, time)
+        yield from _cell_events(series.name, value, step, time)
 
 
-def _of_cell(tag: str, value: Any, step: int, time: float) -> Iterator[bytes]:
+def _cell_events(tag: str, value: Any, step: int, time: float) -> Iterator[bytes]:
     if value is None:
         return
     if isinstance(value, int | float):

@@ -1,7 +1,7 @@
-"""The process that is TensorBoard: `python -m trainmaster.notebook.tensorboard.process LOGDIR PORT`.
+"""The process that runs TensorBoard: `python -m trainmaster.notebook.tensorboard.process LOGDIR PORT`.
 
-Says `{"url"}` or `{"error"}` as one line of JSON on standard output, and serves until standard input ends. The
-program that started it holds the other end, so it ends with that program, however that one ends.
+It prints `{"url"}` or `{"error"}` as one line of JSON on standard output, and serves until standard input ends. The
+program that started it holds the other end, so that TensorBoard ends with that program, even if it is killed.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import json
 import sys
 from typing import Any
 
-# So many ports behind the wanted one are tried.
+# How many ports are tried, from the wanted one upward.
 TRIES = 100
 
 
 def main(logdir: str, port: int) -> int:
-    """Serves; returns when nobody needs it any more."""
+    """Serves until standard input ends; returns the exit code."""
     try:
         url = _serve(logdir, port)
-    except Exception as error:  # noqa: BLE001 (whatever it is, it is told to the program that waits)
+    except Exception as error:  # noqa: BLE001 (reported to the program that waits)
         _say({"error": f"{type(error).__name__}: {error}"})
         return 1
     _say({"url": url})
@@ -35,8 +35,8 @@ def _serve(logdir: str, first: int) -> str:
         try:
             return str(server.launch())
         except (program.TensorBoardPortInUseError, SystemExit):
-            # TensorBoard only asks whether somebody listens. A port that is taken and does not listen (any outgoing
-            # connection has one) is found by werkzeug, which prints that and ends the program.
+            # TensorBoard only checks whether a process listens on the port. A port that is in use without listening
+            # (every outgoing connection has one) is found by werkzeug, which prints an error and exits.
             continue
     raise OSError(f"no port from {first} to {min(first + TRIES, 65536) - 1} is free")
 

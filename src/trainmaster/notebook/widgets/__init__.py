@@ -1,4 +1,4 @@
-"""Looking at a run while it goes, in a notebook or a terminal."""
+"""A live view of a run, in a notebook or a terminal."""
 
 from trainmaster.notebook.widgets.run_details import RunDetails
 

@@ -1,4 +1,4 @@
-"""A series of numbers as a small picture (SVG) that needs nothing from outside. Pure."""
+"""A series of numbers as a small, self-contained SVG chart. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from trainmaster.shared.metrics import finite_number
 
 WIDTH, HEIGHT = 240, 72
 _MARGIN = 5
-# Readable on white and on black, and told apart by people who see few colours.
+# Readable on white and on black, and distinguishable with colour blindness.
 _COLOURS = ("#0b84d8", "#d9731a", "#12a074", "#c2539b", "#8d6e2f", "#6f7bd9", "#b33c3c", "#5f8a8b")
 
 Point = tuple[float, float]
 
 
 def chart(title: str, lines: Sequence[Sequence[Any]]) -> str:
-    """The lines in one frame, each from left to right; what is no finite number is a gap.
+    """The lines in one chart, each from left to right. Where a value is not a finite number, the line has a gap.
 
     >>> chart("loss", [[1, 2]]).count("<polyline")
     1
@@ -43,7 +43,7 @@ def chart(title: str, lines: Sequence[Sequence[Any]]) -> str:
 
 
 def _parts(line: Sequence[float | None], longest: int, low: float, high: float) -> list[list[Point]]:
-    """The points of a line, parted where a number is missing."""
+    """The points of a line, split where a number is missing."""
     parts: list[list[Point]] = [[]]
     for n, number in enumerate(line):
         if number is None:
@@ -58,7 +58,7 @@ def _across(n: int, longest: int) -> float:
 
 
 def _down(number: float, low: float, high: float) -> float:
-    # Halved first: the difference of two large floats may be beyond the largest.
+    # Halved first, because the difference of two large floats may overflow.
     share = 0.5 if low == high else (number / 2 - low / 2) / (high / 2 - low / 2)
     return HEIGHT - _MARGIN - share * (HEIGHT - 2 * _MARGIN)
 

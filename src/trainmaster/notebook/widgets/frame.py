@@ -1,4 +1,4 @@
-"""A run as lines of text for a terminal: errors first. Pure."""
+"""A run as lines of text for a terminal, errors first. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METRICS = (
 
 
 def frame(view: RunView, now: float, width: int, height: int, paint: Paint) -> list[str]:
-    """At most `height` lines of at most `width` cells; the log gets what is left."""
+    """At most `height` lines of at most `width` cells; the log gets the lines that are left."""
     if view.sweep is not None:
         lines = _error(view, width, paint)
         return [*lines, *sweep_frame(view.sweep, now, width, height - len(lines), paint)][:height]
@@ -74,7 +74,7 @@ def _metrics(view: RunView, width: int, paint: Paint) -> list[str]:
 def _ranks(view: RunView, width: int, paint: Paint) -> list[str]:
     if not view.ranks:
         return []
-    # Those that failed are never among those left out.
+    # Failed ranks are always shown.
     chosen = sorted(sorted(view.ranks, key=lambda rank: not rank.failed)[:_MOST_RANKS], key=lambda rank: rank.number)
     longest = max(len(rank.name) for rank in chosen)
     lines = [
@@ -90,8 +90,8 @@ def _children(view: RunView, width: int) -> list[str]:
     if not view.children:
         return []
     states = [str(child.status) for child in view.children]
-    told = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
-    return ["", clip(f"{count_of(len(states), 'child run')}: {told}", width)]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in dict.fromkeys(states))
+    return ["", clip(f"{count_of(len(states), 'child run')}: {counts}", width)]
 
 
 def _log(view: RunView, width: int, room: int, paint: Paint) -> list[str]:

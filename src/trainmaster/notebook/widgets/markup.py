@@ -8,5 +8,5 @@ from trainmaster.sdk.display.text import plain_text
 
 
 def escape(text: str) -> str:
-    """What scripts wrote, as text that is nothing but text."""
+    """The output of a script as HTML text, without control characters."""
     return as_html(plain_text(text))

@@ -1,4 +1,4 @@
-"""The live view in a notebook: HTML that is replaced as the run goes on, and stays as it is in what is saved."""
+"""The live view in a notebook: HTML that is updated until the run has ended, and is saved with the notebook."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def notebook_shell() -> Any:
 
 
 def show_in_notebook(run: Run, shell: Any) -> None:
-    """Shows the run below the cell and returns; the view goes on until the run has ended."""
+    """Shows the run below the cell and returns at once. The view is updated until the run has ended."""
     _LiveView(run, shell).begin()
 
 
 class _LiveView:
-    """One display, drawn by a thread while the run goes and once more at the end of every cell.
+    """One display, updated by a thread while the run lasts, and at the end of every cell.
 
-    Without the latter the saved notebook of a program (nbconvert, papermill) would show an old state: such a
-    program looks only while a cell runs.
+    The latter is for notebooks that a program executes (nbconvert, papermill): the program receives updates only while
+    a cell runs, so that the saved notebook would show an old state.
     """
 
     def __init__(self, run: Run, shell: Any) -> None:
@@ -41,7 +41,7 @@ class _LiveView:
         self._shell = shell
         self._guard = threading.Lock()
         self._handle: Any = None
-        self._ended = False
+        self._has_ended = False
 
     def begin(self) -> None:
         import IPython.display as shown
@@ -49,17 +49,17 @@ class _LiveView:
         view = look_at(self._run)
         display: Any = shown.display
         self._handle = display(_bundle(view), raw=True, display_id=True)
-        self._ended = view.ended
-        if self._ended:
+        self._has_ended = view.has_ended
+        if self._has_ended:
             return
-        self._shell.events.register("post_execute", self._at_end_of_cell)
+        self._shell.events.register("post_execute", self._finish_cell)
         threading.Thread(target=self._follow, name="RunDetails", daemon=True).start()
 
     def _follow(self) -> None:
         try:
             for _ in watch_run(self._run):
                 self._draw()
-                if self._ended:
+                if self._has_ended:
                     return
         except (TrainmasterError, OSError) as error:
             self._give_up(error)
@@ -68,23 +68,23 @@ class _LiveView:
         with self._guard:
             view = look_at(self._run)
             self._handle.update(_bundle(view), raw=True)
-            self._ended = self._ended or view.ended
+            self._has_ended = self._has_ended or view.has_ended
 
-    def _at_end_of_cell(self) -> None:
-        # Also when the thread has seen the end: what it draws between two cells does not reach every program.
+    def _finish_cell(self) -> None:
+        # Even if the thread has drawn the end: what it draws between two cells may not have reached the program.
         try:
             self._draw()
         except (TrainmasterError, OSError) as error:
             self._give_up(error)
-        if self._ended:
-            self._shell.events.unregister("post_execute", self._at_end_of_cell)
+        if self._has_ended:
+            self._shell.events.unregister("post_execute", self._finish_cell)
 
     def _give_up(self, error: Exception) -> None:
-        """The workspace is gone, or its dispatcher cannot be had: what is shown stays."""
+        """The workspace was deleted, or its dispatcher cannot be reached. The last view stays."""
         with self._guard:
-            if not self._ended:
-                self._ended = True
-                sys.stderr.write(f"RunDetails does not follow run {self._run.id} any more: {error}\n")
+            if not self._has_ended:
+                self._has_ended = True
+                sys.stderr.write(f"RunDetails stopped following run {self._run.id}: {error}\n")
 
 
 def _bundle(view: RunView) -> dict[str, str]:

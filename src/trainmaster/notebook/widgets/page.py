@@ -1,4 +1,4 @@
-"""A run as HTML for a notebook: errors first, no links, no scripts, nothing loaded from anywhere. Pure."""
+"""A run as self-contained HTML for a notebook, errors first: no links, no scripts, nothing to load. Pure."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _COLOURS = {
     Status.STARTING: "#0969da",
 }
 _WAITING = "#6e7781"
-# Colours of the page shine through, so that it can be read in a light and in a dark notebook. Logs that are longer than
-# their box show their end: that is what the reversed column is for.
+# Backgrounds are translucent, to be readable in light and dark notebooks. The reversed column makes a log that is
+# longer than its box show its end.
 _STYLE = """<style>
 .tm-run{font:13px/1.45 system-ui,sans-serif;border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 12px;max-width:1040px}
 .tm-run pre{font:12px/1.4 ui-monospace,monospace;margin:4px 0 0;padding:6px 8px;overflow:auto;max-height:21em;display:flex;flex-direction:column-reverse;white-space:pre-wrap;overflow-wrap:anywhere;background:rgba(128,128,128,.1);color:inherit}
@@ -56,7 +56,7 @@ _STYLE = """<style>
 
 
 def page(view: RunView, now: float) -> str:
-    """The whole view."""
+    """The HTML of the whole view."""
     parts = [
         _STYLE,
         '<div class="tm-run">',
@@ -116,7 +116,7 @@ def _card(metric: Metric) -> str:
 
 
 def lines(metric: Metric) -> list[list[object]]:
-    """The values of a metric, a line for each rank that logged it."""
+    """The values of a metric, one line per rank that logged it."""
     ranks = metric.series.ranks or (None,) * len(metric.series.values)
     found: dict[int | None, list[object]] = {}
     for rank, value in zip(ranks, metric.series.values, strict=True):

@@ -1,4 +1,4 @@
-"""RunDetails: a run, as it goes, in front of a person."""
+"""RunDetails: a live view of a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ class RunDetails:
 
     >>> RunDetails(run).show()                      # doctest: +SKIP
 
-    In a notebook `show` returns at once and the view goes on; in a terminal it returns when the run has ended, and
-    Ctrl-C ends the looking but not the run. A run of `start_logging` in the same program is shown once.
+    In a notebook `show` returns at once, and the view is updated until the run has ended. In a terminal it returns when
+    the run has ended; Ctrl-C stops watching, and the run continues. A run that this program started with
+    `start_logging` is shown once, as it is now.
     """
 
     def __init__(self, run_instance: Run) -> None:
@@ -31,7 +32,7 @@ class RunDetails:
         self._run = run_instance
 
     def show(self, render_lib: Any = None, widget_settings: Any = None) -> None:
-        """Shows the run. The parameters are v1's and change nothing."""
+        """Shows the run. The parameters are those of v1 and have no effect."""
         from trainmaster.notebook.widgets.notebook import notebook_shell, show_in_notebook
         from trainmaster.notebook.widgets.terminal import show_in_terminal
 

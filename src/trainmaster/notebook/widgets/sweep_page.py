@@ -1,4 +1,4 @@
-"""A sweep as HTML for a notebook: how far it is, the best, a picture, the table of trials. Pure."""
+"""A sweep as HTML for a notebook: its progress, the best trial, a chart and the table of trials. Pure."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, value_in_words
 
 _MOST_ROWS = 20
-# The picture is sent again at every change.
+# Limited, because the chart is sent again at every change.
 _MOST_LINES = 200
 _SPARK = 16
 _LONGEST_VALUE = 60
 
 
 def sweep_parts(view: SweepView | None, now: float) -> Iterator[str]:
-    """What stands between the head and the log; nothing for a run that is no sweep."""
+    """The parts between the head and the log; nothing for a run that is not a sweep."""
     if view is None:
         return
     if last_failure(view):
         yield f'<div class="tm-error" style="margin-top:8px">{escape(last_failure(view))}</div>'
     share = 100 * counts(view).ended / max(1, view.total)
     yield f'<div class="tm-bar"><div style="width:{share:.1f}%"></div></div>'
-    yield f"<div>{_spaced(progress(view, now).lstrip('█░ '))}</div>"
+    yield f"<div>{_separate_facts(progress(view, now).lstrip('█░ '))}</div>"
     for text in (states(view), view.ending):
         if text:
-            yield f'<div class="tm-dim">{_spaced(text)}</div>'
+            yield f'<div class="tm-dim">{_separate_facts(text)}</div>'
     if view.best is not None:
-        yield f'<div style="margin-top:6px"><strong>{_spaced(best_line(view))}</strong></div>'
+        yield f'<div style="margin-top:6px"><strong>{_separate_facts(best_line(view))}</strong></div>'
     if any(trial.best is not None for trial in view.trials):
         yield f'<div class="tm-picture">{_picture(view)}</div>'
     if view.trials:
@@ -90,6 +90,6 @@ def _kind(view: SweepView, trial: TrialView) -> str:
     return ' class="tm-cut"' if trial.status == Status.CANCELED else ""
 
 
-def _spaced(text: str) -> str:
-    """Two spaces part the facts of a line; HTML would make one of them."""
+def _separate_facts(text: str) -> str:
+    """HTML for a line whose facts are separated by two spaces, which HTML would merge into one."""
     return escape(text).replace("  ", " · ")

@@ -1,4 +1,4 @@
-"""The live view in a terminal, and plain lines where there is none."""
+"""The live view in a terminal, and plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDE, _HIGH = 120, 1000
 
 
 def show_in_terminal(run: Run, output: IO[str]) -> None:
-    """Shows the run until it has ended; Ctrl-C ends only the looking. A run of this very program is shown as it is."""
+    """Shows the run until it has ended or Ctrl-C is pressed. A run of this program itself is shown once."""
     if _is_ours(run):
         for line in as_lines(look_at(run)):
             write(output, line + "\n")
@@ -29,36 +29,36 @@ def show_in_terminal(run: Run, output: IO[str]) -> None:
     try:
         _show_live(run, output) if draws(output) else _show_lines(run, output)
     except KeyboardInterrupt:
-        output.write(f"\nNot looking any more; run {run.id} goes on.\n")
+        output.write(f"\nStopped watching; run {run.id} continues.\n")
         output.flush()
 
 
 def _is_ours(run: Run) -> bool:
-    """Whether this program is the one that logs to it: its end would be waited for in vain."""
+    """Whether this program itself logs to the run, so that waiting for its end would never return."""
     owner = owner_of(run.get_properties())
     return owner is not None and owner == owner_of(this_program())
 
 
 def _show_live(run: Run, output: IO[str]) -> None:
-    # The cursor stays visible and no mode is changed: whatever ends this program, the terminal is as it was.
+    # The cursor stays visible and no mode is changed, so that the terminal is intact however this program ends.
     drawn = 0
     for _ in watch_run(run):
         columns, rows = shutil.get_terminal_size()
-        lines = frame(look_at(run), time.time(), max(20, columns - 1), max(5, rows - 1), _painted)
+        lines = frame(look_at(run), time.time(), max(20, columns - 1), max(5, rows - 1), paint)
         draw(output, lines, drawn)
         drawn = len(lines)
 
 
 def _show_lines(run: Run, output: IO[str]) -> None:
     """One line for each state, and the whole view at the end."""
-    said = ""
+    last_line = ""
     view: RunView | None = None
     for _ in watch_run(run):
         view = look_at(run)
-        word = _state(view.record)
-        if word != said and not view.ended:
-            write(output, word + "\n")
-            said = word
+        line = _state(view.record)
+        if line != last_line and not view.has_ended:
+            write(output, line + "\n")
+            last_line = line
     assert view is not None
     for line in as_lines(view):
         write(output, line + "\n")
@@ -71,7 +71,3 @@ def _state(record: RunRecord) -> str:
 def as_lines(view: RunView) -> Iterator[str]:
     """The whole view without colours."""
     return iter(frame(view, time.time(), _WIDE, _HIGH, lambda text, styles: text))
-
-
-def _painted(text: str, styles: str) -> str:
-    return paint(text, styles)

@@ -1,4 +1,4 @@
-"""What is shown of a run: read once from its records, logs and metrics, then plain data."""
+"""What the live view shows of a run, as plain data: read from its record, logs and metrics."""
 
 from __future__ import annotations
 
@@ -58,22 +58,22 @@ class Picture:
 
 @dataclass(frozen=True)
 class RunView:
-    """A run as it is at one moment."""
+    """A run at one moment."""
 
     record: RunRecord
     metrics: tuple[Metric, ...]
     ranks: tuple[Rank, ...]
-    """Of runs with several processes."""
+    """Empty for runs with one process."""
     log_name: str
     log: tuple[str, ...]
-    """The last lines of rank 0, or of what prepares the run; none where the error has them already."""
+    """The last lines of rank 0, or of the preparation; empty if the error already contains them."""
     pictures: tuple[Picture, ...]
     children: tuple[RunRecord, ...]
     sweep: SweepView | None = None
-    """Of a sweep: itself with its trials, instead of metrics and children."""
+    """A sweep with its trials, in place of metrics and children."""
 
     @property
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self.record.status in TERMINAL
 
 
@@ -114,7 +114,7 @@ def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
         return ()
     names = dict(enumerate(_rank_names(record)))
     return tuple(
-        Rank(number, names.get(number, f"rank {number}"), _last_line(folder, path), number == failed_rank(record))
+        Rank(number, names.get(number, f"rank {number}"), _last_line(folder, path), number == _rank_that_failed(record))
         for number, path in list(logs.items())[:_MOST_RANKS]
     )
 
@@ -126,8 +126,7 @@ def _rank_names(record: RunRecord) -> tuple[str, ...]:
     return rank_names(load_spec(record.spec)) if record.spec else ()
 
 
-def failed_rank(record: RunRecord) -> int | None:
-    """The rank that made the run fail."""
+def _rank_that_failed(record: RunRecord) -> int | None:
     return None if record.error is None else record.error.details.get("rank")
 
 
@@ -164,12 +163,12 @@ def _picture(folder: RunFolder, metric: Metric) -> tuple[Picture, ...]:
             return ()
         return (Picture(metric.summary.name, media_type, path.read_bytes()),)
     except (UserErrorException, OSError):
-        # Not there (any more): everything else is still worth showing.
+        # A missing file must not hide everything else.
         return ()
 
 
 def widget_data(view: RunView) -> dict[str, Any]:
-    """The same as plain data, with the keys of v1's widget."""
+    """The view with the keys of v1's widget."""
     from trainmaster.sdk.run.details import iso_time, run_definition
 
     record = view.record

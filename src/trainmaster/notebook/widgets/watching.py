@@ -1,4 +1,4 @@
-"""When to look at a run again: at news of its state, when it logs something, and now and then for the clock."""
+"""When to update the view of a run: when its state changes, when it logs something, and at times for the clock."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from trainmaster.shared.folders import WorkspaceFolder
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
 
-# A log that grows all the time is looked at this often.
+# How often a log that grows all the time is read.
 LEAST_SECONDS = 1.0
-# Where nothing happens, only the clock goes on.
+# How often the clock of an idle run is updated.
 MOST_SECONDS = 10.0
 
 
 def watch_run(run: Run) -> Iterator[None]:
-    """Yields whenever the run should be looked at: the first time at once, the last time when it has ended."""
+    """Yields whenever the view should be updated: the first time at once, the last time when the run has ended."""
     folders = [run._folder.logs, run._folder.journals]
     with Watch(WorkspaceFolder(run.experiment.workspace.path), run.id) as watch:
-        # The state comes first: a run that has ended is looked at once.
+        # The state is read first, so that a run that has ended is shown only once.
         news = watch.next()
         for later in follow(watch, folders, hold=LEAST_SECONDS, every=MOST_SECONDS):
             news = later or news
