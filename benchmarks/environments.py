@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from trainmaster.dispatcher.api import environments
+from trainmaster.dispatcher import environments
 from trainmaster.environments import build as builder
 from trainmaster.environments.tools import Tools
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder

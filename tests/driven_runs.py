@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.driver import RunDriver
 from trainmaster.dispatcher.runs.engines import Engines
@@ -19,6 +18,7 @@ from trainmaster.dispatcher.runs.procedures import Procedure
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.watchers import Watchers
+from trainmaster.dispatcher.secrets import Secrets
 from trainmaster.dispatcher.store import Store
 from trainmaster.engines import Ending, Nodes, Place
 from trainmaster.engines.plans import read_claim

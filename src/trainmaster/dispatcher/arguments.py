@@ -10,8 +10,16 @@ from typing import Any, Union
 
 from trainmaster.shared.serialization import PlainDataError
 
+UNCHANGED: Any = object()
+"""The default of an argument that may also be null."""
+
 # What the database takes.
 _LARGEST_NUMBER = 2**63 - 1
+
+
+def changes_in(**values: Any) -> dict[str, Any]:
+    """The values that were given."""
+    return {name: value for name, value in values.items() if value is not UNCHANGED}
 
 
 class Arguments:

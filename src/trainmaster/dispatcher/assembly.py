@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.runs.engines import Engines
@@ -13,6 +12,7 @@ from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.runs.watchers import Watchers
+from trainmaster.dispatcher.secrets import Secrets
 from trainmaster.dispatcher.services import Services
 from trainmaster.dispatcher.store import Store
 from trainmaster.engines import EngineContext, make_engine

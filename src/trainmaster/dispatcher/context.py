@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmaster.dispatcher.activity import Activity
-from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.ports import Ports
+from trainmaster.dispatcher.secrets import Secrets
 from trainmaster.dispatcher.store import Store
 from trainmaster.shared.folders import WorkspaceFolder
 

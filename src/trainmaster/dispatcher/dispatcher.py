@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from trainmaster.dispatcher.api.service import Service
+from trainmaster.dispatcher.api.operations import Operations
 from trainmaster.dispatcher.assembly import Dispatcher, assemble
 from trainmaster.dispatcher.opening import open_store
 from trainmaster.dispatcher.server import Server
@@ -54,7 +54,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     """
     store = open_store(folder)
     dispatcher = assemble(folder, store)
-    server = Server(Service(dispatcher), dispatcher.watchers)
+    server = Server(Operations(dispatcher), dispatcher.watchers)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
     place = make_place(folder)

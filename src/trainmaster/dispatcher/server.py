@@ -10,7 +10,7 @@ import os
 import traceback
 from typing import Any
 
-from trainmaster.dispatcher.api.service import Service, answer_error
+from trainmaster.dispatcher.api.operations import Operations, answer_error
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.watchers import Watchers, news
 from trainmaster.job.agent.peer import credentials, is_trusted
@@ -32,8 +32,8 @@ _FAULTS = 50
 class Server:
     """Serves clients until it is told to stop."""
 
-    def __init__(self, service: Service, watchers: Watchers) -> None:
-        self._service = service
+    def __init__(self, operations: Operations, watchers: Watchers) -> None:
+        self._operations = operations
         self._watchers = watchers
         self._connections: set[asyncio.Task[Any]] = set()
         self._strangers: set[int] = set()
@@ -93,13 +93,13 @@ class Server:
             request = _parsed(line)
             number, op, args = request.get("id"), request.get("op"), request.get("args", {})
             if op == "runs.watch":
-                await self._watch(self._service.watched(args), reader, writer)
+                await self._watch(self._operations.watched_run(args), reader, writer)
                 return False
             if op == "shutdown":
                 self.stopping.set()
                 result: Any = None
             else:
-                result = await self._service.call(op, args)
+                result = await self._operations.call(op, args)
             reply = {"id": number, "result": result}
         except ConnectionError:
             raise
@@ -123,7 +123,7 @@ class Server:
 
     async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Tells of every change until the run has ended, or the client has left."""
-        record = self._service.get_run(run_id)
+        record = self._operations.get_run(run_id)
         with self._watchers.watch(record) as queue:
             await self._send(writer, {"id": 1, "result": news(record)})
             ended = record.status in TERMINAL

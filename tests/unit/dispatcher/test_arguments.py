@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
-from trainmaster.dispatcher.api.service import Service
+from trainmaster.dispatcher.api.operations import Operations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import assemble
 from trainmaster.dispatcher.store import Store
@@ -50,7 +50,7 @@ class Place:
         self.folder.identity.write_text('{"id": "w", "name": "w"}')
         self.store = Store.create(self.folder.database)
         self.dispatcher = assemble(self.folder, self.store)
-        self.service = Service(self.dispatcher)
+        self.operations = Operations(self.dispatcher)
         # There is something of the name that the calls use.
         self.store.runs.add(RunRecord("x", "x", Status.RUNNING, 1.0))
         self.store.experiments.ensure("x", at=1.0)
@@ -68,11 +68,11 @@ async def in_a_place(path: Path, work: Callable[[Place], Awaitable[None]]) -> No
 def test_no_argument_makes_an_operation_fail(tmp_path: Path) -> None:
     async def fuzz(place: Place) -> None:
         faults = []
-        for op in sorted(set(place.service._operations) - NOT_CALLED):
-            for args in calls(place.service._operations[op]):
+        for op in sorted(set(place.operations._operations) - NOT_CALLED):
+            for args in calls(place.operations._operations[op]):
                 try:
                     async with asyncio.timeout(20):
-                        await place.service.call(op, args)
+                        await place.operations.call(op, args)
                 except TrainmasterError:
                     pass
                 except Exception as error:  # noqa: BLE001 (that is what is looked for)
@@ -128,10 +128,10 @@ def right_value(hint: Any) -> Any:
 def test_the_error_says_what_is_wrong(tmp_path: Path, args: Any, cause: str) -> None:
     async def ask(place: Place) -> None:
         with pytest.raises(UserErrorException, match=r"runs\.get: the request cannot be used") as caught:
-            await place.service.call("runs.get", args)
+            await place.operations.call("runs.get", args)
         assert caught.value.cause == cause
         with pytest.raises(UserErrorException, match=r"runs\.watch: the request cannot be used") as caught:
-            place.service.watched(args)
+            place.operations.watched_run(args)
         assert caught.value.cause == cause
 
     asyncio.run(in_a_place(tmp_path / "w", ask))
@@ -199,7 +199,7 @@ def test_no_field_of_a_record_makes_an_operation_fail(tmp_path: Path) -> None:
     async def fuzz(place: Place) -> None:
         faults = []
         for (op, argument), kind in RECORDS.items():
-            parameters = inspect.signature(place.service._operations[op], eval_str=True).parameters
+            parameters = inspect.signature(place.operations._operations[op], eval_str=True).parameters
             right = {name: right_value(each.annotation) for name, each in parameters.items()}
             record = {field.name: right_value(hint) for field, hint in hints(kind)}
             for name in record:
@@ -207,7 +207,7 @@ def test_no_field_of_a_record_makes_an_operation_fail(tmp_path: Path) -> None:
                     args = {**right, argument: {**record, name: value}}
                     try:
                         async with asyncio.timeout(20):
-                            await place.service.call(op, args)
+                            await place.operations.call(op, args)
                     except TrainmasterError:
                         pass
                     except Exception as error:  # noqa: BLE001 (that is what is looked for)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from trainmaster.dispatcher.operation import operation
 from trainmaster.job.errors import DatastoreException, UserErrorException
-from trainmaster.shared.job_spec import DatasetDefinition, DatasetOutput, DataSource, JobSpec
+from trainmaster.shared.job_spec import DataSource
 from trainmaster.shared.records import DatasetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
-from trainmaster.storage.dataset_plan import output_path
 from trainmaster.storage.storage import local_folder
 
 if TYPE_CHECKING:
@@ -21,12 +20,13 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 255
 
 
-class Datasets:
+class DatasetOperations:
     """The operations on datasets."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    @operation("datasets.register")
     def register(self, dataset: Mapping[str, Any], new_version: bool = False) -> DatasetRecord:
         """Gives a dataset a name. The newest version again is no error; another one needs `new_version`."""
         record = replace(from_plain(DatasetRecord, dataset), created_at=time.time())
@@ -41,6 +41,7 @@ class Datasets:
             )
         return self._store.datasets.register(record)
 
+    @operation("datasets.get")
     def get(self, name: str | None = None, version: str | int | None = None, id: str | None = None) -> DatasetRecord:
         """The dataset of this id, or of this name and version."""
         if id is not None:
@@ -54,21 +55,25 @@ class Datasets:
             raise self._unknown(str(name), wanted)
         return found
 
+    @operation("datasets.list")
     def list(self) -> list[DatasetRecord]:
         """The newest version of each name."""
         return self._store.datasets.list_newest()
 
+    @operation("datasets.update")
     def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:
         """Sets the description or all tags."""
         self.get(id=id)
         self._store.datasets.update(id, description, tags)
         return self.get(id=id)
 
+    @operation("datasets.delete")
     def delete(self, name: str) -> None:
         """Drops all versions of a name; the data stay."""
         if not self._store.datasets.delete(name):
             raise self._unknown(name, None)
 
+    @operation("datasets.locate")
     def locate(
         self, name: str | None = None, version: str | int | None = None, id: str | None = None
     ) -> dict[str, Any]:
@@ -105,41 +110,12 @@ class Datasets:
         )
 
 
-def save_inputs(spec: JobSpec, store: Store) -> None:
-    """Keeps the datasets of a run, so that they can be had again by their ids."""
-    for given in spec.dataset_inputs:
-        if not given.dataset_name:
-            store.datasets.save(DatasetRecord(given.dataset_id, given.definition, created_at=time.time()))
-
-
-def register_outputs(run_id: str, spec: JobSpec, store: Store) -> None:
-    """Registers what a completed run wrote. May be repeated: an output of a run has one id for ever."""
-    for output in spec.dataset_outputs:
-        if output.register_as:
-            dataset_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"trainmaster:{run_id}/{output.name}"))
-            record = DatasetRecord(
-                dataset_id,
-                _definition(output, run_id, store),
-                output.register_as,
-                None,
-                output.description,
-                output.tags,
-            )
-            store.datasets.register(replace(record, created_at=time.time()))
-
-
 def check_name(name: str) -> None:
     """Refuses what cannot be the name of a dataset."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise UserErrorException(
             f"{name[:60]!r} cannot be the name of a dataset", hint=f"Use 1 to {_LONGEST_NAME} printable characters."
         )
-
-
-def _definition(output: DatasetOutput, run_id: str, store: Store) -> DatasetDefinition:
-    name = output.datastore or next(each.name for each in store.datastores.list_all() if each.is_default)
-    source = DataSource(output_path(output, run_id), name)
-    return DatasetDefinition("tabular" if output.reader else "file", (source,), output.reader)
 
 
 def _version(version: str | int | None) -> int | None:

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainmaster.dispatcher.api.credentials import opened, sealed
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.credentials import opened, sealed
+from trainmaster.dispatcher.operation import operation
 from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain
 
 
-class Datastores:
+class DatastoreOperations:
     """The operations on datastores."""
 
     def __init__(self, context: Context) -> None:
         self._secrets = context.secrets
         self._store = context.store
 
-    @property
-    def operations(self) -> dict[str, Callable[..., Any]]:
-        """By their names."""
-        return {
-            "datastores.list": self.list,
-            "datastores.get": self.get,
-            "datastores.put": self.put,
-            "datastores.delete": self.delete,
-            "datastores.set_default": self.set_default,
-        }
-
+    @operation("datastores.list")
     def list(self) -> list[DatastoreRecord]:
         """All datastores, by name."""
         return [opened(store, self._secrets) for store in self._store.datastores.list_all()]
 
+    @operation("datastores.get")
     def get(self, name: str | None = None) -> DatastoreRecord | None:
         """The datastore of this name; without one, the default."""
         stores = self._store.datastores.list_all()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
         return None if found is None else opened(found, self._secrets)
 
+    @operation("datastores.put")
     def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
         """Registers a datastore; one that is replaced stays the default if it was."""
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
@@ -54,6 +47,7 @@ class Datastores:
         self._store.datastores.put(sealed(kept, self._secrets))
         return store
 
+    @operation("datastores.delete")
     def delete(self, name: str) -> None:
         """Forgets a datastore that is not the default."""
         if self._datastore(name).is_default:
@@ -62,6 +56,7 @@ class Datastores:
             )
         self._store.datastores.delete(name)
 
+    @operation("datastores.set_default")
     def set_default(self, name: str) -> None:
         """Makes this one the default."""
         self._datastore(name)

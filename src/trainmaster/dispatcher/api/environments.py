@@ -1,233 +1,78 @@
-"""Environments as the dispatcher sees them: built on request, in use by runs, removed when nobody needs them."""
+"""Operations on environments: definitions that are registered by name and version, and their builds."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import json
-import os
-import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+import builtins
+import time
+from collections.abc import Mapping
 from typing import Any
 
+from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.processes import run_module
-from trainmaster.environments import build as builder
-from trainmaster.environments import build_record, cleanup, companions, prefix
-from trainmaster.environments.lock import LOCK_NAME
-from trainmaster.environments.prefix import Prefix
-from trainmaster.environments.sources import is_source_variable
-from trainmaster.job.errors import EnvironmentException, TrainmasterError
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder
-from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.services import Services
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.records import EnvironmentRecord
+from trainmaster.shared.serialization import from_plain
 
-_NOTE = "environment.json"
-# Find, build, find again; and once more if the build was removed in between.
-_ATTEMPTS = 4
-_CHECK_SECONDS = 60.0
-_LOOK_SECONDS = 1.0
-_LAST_BYTES = 4096
-# What our builder and uv print about work that takes long.
-_PROGRESS = re.compile(r"compil(?:ing|ed) |waiting for another |\s*(?:Downloading|Building) \S")
+_LONGEST_NAME = 255
 
 
-async def find(
-    spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str, outdated: bool = False
-) -> Prefix | None:
-    """The environment if it is ready; the user's own at once, a built one is looked at beside the loop.
+class EnvironmentOperations:
+    """Operations on environments."""
 
-    `outdated` accepts one whose Python only stands in for another that is on this machine by now.
-    """
-    if spec.user_managed:
-        return prefix.find(spec, workspace, path)
-    found = await asyncio.to_thread(prefix.find, spec, workspace, path, shared)
-    if found is None or outdated or not found.folder:
-        return found
-    return None if await asyncio.to_thread(build_record.is_outdated, Path(found.folder), spec) else found
+    def __init__(self, context: Context, services: Services) -> None:
+        self._context = context
+        self._services = services
+        self._environments = context.store.environments
 
+    @operation("environments.put")
+    def put(self, name: str, definition: Mapping[str, Any]) -> EnvironmentRecord:
+        """Register a definition as a new version, unless the newest version has the same definition."""
+        if not name.strip() or len(name) > _LONGEST_NAME:
+            raise UserErrorException(
+                f"'{name[:60]}' cannot be the name of an environment", hint=f"Use 1 to {_LONGEST_NAME} characters."
+            )
+        return self._environments.register(name, definition, at=time.time())
 
-async def build(
-    spec: EnvironmentSpec, place: Path, log: Path, variables: Mapping[str, str], refresh: bool = False
-) -> None:
-    """Builds an environment into `place` in a process of its own, which prints to `log`."""
-    order = await asyncio.to_thread(builder.order, place, spec, variables, refresh)
-    await run_module(["trainmaster.environments"], log, variables, order)
-
-
-async def find_or_build(
-    spec: EnvironmentSpec,
-    context: Context,
-    user: RunFolder,
-    log: Path,
-    *,
-    path: str,
-    inherited: Mapping[str, str],
-    sources: Mapping[str, str] | None,
-    say: Callable[[str], None],
-) -> Prefix:
-    """The environment for a run or service, whose folder is `user`; built, with its log in `log`, if it does not exist.
-
-    `path` is the PATH in which a Python of the user is looked for. `sources` are the submitter's variables for package
-    sources, None if they are not known any more.
-    """
-    shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
-    for attempt in range(_ATTEMPTS):
-        found = await find(spec, context.folder, path, shared, outdated=attempt > 0)
+    @operation("environments.get")
+    def get(self, name: str, version: int | None = None, label: str | None = None) -> EnvironmentRecord:
+        """The environment with this version or label; without either, its newest version."""
+        found = self._environments.get(name, version, label)
         if found is None:
-            await build_and_tell(spec, context, log, variables(sources, inherited), say)
-        elif note_use(user, found):
-            return found
-    raise EnvironmentException(
-        f"environment {prefix.digest(spec)} was built, but is not complete",
-        hint="Another program seems to remove files from the folder of environments.",
-    )
+            wanted = f" of version {version}" if version is not None else f" with label {label!r}" if label else ""
+            known = ", ".join(record.name for record in self._environments.list_newest())
+            raise UserErrorException(
+                f"there is no environment '{name[:300]}'{wanted} in this workspace",
+                hint=f"Known: {known or 'none'}. Register one with environment.register(workspace).",
+            )
+        return found
 
+    @operation("environments.list")
+    def list(self) -> list[EnvironmentRecord]:
+        """The newest version of each environment."""
+        return self._environments.list_newest()
 
-async def build_and_tell(
-    spec: EnvironmentSpec, context: Context, log: Path, variables: Mapping[str, str], say: Callable[[str], None]
-) -> None:
-    """Builds an environment of the workspace and says how far that is. `log` is the run's own.
+    @operation("environments.label")
+    def label(self, name: str, version: int, labels: builtins.list[str]) -> EnvironmentRecord:
+        """Give labels to a version, and take them from the other versions of its name."""
+        self.get(name, version)
+        return self._environments.add_labels(name, version, labels)
 
-    Runs that wait for the same environment say how far its builder is, and have it in their own logs.
-    """
-    name = prefix.digest(spec)
-    say(f"building environment {name}")
-    building = asyncio.ensure_future(build(spec, context.folder.environments, log, variables))
-    told = ""
-    try:
-        while not (await asyncio.wait((building,), timeout=_LOOK_SECONDS))[0]:
-            shown = context.builds.setdefault(name, log)
-            progress = await asyncio.to_thread(progress_in, shown)
-            if progress and progress != told:
-                told = progress
-                say(progress)
-                if shown != log:
-                    await asyncio.to_thread(_add_line, log, progress)
-        await building
-    except asyncio.CancelledError:
-        building.cancel()
-        await asyncio.wait((building,))
-        raise
-    finally:
-        if context.builds.get(name) == log:
-            del context.builds[name]
+    @operation("environments.build")
+    async def build(
+        self, spec: Mapping[str, Any], sources: Mapping[str, str] | None = None, refresh: bool = False
+    ) -> dict[str, Any]:
+        """Build an environment unless it is built already; answer when it is ready."""
+        return await environments.on_request(self._context, from_plain(EnvironmentSpec, spec), sources, refresh)
 
+    @operation("environments.in_use")
+    def find_users(self) -> dict[str, builtins.list[str]]:
+        """The folder of each build that is in use, and the runs and services that use it."""
+        return environments.in_use(self._context, self._services.environments_in_use())
 
-def progress_in(log: Path) -> str:
-    """The last line of a build's log that tells how far it is; empty if there is none."""
-    try:
-        with open(log, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
-            lines = file.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    found = next((line for line in reversed(lines) if _PROGRESS.match(line)), "")
-    return found.partition(" (log: ")[0].strip()
-
-
-def _add_line(log: Path, line: str) -> None:
-    with contextlib.suppress(OSError), open(log, "a") as file:
-        file.write(f"{line}\n")
-
-
-async def check(
-    spec: EnvironmentSpec, context: Context, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
-) -> None:
-    """Refuses an environment whose packages can be had but do not work together, before a run is queued.
-
-    Only where such packages are named, because uv has to be asked for the lock: seconds, and the build needs the answer
-    anyway. What is not known in time is left to the build.
-    """
-    place, name = context.folder.environments, prefix.digest(spec)
-    if spec.user_managed or spec.is_of_image or spec.conda_packages or not companions.is_named(spec):
-        return
-    if await asyncio.to_thread(prefix.find_ready, place, name) is not None:
-        return
-    wanted = variables(sources, inherited)
-    order = await asyncio.to_thread(builder.order, place, spec, wanted)
-    try:
-        with context.activity.working():
-            async with asyncio.timeout(_CHECK_SECONDS):
-                await run_module(["trainmaster.environments", "check"], cleanup.log_of(place, name), wanted, order)
-    except EnvironmentException:
-        raise
-    except (TrainmasterError, OSError):
-        # It was killed, could not be started, or an index does not answer in time.
-        return
-
-
-def variables(sources: Mapping[str, str] | None, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The submitter's package sources; those of the dispatcher only for a run that an earlier dispatcher took."""
-    own = {name: value for name, value in os.environ.items() if sources is None or not is_source_variable(name)}
-    return {**own, **(inherited or {}), **(sources or {})}
-
-
-def note_use(run: RunFolder, found: Prefix) -> bool:
-    """Keeps with the run which environment it has and its lock; false if the environment went away meanwhile."""
-    if not found.folder:
-        return True
-    folder = Path(found.folder)
-    run.path.mkdir(parents=True, exist_ok=True)
-    (run.path / _NOTE).write_text(json.dumps({"version": 1, "folder": found.folder}))
-    build_record.mark_used(folder)
-    # One without a lock was put there by another hand; it is used as it is.
-    with contextlib.suppress(FileNotFoundError):
-        (run.path / LOCK_NAME).write_bytes((folder / LOCK_NAME).read_bytes())
-    return os.access(found.python, os.X_OK)
-
-
-def used_by(run: RunFolder) -> str:
-    """The real folder of the environment a run has; empty while it has none."""
-    try:
-        return str(json.loads((run.path / _NOTE).read_text())["folder"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
-
-
-def in_use(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Folder to the runs and services that need it: the one a run began with, and the newest of what it asks for.
-
-    `services` is the folder of each environment that services use, and their names.
-    """
-    found: dict[str, list[str]] = {}
-    for record in context.store.runs.list_active():
-        if not record.spec:
-            continue
-        spec = load_spec(record.spec).environment
-        newest = None if spec.user_managed else prefix.target(context.folder.environments, prefix.digest(spec))
-        for folder in {used_by(context.folder.run(record.id)), str(newest or "")} - {""}:
-            found.setdefault(folder, []).append(record.id)
-    for folder, users in services.items():
-        found.setdefault(folder, []).extend(users)
-    return found
-
-
-async def on_request(
-    context: Context, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
-) -> dict[str, Any]:
-    """Builds what a client asks for, if it is not there; its log lies beside it."""
-    place, name = context.folder.environments, prefix.digest(spec)
-    if spec.user_managed:
-        raise EnvironmentException("an environment that the user manages is not built")
-    with context.activity.working():
-        ready = await asyncio.to_thread(prefix.find_ready, place, name)
-        if refresh or ready is None or await asyncio.to_thread(build_record.is_outdated, ready, spec):
-            log = cleanup.log_of(place, name)
-            await asyncio.to_thread(log.unlink, missing_ok=True)
-            await build(spec, place, log, variables(sources), refresh)
-    folder = prefix.target(place, name)
-    return {"digest": name, "folder": str(folder) if folder else ""}
-
-
-async def remove(context: Context, services: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Removes builds (`<digest>.<n>`) that no run needs; which ones they were.
-
-    The names go at once, while nothing else of the dispatcher runs; the files after that.
-    """
-    needed = in_use(context, services)
-    place = context.folder.environments
-    doomed = [name for name in names if str(place / name) not in needed]
-    gone = [(name, cleanup.hide(place, name)) for name in doomed]
-    await asyncio.to_thread(cleanup.delete, place)
-    return [name for name, hidden in gone if hidden is not None]
+    @operation("environments.remove")
+    async def remove(self, names: builtins.list[str]) -> builtins.list[str]:
+        """Remove builds that are not in use, and return the names of those that are removed."""
+        return await environments.remove(self._context, self._services.environments_in_use(), names)

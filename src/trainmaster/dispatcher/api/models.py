@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.environments.prefix import digest
 from trainmaster.job.errors import (
     ModelNotFoundException,
-    RunNotFoundException,
     TrainmasterError,
     UserErrorException,
     WebserviceException,
@@ -38,34 +39,20 @@ Users = Callable[[str, int], Sequence[str]]
 """From a model's name and version to sentences that say who needs it."""
 
 
-class Models:
+class ModelOperations:
     """The operations on models."""
 
-    def __init__(self, context: Context, updates: RunUpdates) -> None:
+    def __init__(self, context: Context, updates: RunUpdates, find_users: Users) -> None:
+        """`find_users` is called before a model is deleted."""
         self._context = context
         self._updates = updates
         self._store = context.store
         self._contents = Contents(context.folder.models)
         # Contents are looked at and a model is registered, or contents are removed: never both at once.
         self._guard = asyncio.Lock()
-        self.users: list[Users] = []
-        """Who is asked before a model is deleted."""
+        self._find_users = find_users
 
-    @property
-    def operations(self) -> dict[str, Callable[..., Any]]:
-        """Each by its name on the socket."""
-        return {
-            "models.register": self.register,
-            "models.keep": self.keep,
-            "models.get": self.get,
-            "models.list": self.list,
-            "models.locate": self.locate,
-            "models.update": self.update,
-            "models.relabel": self.relabel,
-            "models.refer": self.refer,
-            "models.delete": self.delete,
-        }
-
+    @operation("models.register")
     async def register(
         self, model: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
     ) -> ModelRecord | None:
@@ -86,6 +73,7 @@ class Models:
             self._save_datasets(saved)
             return self._store.models.register(replace(record, facts={**facts, **record.facts}))
 
+    @operation("models.keep")
     async def keep(
         self,
         model: Mapping[str, Any],
@@ -98,7 +86,7 @@ class Models:
         if draft.run_id:
             # A child of the job's run is only known when the journals were read.
             await self._updates.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
-            self._run(draft.run_id)
+            require_run(self._store, draft.run_id)
         with self._context.activity.working():
             for _ in range(_ATTEMPTS):
                 kept = await asyncio.to_thread(self._keep, draft, path, of_run, child_paths)
@@ -123,6 +111,7 @@ class Models:
             return files_of_run(self._context.folder.run(draft.run_id), path)
         return files_at(path, child_paths)
 
+    @operation("models.get")
     def get(self, name: str, version: int | None = None) -> ModelRecord:
         """The model of this name and version; without one, the newest."""
         found = self._store.models.find(name=name) if version is None else [self._store.models.get(name, version)]
@@ -130,10 +119,12 @@ class Models:
             raise self._unknown(name, version)
         return found[0]
 
+    @operation("models.list")
     def list(self, query: Mapping[str, Any]) -> list[ModelRecord]:
         """The models that `query` asks for, newest first."""
         return matching(self._store, from_plain(ModelQuery, query))
 
+    @operation("models.update")
     def update(
         self, name: str, version: int, changes: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
     ) -> ModelRecord:
@@ -147,6 +138,7 @@ class Models:
             self._store.models.update(name, version, **changes)
         return self.get(name, version)
 
+    @operation("models.relabel")
     def relabel(
         self,
         name: str,
@@ -161,6 +153,7 @@ class Models:
         self._store.models.relabel(record, add_tags or {}, remove_tags, add_properties or {}, facts or {})
         return self.get(name, version)
 
+    @operation("models.refer")
     def refer(
         self, name: str, version: int, datasets: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]
     ) -> ModelRecord:
@@ -172,6 +165,7 @@ class Models:
         self._store.models.update(name, version, datasets=(*record.datasets, *added))
         return self.get(name, version)
 
+    @operation("models.delete")
     async def delete(self, name: str, version: int) -> None:
         """Removes a model; refused while a service has it. One that is gone already is no error."""
         record = self._store.models.get(name, version)
@@ -187,14 +181,15 @@ class Models:
             await asyncio.to_thread(self._contents.drop, name, version, record.manifest, used)
 
     def _check_unused(self, name: str, version: int) -> None:
-        needed = [each for users in self.users for each in users(name, version)]
-        if needed:
+        users = self._find_users(name, version)
+        if users:
             raise WebserviceException(
                 f"model {name}:{version} cannot be deleted: it is deployed",
-                cause="\n".join(needed),
+                cause="\n".join(users),
                 hint="Delete the services first, or give them another model.",
             )
 
+    @operation("models.locate")
     async def locate(self, name: str, version: int | None = None) -> dict[str, Any]:
         """The model with `path`, where its file or folder lies on this machine: for a job."""
         record = self.get(name, version)
@@ -205,18 +200,12 @@ class Models:
         """A model of a run with what that run was made of."""
         if not record.run_id:
             return record
-        run = self._run(record.run_id)
+        run = require_run(self._store, record.run_id)
         # A child has no job of its own: what it was made of is what the job was made of.
         job = run
         while not job.spec and job.parent_id:
-            job = self._run(job.parent_id)
+            job = require_run(self._store, job.parent_id)
         return replace(record, experiment=run.experiment, lineage={**record.lineage, **lineage(job)})
-
-    def _run(self, run_id: str) -> RunRecord:
-        run = self._store.runs.get(run_id)
-        if run is None:
-            raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
-        return run
 
     def _save_datasets(self, records: Sequence[DatasetRecord]) -> None:
         for record in records:

@@ -1,220 +1,60 @@
-"""The secrets of a workspace: kept encrypted, given to jobs that ask, hidden in what those jobs printed.
-
-The key is a file of the user's own folder (`TRAINMASTER_HOME/keys/<workspace id>.key`, mode 600), not of the workspace:
-a copy of the workspace alone tells nothing. Only the dispatcher reads it.
-"""
+"""Operations on secrets."""
 
 from __future__ import annotations
 
-import json
-import logging
-import re
-import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from trainmaster.dispatcher.store import Store
-from trainmaster.job.agent import durable
+from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.job.errors import UserErrorException, WorkspaceException
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder, key_file
-from trainmaster.shared.private import make_home
-from trainmaster.shared.redaction import Mask
-
-if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
-
-log = logging.getLogger("trainmaster.dispatch")
-
-_FACT = "secrets"
-_KEY_FACT = "secrets.key"
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,126}", re.ASCII)
-_LONGEST = 25_000
+from trainmaster.shared.records import TERMINAL
 
 
-class Secrets:
-    """Every call is one step of the dispatcher: nothing comes in between."""
+class SecretOperations:
+    """Operations on the secrets of a workspace, and for jobs that use them."""
 
-    def __init__(self, folder: WorkspaceFolder, store: Store) -> None:
-        self._folder = folder
-        self._store = store
+    def __init__(self, context: Context) -> None:
+        self._store = context.store
+        self._folder = context.folder
+        self._secrets = context.secrets
 
+    @operation("secrets.put")
     def put(self, secrets: Mapping[str, Mapping[str, str]]) -> None:
-        """Keeps `{name: {"value", "content_type"}}`; all or none."""
-        for name, secret in secrets.items():
-            check_secret(name, secret.get("value"))
-        cipher = self._cipher(make=True)
-        kept = self._kept()
-        for name, secret in secrets.items():
-            token = cipher.encrypt(secret["value"].encode("utf-8", "surrogatepass")).decode("ascii")
-            kept[name] = {"token": token, "content_type": str(secret.get("content_type") or ""), "at": time.time()}
-        self._store.facts.put(_FACT, kept)
+        """Keep `{name: {"value", "content_type"}}`, all or none."""
+        self._secrets.put(secrets)
 
+    @operation("secrets.get")
     def get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
-        """`{name: {"value", "content_type"}}`, or None for a name that is not known."""
-        kept = self._kept()
-        found: dict[str, dict[str, str] | None] = dict.fromkeys(names)
-        known = [name for name in found if name in kept]
-        cipher = self._cipher() if known else None
-        for name in known:
-            assert cipher is not None
-            value = self._decrypted(cipher, kept[name]["token"], f"secret '{name}'")
-            found[name] = {"value": value, "content_type": kept[name]["content_type"]}
-        return found
+        """`{name: {"value", "content_type"}}`, with null for an unknown name."""
+        return self._secrets.get(names)
 
-    def value(self, name: str) -> str | None:
-        """The value of one secret, or None."""
-        found = self.get([name])[name]
-        return found["value"] if found else None
-
+    @operation("secrets.delete")
     def delete(self, names: Sequence[str]) -> None:
-        """Forgets secrets; those that are not known are forgotten already."""
-        kept = self._kept()
-        self._store.facts.put(_FACT, {name: secret for name, secret in kept.items() if name not in names})
+        """Delete secrets; unknown ones are ignored."""
+        self._secrets.delete(names)
 
-    def names(self) -> list[str]:
-        """What there is, by name."""
-        return sorted(self._kept())
+    @operation("secrets.list")
+    def list_names(self) -> list[str]:
+        """The names of all secrets."""
+        return self._secrets.names()
 
-    def seal(self, text: str) -> str:
-        """`text`, encrypted with the workspace's key."""
-        return self._cipher(make=True).encrypt(text.encode("utf-8", "surrogatepass")).decode("ascii")
+    @operation("secrets.fetch")
+    def fetch(self, run_id: str, names: list[str]) -> dict[str, str | None]:
+        """The values of secrets, for a job that is running."""
+        record = require_run(self._store, run_id)
+        if record.status in TERMINAL or not record.spec:
+            raise UserErrorException(f"run {run_id} has no running job: it gets no secrets")
+        return self._secrets.fetch(self._folder.run(run_id), names)
 
-    def unseal(self, token: str, what: str) -> str:
-        """The text that `seal` took; `what` names it in errors."""
-        return self._decrypted(self._cipher(), token, what)
-
-    # Jobs
-
-    def fetch(self, run: RunFolder, names: Sequence[str]) -> dict[str, str | None]:
-        """The values for a job of this run. What it was given is noted first, so that it can be hidden in its logs."""
-        found = self.get(names)
-        values = {name: secret["value"] if secret else None for name, secret in found.items()}
-        self._note(run, {name: value for name, value in values.items() if value is not None})
-        return values
-
-    def masks(self, run: RunFolder) -> list[str]:
-        """The values that this run was given."""
-        noted = self._noted(run)
-        if not noted:
-            return []
-        cipher = self._cipher()
-        return [self._decrypted(cipher, each["token"], f"a secret of run {run.path.name}") for each in noted]
-
-    def scrub(self, run: RunFolder) -> None:
-        """Hides what the run was given in the logs and results it left. Its processes have ended."""
-        if not run.secrets.exists():
-            return
+    @operation("secrets.masks")
+    def list_masks(self, run_id: str) -> list[str]:
+        """The texts to hide when logs of this run are shown."""
+        record = require_run(self._store, run_id)
         try:
-            mask = Mask(self.masks(run))
-        except WorkspaceException as error:
-            # The run has to end nevertheless; what is shown of its logs is refused for the same reason.
-            log.warning("run %s: its logs cannot be masked: %s", run.path.name, error.headline)
-            return
-        # Beside the logs: the last lines in a result, and what mpirun repeated.
-        for path in [*run.logs.rglob("*"), *run.node(0).parent.rglob("*")]:
-            if path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(run.path.resolve()):
-                _hide(mask, path)
-
-    def _note(self, run: RunFolder, values: Mapping[str, str]) -> None:
-        noted = self._noted(run)
-        known = {each["name"]: each["token"] for each in noted}
-        cipher = self._cipher() if values else None
-        for name, value in values.items():
-            assert cipher is not None
-            if name in known and self._decrypted(cipher, known[name], name) == value:
-                continue
-            token = cipher.encrypt(value.encode("utf-8", "surrogatepass")).decode("ascii")
-            noted.append({"name": name, "token": token})
-        if len(noted) != len(known):
-            _write_private(run.secrets, json.dumps({"version": 1, "given": noted}))
-
-    def _noted(self, run: RunFolder) -> list[dict[str, str]]:
-        try:
-            given: list[dict[str, str]] = json.loads(run.secrets.read_text())["given"]
-        except FileNotFoundError:
-            return []
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise WorkspaceException(f"{run.secrets} cannot be read", cause=str(error)) from None
-        return given
-
-    # The key
-
-    def _cipher(self, make: bool = False) -> Fernet:
-        # Takes a tenth of a second, which most dispatchers need never spend.
-        from cryptography.fernet import Fernet
-
-        path = self._key_file(make)
-        try:
-            if path.stat().st_mode & 0o077:
-                raise WorkspaceException(f"the key {path} can be read by others", hint=f"Do 'chmod 600 {path}'.")
-            return Fernet(path.read_bytes())
-        except FileNotFoundError:
-            raise WorkspaceException(
-                f"the key of this workspace's secrets is missing: {path}",
-                hint="Put it back, or delete the secrets and set them again.",
-            ) from None
-        except (OSError, ValueError) as error:
-            raise WorkspaceException(f"the key {path} cannot be used", cause=str(error)) from None
-
-    def _key_file(self, make: bool) -> Path:
-        noted = self._store.facts.get(_KEY_FACT)
-        path = Path(noted) if noted else self._own_key_file()
-        if make and not path.exists() and not self._kept():
-            path = self._own_key_file()
-            _make_key(path)
-            self._store.facts.put(_KEY_FACT, str(path))
-        return path
-
-    def _own_key_file(self) -> Path:
-        identity = json.loads(self._folder.identity.read_text())
-        return key_file(identity["id"])
-
-    def _kept(self) -> dict[str, dict[str, Any]]:
-        return dict(self._store.facts.get(_FACT) or {})
-
-    def _decrypted(self, cipher: Fernet, token: str, what: str) -> str:
-        from cryptography.fernet import InvalidToken
-
-        try:
-            return cipher.decrypt(token.encode("ascii")).decode("utf-8", "surrogatepass")
-        except InvalidToken:
-            raise WorkspaceException(
-                f"{what} cannot be decrypted",
-                cause=f"the key {self._key_file(make=False)} is not the one it was encrypted with",
-                hint="Put the right key back, or set the secret again.",
-            ) from None
-
-
-def _hide(mask: Mask, path: Path) -> None:
-    try:
-        mask.hide_in_file(path)
-    except OSError as error:
-        log.warning("%s cannot be masked: %s", path, error)
-
-
-def check_secret(name: Any, value: Any) -> None:
-    """Refuses what cannot be a secret. The value is not part of any message."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise UserErrorException(
-            f"{str(name)[:60]!r} cannot be the name of a secret",
-            hint="Use 1 to 127 letters, digits, dashes or underscores, a letter or digit first.",
-        )
-    if not isinstance(value, str):
-        raise UserErrorException(f"the value of secret '{name}' must be a text, not {type(value).__name__}")
-    if len(value) > _LONGEST:
-        raise UserErrorException(f"the value of secret '{name}' is longer than {_LONGEST} characters")
-
-
-def _make_key(path: Path) -> None:
-    from cryptography.fernet import Fernet
-
-    make_home()
-    durable.make_folder(path.parent, mode=0o700)
-    if not path.exists():
-        _write_private(path, Fernet.generate_key().decode("ascii"))
-
-
-def _write_private(path: Path, text: str) -> None:
-    """A file for its owner alone, complete or absent."""
-    durable.write(path, text.encode(), mode=0o600)
+            return self._secrets.masks(self._folder.run(run_id))
+        except WorkspaceException:
+            # The log files of a finished run are masked already, so a key that was lost since does no harm.
+            if record.status in TERMINAL:
+                return []
+            raise

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import builtins
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain
 
 
-class Targets:
+class TargetOperations:
     """The operations on compute targets."""
 
     def __init__(self, context: Context, scheduler: Scheduler) -> None:
@@ -23,21 +25,12 @@ class Targets:
         self._store = context.store
         self._activity = context.activity
 
-    @property
-    def operations(self) -> dict[str, Callable[..., Any]]:
-        """By their names."""
-        return {
-            "targets.list": self.list,
-            "targets.put": self.put,
-            "targets.delete": self.delete,
-            "targets.ask_hosts": self.ask_hosts,
-            "targets.ask_slurm": self.ask_slurm,
-        }
-
+    @operation("targets.list")
     def list(self) -> list[TargetRecord]:
         """All targets."""
         return list(self._scheduler.targets().values())
 
+    @operation("targets.put")
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
         """Keeps a target, in the place of the one of its name."""
         record = from_plain(TargetRecord, target)
@@ -47,9 +40,10 @@ class Targets:
         self._scheduler.targets_changed()
         return record
 
+    @operation("targets.delete")
     def delete(self, name: str) -> None:
         """Forgets a target; refused while runs are on it."""
-        target_named(self._scheduler.targets(), name)
+        require_target(self._scheduler.targets(), name)
         users = [run.id for run in self._store.runs.list_active() if run.target == name]
         if users:
             raise ComputeTargetException(
@@ -58,6 +52,7 @@ class Targets:
         self._store.targets.delete(name)
         self._scheduler.targets_changed()
 
+    @operation("targets.ask_hosts")
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
         """What the hosts of a target over SSH are and have now, in the order of its nodes."""
         from trainmaster.engines.remote.host import hosts_of
@@ -81,19 +76,10 @@ class Targets:
             for host, facts in zip(hosts_of(record), found, strict=True)
         ]
 
+    @operation("targets.ask_slurm")
     async def ask_slurm(self, target: Mapping[str, Any], options: builtins.list[str]) -> str:
         """What sinfo says, with these options, where jobs of the target are submitted."""
         from trainmaster.engines.slurm.query import query_cluster
 
         with self._activity.working():
             return await query_cluster(from_plain(TargetRecord, target), ("sinfo", *options))
-
-
-def target_named(targets: Mapping[str, TargetRecord], name: str) -> TargetRecord:
-    """The target of this name; one clear error if there is none."""
-    if name not in targets:
-        raise ComputeTargetException(
-            f"ComputeTargetNotFound: there is no compute target '{name[:300]}' in this workspace",
-            hint=f"Known: {', '.join(sorted(targets))}. Create one with 'trainmaster compute create'.",
-        )
-    return targets[name]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from trainmaster.dispatcher.api import environments
-from trainmaster.dispatcher.api.datasets import save_inputs
-from trainmaster.dispatcher.api.targets import target_named
+from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.capacity import check_fits
+from trainmaster.dispatcher.runs.datasets import save_inputs
+from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
@@ -56,7 +56,7 @@ def with_plain_id(record: RunRecord) -> RunRecord:
 def _find_target(context: Context, scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
     """Where a run is to run: a target of the workspace, or a cluster of its own."""
     own = target_for(record.id, spec, read_sizes(context.folder)) if record.target == THROW_AWAY else None
-    return own or target_named(scheduler.targets(), record.target)
+    return own or require_target(scheduler.targets(), record.target)
 
 
 def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> None:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api.secrets import Secrets
 from trainmaster.dispatcher.runs.agents import only_serves
 from trainmaster.dispatcher.runs.failure_hints import Surroundings
 from trainmaster.dispatcher.runs.left_files import left_files, warning
 from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
+from trainmaster.dispatcher.secrets import Secrets
 from trainmaster.engines import Ending, Engine, Nodes
 from trainmaster.job.agent import result
 from trainmaster.job.helper.job_requests import STORAGE_REQUESTS, clear

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api.targets import target_named
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.accepting import as_on
 from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
 from trainmaster.dispatcher.runs.containers import known_engine, plan_container
+from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.dispatcher.runs.scheduler import Scheduler
 from trainmaster.dispatcher.runs.start import agent_plans
@@ -74,7 +74,7 @@ def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:
 
 def _find_target(spec: JobSpec, now: Situation) -> TargetRecord:
     own = target_for(_RUN_ID, spec, read_sizes(now.folder)) if spec.target == THROW_AWAY else None
-    target = own or target_named(now.targets, spec.target)
+    target = own or require_target(now.targets, spec.target)
     check_fits(spec, target)
     return target
 

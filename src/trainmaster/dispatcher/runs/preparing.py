@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmaster.dispatcher.api import environments
-from trainmaster.dispatcher.api.credentials import options_for_stage
+from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.credentials import options_for_stage
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.dispatcher.runs import containers
 from trainmaster.engines import Engine

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from trainmaster.dispatcher.api.datasets import register_outputs
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs import files
 from trainmaster.dispatcher.runs.attempt_results import AttemptResults
+from trainmaster.dispatcher.runs.datasets import register_outputs
 from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.dispatcher.runs.preparing import after_job
 from trainmaster.dispatcher.runs.state import RunState

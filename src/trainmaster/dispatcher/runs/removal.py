@@ -14,9 +14,9 @@ import os
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.job.helper.names import is_plain
 from trainmaster.shared import beneath
@@ -68,12 +68,12 @@ class Removal:
         self._activity = context.activity
         self._wait_until_left = wait_until_left
         self._turn = asyncio.Lock()
-        self.operations: Mapping[str, Callable[..., Any]] = {"runs.delete": self.delete, "runs.old": self.old}
 
     @property
     def _aside(self) -> Path:
         return self._folder.runs / _ASIDE
 
+    @operation("runs.old")
     async def old(
         self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
     ) -> dict[str, list[str]]:
@@ -105,6 +105,7 @@ class Removal:
                 return
             before = page[-1].seq
 
+    @operation("runs.delete")
     async def delete(self, run_ids: list[str], dry_run: bool = False) -> Removed:
         """Removes runs that have ended, with their children; all are looked at before the first one goes.
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api.credentials import opened
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.credentials import opened
+from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.processes import run_module
-from trainmaster.job.errors import DatastoreException, RunNotFoundException, UserErrorException
+from trainmaster.dispatcher.runs.lookup import require_run
+from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.job.helper.names import inner_parts
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
@@ -26,24 +27,18 @@ class StorageRequests:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    @property
-    def operations(self) -> dict[str, Callable[..., Any]]:
-        """By their names."""
-        return {
-            "datastores.describe": self.describe,
-            "datastores.fetch": self.fetch,
-            "datastores.send": self.send,
-        }
-
+    @operation("datastores.describe")
     def describe(self) -> list[dict[str, Any]]:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
         return [_described(self._opened(store)) for store in self._context.store.datastores.list_all()]
 
+    @operation("datastores.fetch")
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
         """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
         folder = await self._go(store, run_id, files, prefix=prefix)
         return str(folder)
 
+    @operation("datastores.send")
     async def send(self, store: str, target: str, overwrite: bool, run_id: str, files: str) -> str:
         """Copies what lies in the folder `files` of a run to `target` of the store; what was said about it."""
         folder = await self._go(store, run_id, files, target=target, overwrite=overwrite)
@@ -53,8 +48,7 @@ class StorageRequests:
         record = self._context.store.datastores.get(name)
         if record is None:
             raise DatastoreException(f"there is no datastore '{name[:300]}' in this workspace")
-        if self._context.store.runs.get(run_id) is None:
-            raise RunNotFoundException(f"there is no run '{run_id[:300]}' in this workspace")
+        require_run(self._context.store, run_id)
         folder = self._context.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)
         order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.services.making import find_environment, note
 from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.shared import beneath
@@ -36,18 +37,6 @@ class Images:
         self._building: dict[str, asyncio.Task[None]] = {}
 
     @property
-    def operations(self) -> dict[str, Any]:
-        """By their names."""
-        return {
-            "images.create": self.create,
-            "images.get": self.get,
-            "images.list": self.list,
-            "images.wait": self.wait,
-            "images.label": self.label,
-            "images.delete": self.delete,
-        }
-
-    @property
     def busy(self) -> bool:
         """Whether packages of one are being installed."""
         return bool(self._building)
@@ -63,6 +52,7 @@ class Images:
             if record.state == "Running":
                 self._take(record, None)
 
+    @operation("images.create")
     def create(self, image: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> ImageRecord:
         """The next version of its name; its packages are installed meanwhile."""
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
@@ -73,6 +63,7 @@ class Images:
             self._take(kept, sources)
         return kept
 
+    @operation("images.get")
     def get(self, name: str, version: int | None = None) -> ImageRecord:
         found = [each for each in self._store.images.find(name) if version in (None, each.version)]
         if not found:
@@ -80,9 +71,11 @@ class Images:
             raise WebserviceException(f"ImageNotFound: there is no image '{name[:300]}'{wanted} in this workspace")
         return found[0]
 
+    @operation("images.list")
     def list(self, name: str | None = None) -> list[ImageRecord]:
         return self._store.images.find(name)
 
+    @operation("images.wait")
     async def wait(self, name: str, version: int, seconds: float = 30.0) -> ImageRecord:
         """The image when it is there or failed, or after so long at most."""
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
@@ -95,6 +88,7 @@ class Images:
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), rest)
 
+    @operation("images.label")
     def label(
         self,
         name: str,
@@ -117,6 +111,7 @@ class Images:
         self._store.images.update(name, version, **after)
         return self.get(name, version)
 
+    @operation("images.delete")
     async def delete(self, name: str, version: int) -> bool:
         """Forgets one with its folder; whether there was one. What is being installed for it is given up."""
         record = next((each for each in self._store.images.find(name) if each.version == version), None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api import environments
+from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
 from trainmaster.environments.kit import ensure_kit
 from trainmaster.environments.prefix import Prefix

@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.api.environments import used_by
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.environments import used_by
+from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.keeper import Keeper, end_processes
 from trainmaster.environments.checks import check_buildable
@@ -50,22 +51,6 @@ class Services:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._changed = asyncio.Event()
         self.images = Images(context)
-
-    @property
-    def operations(self) -> dict[str, Any]:
-        """By their names."""
-        return {
-            "services.deploy": self.deploy,
-            "services.update": self.update,
-            "services.get": self.get,
-            "services.list": self.list,
-            "services.wait": self.wait,
-            "services.label": self.label,
-            "services.delete": self.delete,
-            "services.keys": self.keys,
-            "services.set_key": self.set_key,
-            **self.images.operations,
-        }
 
     @property
     def busy(self) -> bool:
@@ -103,6 +88,7 @@ class Services:
 
     # Asked for by clients
 
+    @operation("services.deploy")
     async def deploy(
         self,
         service: Mapping[str, Any],
@@ -143,6 +129,7 @@ class Services:
         }
         return self._on_its_way(self._advance(known, record.token, changes), sources)
 
+    @operation("services.update")
     async def update(
         self, name: str, token: str, changes: Mapping[str, Any], sources: Mapping[str, str] | None = None
     ) -> ServiceRecord:
@@ -155,13 +142,16 @@ class Services:
         _check_properties(known, changes)
         return self._on_its_way(self._advance(known, token, {**changes, "spec": spec}), sources)
 
+    @operation("services.get")
     def get(self, name: str) -> ServiceRecord:
         return self._described(self._known(self._seen(name), name))
 
+    @operation("services.list")
     def list(self) -> list[ServiceRecord]:
         found = self._store.services.list_all()
         return [self._described(record) for record in found if record.state is not ServiceState.DELETING]
 
+    @operation("services.wait")
     async def wait(self, name: str, generation: int, seconds: float = 30.0) -> ServiceRecord:
         """The service when this generation is settled, or after so long at most."""
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
@@ -177,6 +167,7 @@ class Services:
             with suppress(TimeoutError):
                 await asyncio.wait_for(changed.wait(), min(rest, _LOOK_SECONDS) if comes_back else rest)
 
+    @operation("services.label")
     def label(
         self,
         name: str,
@@ -201,6 +192,7 @@ class Services:
             self._store.services.update(name, **changes, updated_at=time.time())
         return self.get(name)
 
+    @operation("services.delete")
     async def delete(self, name: str) -> bool:
         """Takes a service down; returns when it is gone. Whether there was one."""
         if self._store.services.get(name) is None:
@@ -210,11 +202,13 @@ class Services:
         await self._gone_or_there(name)
         return True
 
+    @operation("services.keys")
     def keys(self, name: str) -> dict[str, str]:
         """`{"primary", "secondary"}`."""
         self._known(self._seen(name), name)
         return self._read_keys(name)
 
+    @operation("services.set_key")
     def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
         """Puts another key in force at once."""
         self._known(self._seen(name), name)

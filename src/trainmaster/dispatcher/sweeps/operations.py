@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.dispatcher.sweeps.driver import LOG_NAME, SweepDriver, is_sweep
 from trainmaster.dispatcher.sweeps.log import SweepLog
@@ -48,6 +49,7 @@ class Sweeps:
         self._updates = updates
         self._accept = accept
 
+    @operation("sweeps.submit")
     async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
         """Queues a sweep durably; the same again is the same sweep."""
         record = from_plain(RunRecord, run)
@@ -91,17 +93,20 @@ class Sweeps:
         parent = None if parameters is None else record.parent_id
         return EarlierChild(run_id, record.status, parent, parameters or {})
 
+    @operation("sweeps.describe")
     def describe(self, run_id: str) -> dict[str, Any]:
         """The SweepSpec of a sweep, as plain data."""
         found: dict[str, Any] = json.loads(self._kept(run_id)[1].spec)
         return found
 
+    @operation("sweeps.view")
     async def view(self, run_id: str) -> SweepView:
         """The sweep as it is shown."""
         found = await self.changes(run_id)
         view: SweepView = found["view"]
         return view
 
+    @operation("sweeps.changes")
     async def changes(self, run_id: str, since: str = "") -> dict[str, Any]:
         """The sweep as it is shown, but with those trials only that have changed since an earlier answer.
 
@@ -118,6 +123,7 @@ class Sweeps:
         view = await asyncio.to_thread(self._view_of_kept, run_id)
         return {"view": view, "version": "", "whole": True}
 
+    @operation("sweeps.summaries")
     async def summaries(self, run_ids: list[str]) -> list[SweepSummary]:
         """What a list says of these sweeps. Of one that has ended only that is read."""
         return [await self._summary(run_id) for run_id in run_ids]
@@ -157,11 +163,13 @@ class Sweeps:
             warnings=record.warnings,
         )
 
+    @operation("sweeps.parameters")
     def parameters(self, run_id: str) -> dict[str, Any]:
         """Trial's run id to what was sampled for it."""
         self._kept(run_id)
         return {trial.run_id: trial.parameters for trial in self._store.sweeps.list_trials(run_id)}
 
+    @operation("sweeps.metrics")
     async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
         """Trial's run id to all that it logged."""
         self._kept(run_id)

@@ -1,4 +1,4 @@
-"""Keyvault: the secrets of a workspace. They are stored encrypted (`dispatcher/api/secrets.py`)."""
+"""Keyvault: the secrets of a workspace. They are stored encrypted (`dispatcher/secrets.py`)."""
 
 from __future__ import annotations
 

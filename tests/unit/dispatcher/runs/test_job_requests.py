@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.dispatcher.api.service import answer_error
+from trainmaster.dispatcher.api.operations import answer_error
 from trainmaster.dispatcher.runs.job_requests import JobRequests
 from trainmaster.engines import JobRequest
 from trainmaster.shared.folders import WorkspaceFolder

@@ -13,7 +13,7 @@ from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.storage import SEALED
 
 if TYPE_CHECKING:
-    from trainmaster.dispatcher.api.secrets import Secrets
+    from trainmaster.dispatcher.secrets import Secrets
 
 log = logging.getLogger("trainmaster.dispatch")
 

@@ -1,0 +1,99 @@
+"""All operations that clients can call, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from functools import partial
+from typing import Any
+
+from trainmaster.dispatcher.api.datasets import DatasetOperations
+from trainmaster.dispatcher.api.datastores import DatastoreOperations
+from trainmaster.dispatcher.api.dispatcher import DispatcherOperations
+from trainmaster.dispatcher.api.environments import EnvironmentOperations
+from trainmaster.dispatcher.api.experiments import ExperimentOperations
+from trainmaster.dispatcher.api.metrics import MetricOperations
+from trainmaster.dispatcher.api.models import ModelOperations
+from trainmaster.dispatcher.api.runs import RunOperations
+from trainmaster.dispatcher.api.secrets import SecretOperations
+from trainmaster.dispatcher.api.targets import TargetOperations
+from trainmaster.dispatcher.arguments import Arguments
+from trainmaster.dispatcher.assembly import Dispatcher
+from trainmaster.dispatcher.operation import Operation, operations_of
+from trainmaster.dispatcher.runs.accepting import accept
+from trainmaster.dispatcher.runs.storage_requests import StorageRequests
+from trainmaster.dispatcher.sweeps import Sweeps
+from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
+from trainmaster.shared.records import RunRecord
+from trainmaster.shared.serialization import PlainDataError, to_plain
+
+
+class Operations:
+    """Checks and calls operations."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        context, updates, services = dispatcher.context, dispatcher.updates, dispatcher.services
+        self._runs = RunOperations(dispatcher)
+        self._operations = operations_of(
+            DispatcherOperations(context.store, dispatcher.runs, services),
+            ExperimentOperations(context.store),
+            self._runs,
+            dispatcher.removal,
+            MetricOperations(context.store, updates),
+            Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),
+            EnvironmentOperations(context, services),
+            SecretOperations(context),
+            DatasetOperations(context.store),
+            DatastoreOperations(context),
+            StorageRequests(context),
+            TargetOperations(context, dispatcher.scheduler),
+            ModelOperations(context, updates, services.users_of_model),
+            services,
+            services.images,
+        )
+        self._arguments: dict[str, Arguments] = {}
+        dispatcher.job_requests.answer_with(self.call, answer_error)
+
+    async def call(self, op: str, args: Mapping[str, Any]) -> Any:
+        """The plain result of one operation."""
+        operation = self._operations.get(op) if isinstance(op, str) else None
+        if operation is None:
+            raise UserErrorException(f"there is no operation {str(op)[:60]!r}")
+        try:
+            result = operation(**self._check(op, operation, args))
+            if isinstance(result, Awaitable):
+                result = await result
+        except (PlainDataError, OverflowError, UnicodeError, RecursionError) as error:
+            # A number that is too large, half of a surrogate pair, a list nested too deep.
+            raise _unusable(op, error) from None
+        return to_plain(result)
+
+    def watched_run(self, args: Any) -> str:
+        """The id in a request for `runs.watch`, which the server answers itself."""
+        try:
+            return str(self._check("runs.watch", self._runs.get, args)["run_id"])
+        except PlainDataError as error:
+            raise _unusable("runs.watch", error) from None
+
+    def get_run(self, run_id: str) -> RunRecord:
+        """The run with this id, as clients see it."""
+        return self._runs.get(run_id)
+
+    def _check(self, op: str, operation: Operation, args: Any) -> Mapping[str, Any]:
+        if op not in self._arguments:
+            self._arguments[op] = Arguments(operation)
+        return self._arguments[op].check(args)
+
+
+def _unusable(op: str, error: Exception) -> UserErrorException:
+    return UserErrorException(f"{op}: the request cannot be used", cause=str(error)[:300])
+
+
+def answer_error(error: Exception) -> dict[str, Any]:
+    """Any error as the client gets it."""
+    if isinstance(error, TrainmasterError):
+        return error.to_wire()
+    if isinstance(error, OSError):
+        # The disk is full, a file cannot be read ...
+        place = f"{error.filename}: " if error.filename else ""
+        return ServiceException("the dispatcher could not do this", cause=f"{place}{error.strerror or error}").to_wire()
+    return ServiceException(f"the dispatcher failed: {error!r}").to_wire()

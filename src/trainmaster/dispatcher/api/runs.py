@@ -1,0 +1,135 @@
+"""Operations on runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from trainmaster.dispatcher.arguments import UNCHANGED, changes_in
+from trainmaster.dispatcher.assembly import Dispatcher
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.accepting import accept, with_plain_id
+from trainmaster.dispatcher.runs.dry_run import current_situation, plan_run
+from trainmaster.dispatcher.runs.lookup import require_run
+from trainmaster.dispatcher.runs.marks import STATES, Mark
+from trainmaster.dispatcher.sweeps.driver import is_sweep
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.job_spec import load_spec
+from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
+from trainmaster.shared.serialization import from_plain
+
+
+class RunOperations:
+    """Operations on runs."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._context = dispatcher.context
+        self._scheduler = dispatcher.scheduler
+        self._updates = dispatcher.updates
+        self._active = dispatcher.runs
+        self._store = dispatcher.context.store
+
+    @operation("runs.submit")
+    async def submit(self, run: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> RunRecord:
+        """Queue a run durably. A run that was submitted already stays as it is."""
+        record = with_plain_id(from_plain(RunRecord, run))
+        known = self._store.runs.get(record.id)
+        if known is None:
+            new = await accept(self._context, self._scheduler, record, sources)
+            known = self._store.runs.get(record.id) or self._store.runs.add(new)
+        self._active.take(known, sources)
+        return known
+
+    @operation("runs.plan")
+    async def plan(self, experiment: str, spec: str) -> dict[str, Any]:
+        """What submitting this job would do; nothing is written."""
+        situation = current_situation(self._context, self._scheduler)
+        return await asyncio.to_thread(plan_run, load_spec(spec), experiment, situation)
+
+    @operation("runs.create")
+    def create(self, runs: list[Mapping[str, Any]]) -> list[RunRecord]:
+        """Create runs that have no job: interactive runs and children."""
+        records = [with_plain_id(from_plain(RunRecord, run)) for run in runs]
+        for record in records:
+            self._context.folder.run(record.id).journals.mkdir(parents=True, exist_ok=True)
+            self._context.folder.run(record.id).files.mkdir(parents=True, exist_ok=True)
+        created = self._store.runs.add_many(records)
+        for record in created:
+            self._active.end_with_owner(record)
+        return created
+
+    @operation("runs.get")
+    def get(self, run_id: str) -> RunRecord:
+        """The run with this id."""
+        return self._active.describe(self._require(run_id))
+
+    @operation("runs.list")
+    async def find(self, query: Mapping[str, Any]) -> list[RunRecord]:
+        """A page of runs, newest first."""
+        found = await asyncio.to_thread(self._store.runs.find, from_plain(RunQuery, query))
+        return [self._active.describe(record) for record in found]
+
+    @operation("runs.cancel")
+    def cancel(self, run_id: str) -> RunRecord:
+        """Ask a run to end; a run without a job ends at once."""
+        record = self._require(run_id)
+        if record.status in TERMINAL:
+            return record
+        if not record.spec:
+            return self._updates.move(run_id, Status.CANCELED) or self._require(run_id)
+        self._updates.move(run_id, Status.CANCEL_REQUESTED)
+        self._active.cancel(run_id)
+        return self._require(run_id)
+
+    @operation("runs.finish")
+    async def finish(self, run_id: str, status: str, error: Mapping[str, Any] | None = None) -> RunRecord:
+        """End a run that has no job, or mark a run that has one. Metrics logged from outside are read first."""
+        record = self._require(run_id)
+        if status not in STATES:
+            raise UserErrorException(f"a run can end as {' or '.join(sorted(STATES))}, not as {status!r:.40}")
+        if is_sweep(record):
+            raise UserErrorException(f"sweep {run_id} ends with its trials", hint="Use cancel() to end it now.")
+        await self._updates.bring_in(run_id)
+        mark = Mark(Status(status), from_plain(RunError, error) if error else None)
+        if record.spec:
+            self._active.mark(run_id, mark)
+            return self._require(run_id)
+        return self._updates.move(run_id, mark.status, error=mark.error) or self._require(run_id)
+
+    @operation("runs.tags.set")
+    def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:
+        """Merge tags into those of the run."""
+        self._require(run_id)
+        self._store.runs.set_tags(run_id, tags)
+
+    @operation("runs.tags.remove")
+    def remove_tags(self, run_id: str, names: list[str]) -> None:
+        """Remove tags; unknown ones are ignored."""
+        self._require(run_id)
+        self._store.runs.remove_tags(run_id, names)
+
+    @operation("runs.properties.add")
+    def add_properties(self, run_id: str, properties: Mapping[str, str]) -> None:
+        """Add properties, which never change."""
+        self._require(run_id)
+        self._store.runs.add_properties(run_id, properties)
+
+    @operation("runs.update")
+    def update(
+        self,
+        run_id: str,
+        display_name: str = UNCHANGED,
+        description: str = UNCHANGED,
+        snapshot_id: str = UNCHANGED,
+    ) -> None:
+        """Set the fields that are given."""
+        record = self._require(run_id)
+        if snapshot_id is not UNCHANGED:
+            with_plain_id(replace(record, snapshot_id=snapshot_id))
+        changes = changes_in(display_name=display_name, description=description, snapshot_id=snapshot_id)
+        self._store.runs.update(run_id, **changes)
+
+    def _require(self, run_id: str) -> RunRecord:
+        return require_run(self._store, run_id)
