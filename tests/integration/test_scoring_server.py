@@ -469,7 +469,7 @@ def test_too_many_at_once(service: Callable[..., Service], tmp_path: Path) -> No
         ("def run(data) return", "score.py cannot be imported: SyntaxError", "def run(data) return"),
         ("def init(): open('/absent')\ndef run(data): pass", "init() of score.py failed: FileNotFoundError", "in init"),
         ("def init(): pass", "score.py has no function run", ""),
-        ("def run(): pass", "run() of score.py takes nothing", ""),
+        ("def run(): pass", "run() of score.py takes no argument", ""),
         ("import os\nprint('so long')\nos._exit(9)", "ended with exit code 9 without an error message", "so long"),
         ("import sys\nsys.exit('enough')", "score.py cannot be imported: SystemExit: enough", "line 2"),
     ],
@@ -490,7 +490,7 @@ def test_a_broken_script_is_told_in_its_own_words(
 
 @pytest.mark.parametrize(
     ("module", "hint"),
-    [("json.absent", "has 'json' in a release without this module"), ("azureml.absent", "")],
+    [("json.absent", "release of 'json' does not have this module"), ("azureml.absent", "")],
 )
 def test_a_module_that_is_missing_from_its_package(service: Callable[..., Service], module: str, hint: str) -> None:
     made = service(f"import json, azureml\ndef init(): import {module}\ndef run(data): pass")

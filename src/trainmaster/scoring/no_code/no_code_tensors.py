@@ -1,4 +1,4 @@
-"""From the text of a request to arrays, and from arrays to an answer. What is wrong is said in a sentence.
+"""Converts the text of a request to arrays, and arrays to an answer. Errors are explained in one sentence.
 
 A request has the arrays under `inputs`, by name, or that of the only input under `data`:
 
@@ -18,7 +18,7 @@ import numpy
 
 try:
     from orjson import loads as _loads
-except ImportError:  # the standard library does it too, in twice the time
+except ImportError:  # the standard library works too, but takes twice as long
     from json import loads as _loads  # type: ignore[assignment]
 
 Arrays = Dict[str, Any]
@@ -29,13 +29,13 @@ _JSON_TYPES = {"f": "number", "i": "integer", "u": "integer", "b": "boolean", "O
 
 
 class Wrong(Exception):
-    """The request is at fault; the text is for who sent it. The server answers 400 with it."""
+    """The request is wrong; the text is for its sender. The server answers 400 with it."""
 
     bad_request = True
 
 
 class Tensor:
-    """An input or output: its name, its NumPy type, its sizes (a number, a name for one that may vary, None)."""
+    """An input or output: name, NumPy type, and sizes (a number, a name for a variable size, or None)."""
 
     def __init__(self, name: str, kind: str, shape: Optional[Sequence[Union[int, str, None]]]) -> None:
         self.name = name
@@ -45,18 +45,18 @@ class Tensor:
         self._fixed = [(place, size) for place, size in enumerate(self.shape or ()) if isinstance(size, int)]
 
     def read(self, value: Any) -> Any:
-        """The array that `value`, out of JSON, is."""
+        """Convert a parsed JSON value to an array."""
         array = self._array(value)
         if self.shape is not None:
             self._check_shape(array.shape)
         return array
 
     def read_flat(self, value: Any) -> Any:
-        """The elements that `value` holds, as a row: their sizes are said apart."""
+        """Convert the elements of `value` to a flat array; the sizes are given separately."""
         return self._array(value).reshape(-1)
 
     def check(self, array: Any) -> None:
-        """Refuses an array of other sizes, or an empty one."""
+        """Refuse an empty array, or one of other sizes."""
         if array.size == 0:
             raise Wrong("{}: it is empty.".format(self.name))
         if self.shape is not None:
@@ -82,7 +82,7 @@ class Tensor:
                 raise Wrong("{}: it must hold texts.".format(self.name))
             return array.astype(object)
         if found == "O" and wanted == "f" and _numbers_or_null(array):
-            # null is what JSON has for NaN.
+            # null stands for NaN in JSON.
             return array.astype(self.dtype)
         if found not in "fiub":
             raise Wrong("{}: it must hold {}s in rows of one length.".format(self.name, _JSON_TYPES[wanted]))
@@ -112,10 +112,10 @@ class Tensor:
             )
 
     def schema(self) -> Dict[str, Any]:
-        """Its description in OpenAPI."""
+        """Its OpenAPI schema."""
         found: Dict[str, Any] = {"type": _JSON_TYPES[self.dtype.kind]}
         if self.dtype.kind == "f":
-            # What is no number (NaN) is null in JSON.
+            # NaN is null in JSON.
             found["nullable"] = True
         if self.shape is None:
             return {"type": "array", "items": {}}
@@ -129,7 +129,7 @@ class Tensor:
 
 
 class Model:
-    """What a script knows of its model: inputs, outputs, and how to compute."""
+    """A model: its inputs, its outputs, and how to compute them."""
 
     def __init__(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], compute: Compute) -> None:
         self.inputs = list(inputs)
@@ -142,14 +142,14 @@ class Model:
 
     @property
     def batched(self) -> bool:
-        """Whether rows of several requests can be computed together, and told apart afterwards."""
+        """Whether rows of several requests can be computed together and separated afterwards."""
         sizes = [each.shape[:1] for each in (*self.inputs, *self.outputs) if each.shape]
         first = sizes[0] if sizes else ()
         known = len(sizes) == len(self.inputs) + len(self.outputs)
         return known and first != () and isinstance(first[0], str) and all(size == first for size in sizes)
 
     def read(self, text: Union[str, bytes]) -> Arrays:
-        """The arrays of a request."""
+        """Read the arrays of a request."""
         given = arrays_of(parse(text), self._names)
         arrays = {name: self._by_name[name].read(value) for name, value in given.items()}
         if self._has_common_sizes:
@@ -157,13 +157,13 @@ class Model:
         return arrays
 
     def compute(self, arrays: Arrays) -> Arrays:
-        """The outputs for arrays that were read elsewhere, each of the type and sizes of its input."""
+        """Compute the outputs for arrays that already have the type and sizes of their inputs."""
         if self._has_common_sizes:
             self._check_common(arrays)
         return self._compute_checked(arrays)
 
     def _check_common(self, arrays: Arrays) -> None:
-        """Sizes with one name are one size."""
+        """Check that sizes with the same name are equal."""
         known: Dict[str, Tuple[int, str]] = {}
         for each in self.inputs:
             for size, given in zip(each.shape or (), arrays[each.name].shape):
@@ -174,7 +174,7 @@ class Model:
                     raise Wrong("{} has {} rows, and {} has {}.".format(where, other, each.name, given))
 
     def answer(self, data: Union[str, bytes, List[Union[str, bytes]]]) -> Any:
-        """The answer to one request; to a list of them a list of answers, where Wrong is one too."""
+        """Answer one request, or a list of requests with a list of answers, which may contain Wrong."""
         return self._answer_all(data) if isinstance(data, list) else self._compute_checked(self.read(data))
 
     def _answer_all(self, texts: List[Union[str, bytes]]) -> List[Any]:
@@ -194,7 +194,7 @@ class Model:
         return answers
 
     def _together(self, group: List[Tuple[int, Arrays]]) -> List[Tuple[int, Any]]:
-        """Many requests as one; if that fails each by itself, so that one does not spoil the others."""
+        """Compute many requests together; if that fails, each separately, so that one does not fail the others."""
         if len(group) == 1:
             return [(place, self._alone(arrays)) for place, arrays in group]
         rows = [arrays[self.inputs[0].name].shape[0] for _, arrays in group]
@@ -220,12 +220,12 @@ class Model:
         except Wrong:
             raise
         except Exception:  # noqa: BLE001 - whatever a framework raises
-            # Types and shapes were right, so it is the values; the log has what the framework says.
+            # Types and shapes were right, so the values are wrong. The log has the framework's error.
             traceback.print_exc()
             raise Wrong("The model cannot compute with these values.") from None
 
     def openapi(self) -> Dict[str, Any]:
-        """`input` and `output`: what /swagger.json says of a request and its answer."""
+        """The schemas of `input` and `output` for /swagger.json."""
         return {"input": self._input_schema(), "output": _object({each.name: each.schema() for each in self.outputs})}
 
     def _input_schema(self) -> Dict[str, Any]:
@@ -236,7 +236,7 @@ class Model:
 
 
 def parse(text: Union[str, bytes]) -> Any:
-    """The JSON of a request."""
+    """Parse the JSON of a request."""
     try:
         return _loads(text)
     except (ValueError, RecursionError):
@@ -244,7 +244,7 @@ def parse(text: Union[str, bytes]) -> Any:
 
 
 def arrays_of(body: Any, names: Sequence[str]) -> Dict[str, Any]:
-    """The part of a request for each input, still out of JSON."""
+    """The parsed JSON value for each input of a request."""
     if isinstance(body, list):
         body = {"data": body}
     if not isinstance(body, dict):
@@ -270,7 +270,7 @@ def arrays_of(body: Any, names: Sequence[str]) -> Dict[str, Any]:
 
 
 def how_to_ask(names: Sequence[str]) -> str:
-    """The form of a request, in words."""
+    """Explain the form of a request."""
     by_name = '{{"inputs": {{{}}}}}'.format(", ".join('"{}": [...]'.format(name) for name in names))
     if len(names) != 1:
         return "The body must be a JSON object {}.".format(by_name)
@@ -278,7 +278,7 @@ def how_to_ask(names: Sequence[str]) -> str:
 
 
 def read_facts() -> Dict[str, Any]:
-    """What was known of the model when it was deployed (`no_code.json`)."""
+    """Read what was known about the model when it was deployed (`no_code.json`)."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "no_code.json"), encoding="utf-8") as file:
         found: Dict[str, Any] = json.load(file)
     return found
@@ -290,7 +290,7 @@ def model_path() -> str:
 
 
 def tensors(plain: Sequence[Dict[str, Any]]) -> List[Tensor]:
-    """Inputs or outputs as `no_code.json` has them."""
+    """Create inputs or outputs from `no_code.json`."""
     return [Tensor(each["name"], each["type"], each["shape"]) for each in plain]
 
 

@@ -18,7 +18,7 @@ import no_code_tensors as tensors
 import numpy
 
 _STRING = 8
-# The numbers that ONNX gives to types of elements.
+# ONNX's numbers of element types.
 _TYPES = {
     1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", _STRING: "object", 9: "bool",
     10: "float16", 11: "float64", 12: "uint32", 13: "uint64",
@@ -26,7 +26,7 @@ _TYPES = {
 _NUMBERS = {numpy.dtype(name): number for number, name in _TYPES.items()}
 _LISTS = ("floatData", "doubleData", "int32Data", "int64Data", "uint64Data")
 _KEYS = frozenset({"dims", "dataType", "rawData", "stringData", "name", "dataLocation", *_LISTS})
-# Both spellings that JSON of Protocol Buffers has.
+# Protocol Buffers' JSON allows both spellings.
 _SPELLINGS = {
     "data_type": "dataType", "raw_data": "rawData", "string_data": "stringData", "output_filter": "outputFilter",
     "float_data": "floatData", "double_data": "doubleData", "int32_data": "int32Data", "int64_data": "int64Data",
@@ -37,7 +37,7 @@ Text = Union[str, bytes]
 
 
 def answer(model: tensors.Model, data: Union[Text, List[Text]]) -> Any:
-    """The answer to a request in either form; to a list of them a list of answers."""
+    """Answer a request in either form, or a list of requests with a list of answers."""
     if not isinstance(data, list):
         body = message(data)
         return model.answer(data) if body is None else _answer(model, body)
@@ -47,14 +47,14 @@ def answer(model: tensors.Model, data: Union[Text, List[Text]]) -> Any:
 
 
 def message(text: Text) -> Optional[Dict[str, Any]]:
-    """The body of a request in v1's form; None for one in another."""
-    # Looked for first: most requests are not parsed twice.
+    """Parse the body of a request in v1's form; None for another form."""
+    # Search the text first, so that most requests are not parsed twice.
     if not any(_contains(text, mark) for mark in ('"dataType"', '"data_type"')):
         return None
     try:
         body = tensors.parse(text)
     except tensors.Wrong:
-        # Told as of any other request.
+        # Reported like any other request.
         return None
     inputs = body.get("inputs") if isinstance(body, dict) else None
     if not isinstance(inputs, dict) or not all(_is_tensor(each) for each in inputs.values()):
@@ -84,7 +84,7 @@ def _answer_or_fault(model: tensors.Model, body: Dict[str, Any]) -> Any:
 def _answer(model: tensors.Model, body: Dict[str, Any]) -> Dict[str, Any]:
     unknown = sorted(set(body) - {"inputs", "outputFilter"})
     if unknown:
-        raise tensors.Wrong("The request has no part {}: only inputs and outputFilter.".format(unknown[0][:100]))
+        raise tensors.Wrong("Unknown part {}: a request has only inputs and outputFilter.".format(unknown[0][:100]))
     wanted = _choose_outputs(model, body.get("outputFilter"))
     given = tensors.arrays_of({"inputs": body["inputs"]}, [each.name for each in model.inputs])
     arrays = {each.name: _read(each, _respell(given[each.name])) for each in model.inputs}
@@ -102,7 +102,7 @@ def _choose_outputs(model: tensors.Model, given: Any) -> List[str]:
 
 
 def _read(tensor: tensors.Tensor, given: Dict[str, Any]) -> Any:
-    """The array of one input."""
+    """Decode the array of one input."""
     unknown = sorted(set(given) - _KEYS)
     if unknown:
         raise tensors.Wrong("{}: it has no part {}.".format(tensor.name, unknown[0][:100]))
@@ -133,7 +133,7 @@ def _values(tensor: tensors.Tensor, given: Dict[str, Any]) -> Any:
         return numpy.array([_text(tensor.name, each) for each in texts], dtype=object)
     for name in _LISTS:
         if name in given:
-            # Protocol Buffers write large whole numbers as texts.
+            # Protocol Buffers write large integers as strings.
             listed = given[name] if isinstance(given[name], list) else [given[name]]
             return tensor.read_flat([_whole(each) if isinstance(each, str) else each for each in listed])
     raise tensors.Wrong("{}: its values are missing: rawData.".format(tensor.name))
@@ -171,7 +171,7 @@ def _dims(name: str, given: Any) -> Tuple[int, ...]:
 
 
 def _whole(given: Any) -> int:
-    """A whole number, which JSON of Protocol Buffers may have as a text; -1 for anything else."""
+    """An integer, which Protocol Buffers' JSON may write as a string; -1 for anything else."""
     if isinstance(given, str) and given.lstrip("-").isdigit() and len(given) < 21:
         return int(given)
     return given if type(given) is int else -1

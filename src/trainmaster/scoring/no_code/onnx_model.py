@@ -19,10 +19,10 @@ _model: tensors.Model
 
 
 def init() -> None:
-    """Loads the model once."""
+    """Load the model once."""
     global _model
     options = onnxruntime.SessionOptions()
-    # Threads that spin while they wait take the processor from other replicas.
+    # Threads that spin while waiting would take CPU time from other replicas.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     session = onnxruntime.InferenceSession(
         tensors.model_path(), options, providers=onnxruntime.get_available_providers()
@@ -37,17 +37,17 @@ def init() -> None:
 
 
 def run(data: Any) -> Any:
-    """The answer to a request, or to each of a list of them."""
+    """Answer a request, or each of a list of requests."""
     return onnx_messages.answer(_model, data)
 
 
 def openapi() -> Dict[str, Any]:
-    """What /swagger.json says of a request and its answer."""
+    """The schemas of requests and answers for /swagger.json."""
     found: Dict[str, Any] = _model.openapi()
     return found
 
 
 def _tensor(end: Any) -> tensors.Tensor:
     if end.type not in _TYPES:
-        raise ValueError("{} of the model is a {}, which JSON cannot say".format(end.name, end.type))
+        raise ValueError("{} of the model is a {}, which cannot be written as JSON".format(end.name, end.type))
     return tensors.Tensor(end.name, _TYPES[end.type], end.shape)

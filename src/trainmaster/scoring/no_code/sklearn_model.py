@@ -19,17 +19,17 @@ _columns: List[str]
 
 
 def init() -> None:
-    """Loads the estimator once."""
+    """Load the estimator once."""
     global _estimator, _methods, _columns
     _estimator = _load(tensors.model_path())
     _methods = [name for name in METHODS if hasattr(_estimator, name)]
     if not _methods:
-        raise TypeError("the file holds a {}, which cannot predict".format(type(_estimator).__name__))
+        raise TypeError("the file contains a {}, which cannot predict".format(type(_estimator).__name__))
     _columns = [str(name) for name in getattr(_estimator, "feature_names_in_", ())]
 
 
 def run(data: Any) -> Any:
-    """The answer to a request, or to each of a list of them."""
+    """Answer a request, or each of a list of requests."""
     if isinstance(data, list):
         return [_run_or_fail(each) for each in data]
     body = tensors.parse(data)
@@ -45,7 +45,7 @@ def _run_or_fail(text: str) -> Any:
 
 
 def openapi() -> Dict[str, Any]:
-    """What /swagger.json says of a request and its answer."""
+    """The schemas of requests and answers for /swagger.json."""
     width = getattr(_estimator, "n_features_in_", None)
     row: Dict[str, Any] = {"type": "array", "items": {} if _columns else {"type": "number"}, "minItems": 1}
     if width is not None:
@@ -85,7 +85,7 @@ def _method(body: Any) -> str:
 
 
 def _rows(body: Any) -> Any:
-    """What was given of the table: a list of rows, or columns by name."""
+    """The table in the request: a list of rows, or columns by name."""
     if isinstance(body, dict) and _columns and isinstance(body.get("inputs"), dict):
         return _transpose(tensors.arrays_of(body, _columns))
     return tensors.arrays_of(body, ["data"])["data"]
@@ -136,7 +136,7 @@ def _score(table: Any, method: str) -> Any:
     try:
         found = getattr(_estimator, method)(table)
     except (ValueError, TypeError, KeyError) as error:
-        # What it says is about the table; the sentences of scikit-learn name columns and values, never places.
+        # The error is about the table: scikit-learn's messages mention columns and values, never paths.
         said = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise tensors.Wrong("The model cannot compute with these values: {}".format(said[:300])) from None
     if hasattr(found, "toarray"):

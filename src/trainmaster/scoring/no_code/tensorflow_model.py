@@ -14,13 +14,13 @@ _model: tensors.Model
 
 
 def init() -> None:
-    """Loads the model once."""
+    """Load the model once."""
     global _loaded, _model
-    # Its variables live as long as it does.
+    # Keeps the variables alive.
     _loaded = tensorflow.saved_model.load(tensors.model_path())
     signatures = dict(_loaded.signatures)
     if not signatures:
-        raise ValueError("the SavedModel has no signature to be served by")
+        raise ValueError("the SavedModel has no serving signature")
     function = signatures.get(_SERVING) or next(iter(signatures.values()))
 
     def compute(arrays: tensors.Arrays) -> tensors.Arrays:
@@ -33,12 +33,12 @@ def init() -> None:
 
 
 def run(data: Any) -> Any:
-    """The answer to a request, or to each of a list of them."""
+    """Answer a request, or each of a list of requests."""
     return _model.answer(data)
 
 
 def openapi() -> Dict[str, Any]:
-    """What /swagger.json says of a request and its answer."""
+    """The schemas of requests and answers for /swagger.json."""
     found: Dict[str, Any] = _model.openapi()
     return found
 

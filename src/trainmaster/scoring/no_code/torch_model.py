@@ -1,4 +1,4 @@
-"""Scores a TorchScript model, or a program of torch.export; what is known of its inputs was kept with the model."""
+"""Scores a TorchScript model or a torch.export program; the description of its inputs is stored with the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _model: tensors.Model
 
 
 def init() -> None:
-    """Loads the model once."""
+    """Load the model once."""
     global _model
     known = tensors.read_facts()
     if known["kind"] == "program":
@@ -32,12 +32,12 @@ def init() -> None:
 
 
 def run(data: Any) -> Any:
-    """The answer to a request, or to each of a list of them."""
+    """Answer a request, or each of a list of requests."""
     return _model.answer(data)
 
 
 def openapi() -> Dict[str, Any]:
-    """What /swagger.json says of a request and its answer."""
+    """The schemas of requests and answers for /swagger.json."""
     found: Dict[str, Any] = _model.openapi()
     if not _model.outputs:
         found["output"] = {"type": "object"}
@@ -45,7 +45,7 @@ def openapi() -> Dict[str, Any]:
 
 
 def _inputs_of_program(program: Any) -> List[tensors.Tensor]:
-    """The inputs as they were when the program was made; sizes that may vary are symbols there."""
+    """The inputs of the exported program; variable sizes are symbols."""
     found = {node.name: node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"}
     return [_tensor(name, found[name]) for name in program.graph_signature.user_inputs]
 
@@ -62,7 +62,7 @@ def _size(place: int, size: Any) -> Union[int, str]:
 
 
 def _inputs_of_script(module: Any) -> List[tensors.Tensor]:
-    """The arguments of forward that have to be given; torch does not keep their types and sizes."""
+    """The required arguments of forward; torch does not store their types and sizes."""
     arguments = [each for each in module.forward.schema.arguments[1:] if not each.has_default_value()]
     return [tensors.Tensor(each.name, "float32", None) for each in arguments]
 

@@ -242,13 +242,13 @@ class Application:
             self.log.write("".join(lines))
 
     def call_soon(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Calls in the event loop, as soon as that has time; from any thread."""
+        """Call a function in the event loop, from any thread."""
         self._loop.call_soon_threadsafe(function, *arguments)
 
     # Pages
 
     def open_page(self, path: str) -> Optional[Answer]:
-        """A page that anybody may see at any time, from any thread; None if it is none."""
+        """A page that needs no key, from any thread; None for other paths."""
         return self._pages[path]({}) if path in openapi.OPEN else None
 
     def _metrics(self, scope: Scope) -> Answer:
@@ -257,7 +257,7 @@ class Application:
 
     def _readiness(self, scope: Scope) -> Answer:
         if self.draining:
-            return refusal(503, "The service is about to end.", "-", (CLOSE,))
+            return refusal(503, "The service is shutting down.", "-", (CLOSE,))
         return Answer(200, b"ready", (TEXT,))
 
     def _description(self, scope: Scope) -> Answer:
@@ -286,7 +286,7 @@ class Application:
     # Time
 
     def _look_at_the_clock(self) -> None:
-        """Now and then: ends what is overdue, shows that the event loop lives."""
+        """Cancel overdue requests and write a heartbeat; called regularly."""
         now = monotonic()
         self._bodies.end_overdue(now)
         for future, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._pending.items())):
@@ -295,7 +295,7 @@ class Application:
         self._mine[places.HEARTBEAT] = now
         self._loop.call_later(min(0.1, self.settings.seconds / 4), self._look_at_the_clock)
 
-    # Under an ASGI server that knows nothing of replicas
+    # Under a foreign ASGI server
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -1,4 +1,4 @@
-"""The body of a request: read whole, in time, and only if it is not too large."""
+"""Reads the body of a request, within the limits for time and size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Awaitable, Callable, Dict, Optional, Set
 
 Receive = Callable[[], Awaitable[Dict[str, Any]]]
 
-# So much more of a body that is too large is read and thrown away, so that its sender comes to read the answer.
+# How much of a body that is too large is still read and discarded, so that its sender gets to read the answer.
 _DISCARDED_BYTES = 64 * 1024 * 1024
 
 
@@ -18,25 +18,25 @@ class Late(Exception):
 
 
 class Gone(Exception):
-    """Who asked does not listen any more."""
+    """The client has disconnected."""
 
 
 class TooLarge(Exception):
-    """The body is larger than the service takes."""
+    """The body is larger than the limit."""
 
 
 class Bodies:
-    """Reads bodies of up to `limit` bytes, each within `seconds`, if `end_overdue` is called now and then."""
+    """Reads bodies of up to `limit` bytes, each within `seconds`, if `end_overdue` is called regularly."""
 
     def __init__(self, limit: int, seconds: float) -> None:
         self._limit = limit
         self._seconds = seconds
-        # In the order of their deadlines, since all have the same time.
+        # Ordered by deadline, because all bodies have the same time limit.
         self._reading: "Dict[asyncio.Task[Any], float]" = {}
         self._overdue: "Set[asyncio.Task[Any]]" = set()
 
     async def read(self, receive: Receive, length: Optional[bytes]) -> bytes:
-        """The body, whole; `length` is what its header said. Raises TooLarge, Late or Gone."""
+        """Read the complete body; `length` is its content-length header. Raises TooLarge, Late or Gone."""
         task = asyncio.current_task()
         assert task is not None
         self._reading[task] = monotonic() + self._seconds
@@ -51,14 +51,14 @@ class Bodies:
             del self._reading[task]
 
     def end_overdue(self, now: float) -> None:
-        """Lets the reading of bodies end for which there was no time beyond `now`."""
+        """Stop reading bodies whose deadline is before `now`."""
         for task, _ in list(itertools.takewhile(lambda pair: pair[1] < now, self._reading.items())):
             self._overdue.add(task)
             task.cancel()
 
     async def _read(self, receive: Receive, length: Optional[bytes]) -> bytes:
         if length is not None and int(length) > self._limit:
-            # Who announces more than is thrown away is not listened to at all.
+            # Do not read at all if more is announced than would be discarded.
             if int(length) < _DISCARDED_BYTES:
                 await _discard(receive)
             raise TooLarge

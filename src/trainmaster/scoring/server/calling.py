@@ -1,8 +1,8 @@
 """In which thread `run` is called, and when a batch is full.
 
-v1 called `init` and `run` in one thread, one request after the other, and scripts rely on it. So does this: while `run`
-is slow, the main thread is the script's and the event loop has a thread of its own; while it is quick, both share the
-main thread, because handing each request over would cost more than the model does.
+v1 called `init` and `run` in one thread, one request after the other, and scripts rely on that. While `run` is slow,
+the script has the main thread and the event loop runs in another one. While `run` is fast, both share the main thread,
+because passing each request to another thread would take longer than the model.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Task = Tuple["asyncio.Future[Any]", Callable[[Any], Any], Any]
 
 
 class Threads:
-    """Calls functions in threads of their own, `count` at a time."""
+    """Calls functions in `count` threads."""
 
     now: Optional[Call] = None
 
@@ -31,7 +31,7 @@ class Threads:
             threading.Thread(target=self._work, name="run-{}".format(number), daemon=True).start()
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> "asyncio.Future[Any]":
-        """The result to be, of the event loop that asks."""
+        """Schedule a call; return a future of the running event loop."""
         future: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
         self._queue.put((future, function, argument))
         return future
@@ -42,7 +42,7 @@ class Threads:
 
 
 class MainThread:
-    """Calls functions in the main thread, always. `serve` is what that thread does from now on."""
+    """Calls functions only in the main thread, which runs `serve`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -50,10 +50,10 @@ class MainThread:
         self._pace = Pace()
         self._ended = False
         self.now: Optional[Call] = None
-        """Calls here and now, instead of `submit`: only while the event loop runs in the main thread."""
+        """Calls directly, without `submit`; set only while the event loop runs in the main thread."""
 
     def serve(self) -> None:
-        """Runs the event loop, beside the calls or between them, until `end`."""
+        """Run the event loop, in parallel with the calls or between them, until `end`."""
         while not self._ended:
             if self._pace.direct:
                 self._loop_between_calls()
@@ -61,14 +61,14 @@ class MainThread:
                 self._loop_beside_calls()
 
     def end(self) -> None:
-        """Lets `serve` return. Called in the event loop."""
+        """Make `serve` return. Must be called in the event loop."""
         self._ended = True
         self._queue.put(None)
         if self.now is not None:
             self._loop.stop()
 
     def submit(self, function: Callable[[Any], Any], argument: Any) -> "asyncio.Future[Any]":
-        """The result to be."""
+        """Schedule a call; return a future."""
         future: "asyncio.Future[Any]" = self._loop.create_future()
         self._queue.put((future, function, argument))
         return future
@@ -103,7 +103,7 @@ class MainThread:
                 self._pace.note(_do(task))
         self._loop.call_soon_threadsafe(self._loop.stop)
         beside.join()
-        # What was handed over meanwhile: nobody would look at it while the loop has this thread.
+        # Run calls that were scheduled meanwhile: they would wait while the event loop has this thread.
         while not self._queue.empty():
             task = self._queue.get()
             if task is not None:
@@ -111,10 +111,10 @@ class MainThread:
 
 
 def _do(task: _Task) -> float:
-    """Carries out one task; how long that took."""
+    """Run one task; return its duration in seconds."""
     future, function, argument = task
     if future.done():
-        return 0.0  # its time was over before its turn came
+        return 0.0  # its time limit passed before it started
     began = perf_counter()
     try:
         result = function(argument)
@@ -136,7 +136,7 @@ def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
 
 
 class Batches:
-    """Gathers requests: a batch is sent off when it is full, or when its first request has waited long enough."""
+    """Collects requests into batches. A batch starts when it is full, or when its first request waited long enough."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Batches:
         self._under_way: "set[asyncio.Task[None]]" = set()
 
     def add(self, request: Request) -> "asyncio.Future[Answer]":
-        """The answer to be."""
+        """Add a request; return a future of its answer."""
         future: "asyncio.Future[Answer]" = self._loop.create_future()
         self._waiting.append((request, future))
         if len(self._waiting) >= self._size:
@@ -167,7 +167,7 @@ class Batches:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        # Who was told meanwhile that the time is over needs no answer.
+        # Requests that timed out meanwhile need no answer.
         batch = [pair for pair in self._waiting if not pair[1].done()]
         self._waiting = []
         if batch:

@@ -1,8 +1,8 @@
-"""Answers health checks while the event loop is held up, so that a slow `run` is not taken for a dead replica.
+"""Answers health checks while the event loop is blocked, so that a slow `run` does not look like a dead replica.
 
-While `run` is quick it shares a thread with the event loop (`calling.py`), and one call that is suddenly slow keeps the
-loop waiting. Then a thread of its own goes to the door: it answers who asks for health on a new connection, and keeps
-whatever else comes for the loop, unread.
+A fast `run` shares a thread with the event loop (`calling.py`), and one call that is suddenly slow blocks the loop.
+Then a separate thread accepts connections. It answers health checks, and passes all other connections unread to the
+loop.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from . import numbers as places
 from .application import CLOSE, Application
 
 _LOOK_SECONDS = 0.25
-# The loop shows ten times a second that it lives.
+# The loop writes a heartbeat ten times a second.
 _ABSENT_SECONDS = 0.5
-# So long a visitor is left to the other replicas, and so long its first words are waited for.
+# How long a connection is left to the other replicas, and how long to wait for its first bytes.
 _PATIENCE_SECONDS = 0.02
 _WORDS_SECONDS = 0.2
 _HEAD_BYTES = 8192
 
 
 class HealthFallback:
-    """Stands by from `start` on. `let_in` takes a connection into the event loop, and is called there."""
+    """Watches the event loop after `start`. `let_in` is called in the loop to give it a connection."""
 
     def __init__(
         self, application: Application, listening: socket.socket, let_in: Callable[[socket.socket], None]
@@ -37,7 +37,7 @@ class HealthFallback:
         self._let_in = let_in
 
     def start(self) -> None:
-        """Begins to watch, in a thread that ends with the process."""
+        """Start watching, in a daemon thread."""
         threading.Thread(target=self._watch, name="porter", daemon=True).start()
 
     def _watch(self) -> None:
@@ -47,7 +47,7 @@ class HealthFallback:
                 self._go_to_the_door()
 
     def _is_needed(self) -> bool:
-        """Whether the doors are open and nobody is there. (The loop closes them, so they stay as they are.)"""
+        """Whether the replica accepts connections but its event loop is blocked."""
         return bool(self._mine[places.READY]) and monotonic() - self._mine[places.HEARTBEAT] > _ABSENT_SECONDS
 
     def _go_to_the_door(self) -> None:
@@ -57,12 +57,12 @@ class HealthFallback:
         try:
             connection, _ = self._listening.accept()
         except OSError:
-            return  # another replica has taken it in, or the visitor has left
+            return  # another replica accepted it, or the client has disconnected
         if not self._answer_health(connection):
             self._application.call_soon(self._let_in, connection)
 
     def _answer_health(self, connection: socket.socket) -> bool:
-        """Whether this visitor wanted no more than to know how the replica is; if so, it has gone."""
+        """Answer the connection if it is a health check; return whether it was one."""
         began = perf_counter()
         connection.settimeout(_WORDS_SECONDS)
         try:
@@ -87,7 +87,7 @@ class HealthFallback:
 
 
 def _parse_path(head: bytes) -> Optional[str]:
-    """The path of a GET that has arrived whole; None if it is anything else.
+    """The path of a complete GET request; None for anything else.
 
     >>> _parse_path(b"GET /healthz?full=1 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n")
     '/healthz'

@@ -1,4 +1,4 @@
-"""Who may ask: the two keys of a service, from a file that may change at any time."""
+"""The two keys of a service, from a file that may change at any time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Optional, Tuple
 
 
 class Keys:
-    """The keys in force. Each question looks whether the file is another one; that costs two microseconds."""
+    """The current keys. Every check looks whether the file has changed, which takes two microseconds."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -17,13 +17,13 @@ class Keys:
         self._keys: Tuple[bytes, ...] = ()
 
     def allow(self, authorization: Optional[bytes]) -> bool:
-        """Whether this Authorization header holds one of the keys. Without readable keys nobody may ask."""
+        """Whether this Authorization header contains one of the keys. Without readable keys nothing is allowed."""
         self._look()
         scheme, _, given = (authorization or b"").partition(b" ")
         given = given.strip()
         if scheme.lower() != b"bearer" or not given:
             return False
-        # All are compared, so that the time says nothing about which one was nearly right.
+        # Compare with all keys, so that the duration reveals nothing.
         found = False
         for key in self._keys:
             found |= compare_digest(key, given)

@@ -1,4 +1,4 @@
-"""The log: one line for each request, and what the script prints, with the id of the request it belongs to."""
+"""The log: one line per request, and what the script prints, with the id of its request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Log:
         self._prefix = ""
 
     def stamp(self, now: float) -> str:
-        """The time as it begins a line; the calendar is asked once a second."""
+        """The time at the start of a line; the date part is computed once per second."""
         second = int(now)
         if second != self._second:
             self._prefix = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
@@ -29,7 +29,7 @@ class Log:
         return f"{self._prefix}.{int((now - second) * 1000):03d}Z"
 
     def write(self, text: str) -> None:
-        """Lines that are in the file when this returns; in one piece, because replicas append to the same file."""
+        """Write lines in one call, because replicas append to the same file."""
         rest = text.encode("utf-8", "backslashreplace")
         try:
             while rest:
@@ -39,13 +39,13 @@ class Log:
             return
 
     def message(self, text: str) -> None:
-        """Lines of the server or the script, each with the time and the id of the request it belongs to."""
+        """Write lines of the server or the script, each with the time and the id of its request."""
         start = "{} {} | ".format(self.stamp(time.time()), request_id.get())
         self.write("".join(start + line + "\n" for line in text.rstrip("\n").split("\n")))
 
 
 class Printed(io.TextIOBase):
-    """What the script prints: whole lines go to the log at once, the rest waits for its end."""
+    """Receives what the script prints: complete lines go to the log at once."""
 
     def __init__(self, log: Log, original: TextIO) -> None:
         self._log = log
@@ -77,4 +77,4 @@ class Printed(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Nothing: what is a whole line has been written."""
+        """Do nothing: complete lines are already written."""

@@ -1,4 +1,4 @@
-"""The counters of all replicas, in memory that they share: whoever is asked for /metrics can add them up.
+"""The counters of all replicas in shared memory, so that any replica can add them up for /metrics.
 
 Each replica writes only into its own slot. A replica that is started again in a slot goes on counting there, so that
 sums never fall.
@@ -13,13 +13,13 @@ from typing import Dict, List, Optional, Tuple
 
 SLOTS = 256
 
-# Places in a slot, all of them doubles. The first ones are states, cleared at each start; the others only grow.
+# Positions in a slot, all of them doubles. The first ones are states, cleared at each start; the others only grow.
 READY, CONNECTIONS, IN_FLIGHT, HEARTBEAT, _USED = range(5)
 _STATES = 4
 SECONDS, RECEIVED, SENT, BATCHES, BATCHED = range(8, 13)
 _BUCKETS = 16
 BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-# One place for each status from 100 to 599: of requests to /score, then of all others.
+# One position per status from 100 to 599: for requests to /score, then for all others.
 SCORED = 32 - 100
 OTHERS = SCORED + 500
 SIZE = 32 + 1000
@@ -28,17 +28,17 @@ _LABELS = (("/score", SCORED), ("other", OTHERS))
 
 
 def make(path: str) -> None:
-    """An empty file for the counters, if there is none yet. Raises OSError."""
+    """Create the file of the counters if it does not exist. Raises OSError."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # Its place on disk is taken now: were it full later, writing to the memory would end the process.
+        # Reserve the disk space now: with a full disk, writing to the mapped memory would kill the process.
         os.posix_fallocate(handle, 0, SLOTS * SIZE * 8)
     finally:
         os.close(handle)
 
 
 class Numbers:
-    """The counters; `mine` is the slot of this replica. Without a file they are those of this process alone."""
+    """The counters; `mine` is the slot of this replica. Without a file, only this process uses them."""
 
     def __init__(self, path: Optional[str] = None, slot: int = 0) -> None:
         if path is None:
@@ -51,18 +51,18 @@ class Numbers:
         self.clear(slot)
 
     def slot(self, number: int) -> "memoryview[float]":
-        """The places of one replica."""
+        """The counters of one replica."""
         return self._all[number * SIZE : (number + 1) * SIZE]
 
     def clear(self, number: int) -> None:
-        """Forgets what the replica was that had this slot; what it has counted stays."""
+        """Clear the states of the replica that had this slot; its counts stay."""
         slot = self.slot(number)
         for place in range(_STATES):
             slot[place] = 0.0
         slot[_USED] = 1.0
 
     def count_request(self, base: int, status: int, seconds: float, received: int, sent: int) -> None:
-        """Counts one request."""
+        """Count one request."""
         mine = self.mine
         mine[base + status] += 1.0
         mine[RECEIVED] += received
@@ -72,12 +72,12 @@ class Numbers:
             mine[_BUCKETS + bisect_left(BOUNDS, seconds)] += 1.0
 
     def fewest_connections(self) -> float:
-        """How many connections the replica has that has the fewest; infinite if none is ready."""
+        """The smallest number of connections of any ready replica; infinity if none is ready."""
         counts = [slot[CONNECTIONS] for slot in self._slots() if slot[READY]]
         return min(counts) if counts else float("inf")
 
     def text(self) -> str:
-        """All of it, added up, as Prometheus reads it."""
+        """The sum of all replicas, in Prometheus' format."""
         total = [0.0] * SIZE
         ready = 0
         for slot in self._slots():
@@ -90,7 +90,7 @@ class Numbers:
         slots = []
         for number in range(len(self._all) // SIZE):
             slot = self.slot(number)
-            # They are given out from the first on.
+            # Slots are assigned in order.
             if not slot[_USED]:
                 break
             slots.append(slot)

@@ -1,4 +1,4 @@
-"""What /swagger.json says: OpenAPI 3, or the older form that v1's services gave, if that is asked for."""
+"""The contents of /swagger.json: OpenAPI 3, or on request the older form of v1's services."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _REFUSALS = {
 }
 _PLAIN = (
     ("/", "Healthy, as v1's services answered", "text/plain"),
-    ("/healthz", "Whether the process lives", "text/plain"),
+    ("/healthz", "Whether the process is alive", "text/plain"),
     ("/readyz", "Whether requests are answered", "text/plain"),
     ("/metrics", "Counters for Prometheus", "text/plain"),
     ("/swagger.json", "This description", "application/json"),
@@ -35,9 +35,9 @@ OPEN = ("/", "/healthz", "/readyz")
 
 
 def describe(settings: Settings, script: Script) -> Document:
-    """The service in OpenAPI 3."""
+    """Describe the service in OpenAPI 3."""
     paths: Dict[str, Document] = {path: {"get": _plain(*rest)} for path, *rest in _PLAIN}
-    paths["/readyz"]["get"]["responses"]["503"] = _describe_refusal("It is about to end.")
+    paths["/readyz"]["get"]["responses"]["503"] = _describe_refusal("The service is shutting down.")
     paths["/score"] = _score(script)
     document: Document = {
         "openapi": "3.0.3",
@@ -56,7 +56,7 @@ def describe(settings: Settings, script: Script) -> Document:
 
 
 def describe_v2(settings: Settings, script: Script) -> Document:
-    """The service in Swagger 2.0, with the names that v1's had."""
+    """Describe the service in Swagger 2.0, with v1's names."""
     schemas = _schemas(script)
     error = {"description": "An error.", "schema": {"$ref": "#/definitions/ErrorResponse"}}
     security: List[Document] = [{"Bearer": []}] if settings.keys_file else []
@@ -110,7 +110,7 @@ def _schemas(script: Script) -> Dict[str, Document]:
 def _score(script: Script) -> Document:
     refusals: Dict[str, Any] = {status: _describe_refusal(text) for status, text in _REFUSALS.items()}
     if script.raw:
-        anything = {"description": "What the script says.", "content": {"*/*": {"schema": {}}}}
+        anything = {"description": "What the script returned.", "content": {"*/*": {"schema": {}}}}
         body: Document = {"content": {"*/*": {"schema": {}}}}
         return {
             method: {

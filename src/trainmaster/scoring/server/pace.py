@@ -1,14 +1,14 @@
-"""Whether `run` is quick enough to be called in the thread of the event loop. Pure: seconds in, a decision out."""
+"""Decides whether `run` is fast enough to be called in the thread of the event loop. Pure."""
 
 from __future__ import annotations
 
 
 class Pace:
-    """Enough quick calls lead to `direct`; slow ones end it, and each time more quick ones are wanted.
+    """Enough fast calls set `direct`; slow calls clear it, and each time more fast calls are needed.
 
-    Handing a call to another thread and back costs as much as a small model does. Slow calls must not keep health
-    checks waiting, though: together they may take a quarter of a second. Quick ones make up for slow ones, because on
-    a busy machine a call may be slow without the script's doing.
+    Passing a call to another thread and back takes as long as a small model. But slow calls must not delay health
+    checks: together they may take a quarter of a second. Fast calls compensate for slow ones, because on a busy machine
+    a call may be slow through no fault of the script.
     """
 
     QUICK = 0.005
@@ -25,11 +25,11 @@ class Pace:
 
     @property
     def indebted(self) -> bool:
-        """Whether there are slow calls to make up for; if not, quick ones need not be noted while `direct`."""
+        """Whether there are slow calls to compensate for; if not, fast calls need not be recorded while `direct`."""
         return self._blocked > 0.0
 
     def note(self, seconds: float) -> None:
-        """One call took so long."""
+        """Record the duration of one call."""
         if self.direct:
             self._note_direct(seconds)
         elif seconds >= self.QUICK:

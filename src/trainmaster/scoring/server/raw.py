@@ -1,4 +1,4 @@
-"""Raw requests, by v1's names: a script whose `run` is marked with `rawhttp` gets the request and not only its text.
+"""Raw requests, with v1's names: a `run` decorated with `rawhttp` gets the request and not only its text.
 
 Scripts import this as `azureml.contrib.services.aml_request` and `.aml_response`; the server puts it there.
 """
@@ -20,18 +20,18 @@ _MARK = "__raw_http__"
 
 
 def rawhttp(run: F) -> F:
-    """Marks `run`: it is given an AMLRequest, and gives an AMLResponse (or anything that JSON can say)."""
+    """Decorates `run`: it gets an AMLRequest and returns an AMLResponse, or anything that can be written as JSON."""
     setattr(run, _MARK, True)
     return run
 
 
 def is_raw(run: Callable[..., Any]) -> bool:
-    """Whether `rawhttp` marked this function."""
+    """Whether this function is decorated with `rawhttp`."""
     return bool(getattr(run, _MARK, False))
 
 
 class Headers(MutableMapping[str, str]):
-    """Header fields; the case of their names does not matter."""
+    """Headers with case-insensitive names."""
 
     def __init__(self, items: Iterable[Tuple[str, str]] = ()) -> None:
         self._items: Dict[str, Tuple[str, str]] = {}
@@ -63,13 +63,13 @@ class UploadedFile(io.BytesIO):
         self.content_type = self.mimetype = content_type
 
     def save(self, path: str) -> None:
-        """Writes the file to `path`."""
+        """Write the file to `path`."""
         with open(path, "wb") as file:
             shutil.copyfileobj(self, file)
 
 
 class AMLRequest:
-    """A request as it came, with the names that v1's had (those of a Flask request)."""
+    """A raw request, with v1's attributes (those of a Flask request)."""
 
     def __init__(self, method: str, path: str, query: str, headers: Iterable[Tuple[str, str]], body: bytes) -> None:
         self.method = method
@@ -86,7 +86,7 @@ class AMLRequest:
 
     @property
     def url(self) -> str:
-        """The whole address."""
+        """The full URL."""
         address = "http://{}{}".format(self.headers.get("Host", ""), self.path)
         return address + "?" + self.query_string.decode("latin-1") if self.query_string else address
 
@@ -113,7 +113,7 @@ class AMLRequest:
         return self.data.decode("utf-8", "replace") if as_text else self.data
 
     def get_json(self, force: bool = False, silent: bool = False) -> Any:
-        """What the body says, if it calls itself JSON (or always, with `force`); ValueError if it is none."""
+        """Parse the body if its type is JSON (or always, with `force`). Raises ValueError if it is not valid JSON."""
         if not (force or self.is_json):
             return None
         try:
@@ -133,7 +133,7 @@ class AMLRequest:
 
 
 class AMLResponse:
-    """An answer as the script wants it."""
+    """An answer of a script, with status and headers."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class AMLResponse:
         return self.data.decode("utf-8", "replace") if as_text else self.data
 
     def set_data(self, value: Union[bytes, str]) -> None:
-        """Replaces the body."""
+        """Replace the body."""
         self.data = value.encode("utf-8") if isinstance(value, str) else bytes(value)
 
 

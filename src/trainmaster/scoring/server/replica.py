@@ -1,4 +1,4 @@
-"""One process that answers requests, below a supervisor: it shares its listening socket and hears its words.
+"""One process that answers requests for a supervisor, whose listening socket it shares.
 
 The channel is one end of a socket pair. The replica says `{"ready": true}` or `{"error": {...}}`, one line; the
 supervisor says `o` (open the doors), `d` (drain: accept no more, answer what comes on open connections and close them)
@@ -30,7 +30,7 @@ _LOOK_SECONDS = 0.05
 
 
 def check(path: str) -> Dict[str, Any]:
-    """Whether the script of `server.json` can be imported and its `init` called; what is wrong, if not."""
+    """Import the script of `server.json` and call its `init`; return the error if that fails."""
     try:
         load(read(path))
     except ScriptError as error:
@@ -39,7 +39,7 @@ def check(path: str) -> Dict[str, Any]:
 
 
 def serve(path: str, listening: int, channel: int, counters: str, slot: int, drain_seconds: float) -> int:
-    """Serves until told to end; the exit code."""
+    """Serve until told to end; return the exit code."""
     log = Log(1)
     sys.stdout = Printed(log, sys.stdout)
     sys.stderr = Printed(log, sys.stderr)
@@ -76,7 +76,7 @@ class _Replica:
         self._drain_seconds = drain_seconds
         self._main = MainThread(loop)
         self.application = Application(settings, numbers, log)
-        # Several at once: then the script has said that it bears other threads.
+        # With several threads configured, the script supports being called from other threads.
         caller: Union[MainThread, Threads] = self._main if settings.threads == 1 else Threads(settings.threads)
         self.application.use(script, caller, loop)
 
@@ -88,13 +88,13 @@ class _Replica:
         self._words = words
         self._loop.add_reader(words, self._hear)
         HealthFallback(self.application, listening, self._acceptor.let_in).start()
-        # What is there now stays: the collector need not look at it ever again.
+        # These objects stay forever, so the garbage collector need not visit them again.
         gc.collect()
         gc.freeze()
 
     def serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        # The event loop must not wait 5 ms for its turn when `run` is at work in the other thread.
+        # The event loop must not wait 5 ms for its turn while `run` works in another thread.
         sys.setswitchinterval(0.001)
         self._main.serve()
 
@@ -130,13 +130,13 @@ class _Replica:
 
 
 def _load_acceptor() -> Any:
-    """uvicorn is asked for only here: a broken script is told of even where it is missing."""
+    """Import uvicorn only here, so that a broken script is reported even if uvicorn is missing."""
     try:
         from . import acceptor
     except ModuleNotFoundError as error:
         raise ScriptError(
             "{} is missing in the environment of the service".format(error.name),
-            hint="Add uvicorn (best with httptools, uvloop and orjson) to the environment.",
+            hint="Add uvicorn to the environment, ideally with httptools, uvloop and orjson.",
         ) from None
     return acceptor
 

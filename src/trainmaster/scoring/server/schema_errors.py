@@ -1,7 +1,7 @@
-"""Which part of a request does not fit the schema of the service, in words for who sent it. Pure.
+"""Explains to the sender which part of a request does not match the schema of the service. Pure.
 
-inference-schema decides what fits, and is kinder than the schema it gives (`"1"` may pass for a number). So it is asked
-first, and only what it has refused is looked at here.
+inference-schema decides what is valid, and accepts more than its schema says (`"1"` may pass for a number). So it runs
+first, and only data that it rejects is checked here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES: Dict[str, Tuple[type, ...]] = {
 
 
 def misfits(given: Schema, data: Dict[str, Any]) -> str:
-    """One sentence for each of the first parameters that do not fit; empty if all seem to.
+    """One sentence for each of the first parameters that do not match; empty if all seem to match.
 
     >>> misfits({"properties": {"data": {"type": "array", "items": {"type": "number"}}}}, {"data": [1, "b"]})
     'data[1]: it must be a number, and is a text.'
@@ -52,7 +52,7 @@ def misfits(given: Schema, data: Dict[str, Any]) -> str:
 
 
 def _find_wrong_type(place: str, schema: Schema, value: Any) -> Optional[str]:
-    """The first value that is of another type than the schema says."""
+    """Find the first value of a wrong type."""
     kind = schema.get("type")
     if kind not in _TYPES:
         return None
@@ -69,7 +69,7 @@ def _find_wrong_type(place: str, schema: Schema, value: Any) -> Optional[str]:
 
 
 def _is_a(kind: str, value: Any) -> bool:
-    # To Python, true is a number.
+    # In Python, True is also an integer.
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
 
@@ -95,7 +95,7 @@ def _no_date(place: str, wanted: Optional[str], value: str) -> Optional[str]:
 
 
 def _misshapen(place: str, schema: Schema, value: Any, example: Any) -> Optional[str]:
-    """An array has as many dimensions as that of the example, and the same sizes but for the first."""
+    """Check that an array has the dimensions of the example, and the same sizes except for the first."""
     if schema.get("format") != "numpy.ndarray" or not isinstance(example, list):
         return None
     sizes, wanted = _sizes(value), _sizes(example)
@@ -110,7 +110,7 @@ def _misshapen(place: str, schema: Schema, value: Any, example: Any) -> Optional
 
 
 def _sizes(value: Any) -> Optional[List[int]]:
-    """The sizes of lists in lists; None if they differ within one."""
+    """The sizes of nested lists; None if they are not uniform."""
     if not isinstance(value, list):
         return []
     inner = [_sizes(item) for item in value]

@@ -1,4 +1,4 @@
-"""The scoring script: found, imported, its `init` called. What is wrong with it is told in its own words."""
+"""Finds and imports the scoring script and calls its `init`. Errors are reported with the script's own traceback."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = ("azureml.contrib.services.aml_request", "azureml.contrib.services.aml_
 
 
 class ScriptError(Exception):
-    """The script cannot be used: a headline for a person, and its traceback where there is one."""
+    """The script cannot be used; has a headline and, if there is one, a traceback."""
 
     def __init__(self, headline: str, details: str = "", hint: str = "") -> None:
         super().__init__(headline)
@@ -28,30 +28,30 @@ class ScriptError(Exception):
 
 
 class Script:
-    """A script whose `init` has been called. How its `run` wants its data is known from how it is written."""
+    """A script whose `init` was called. The signature of `run` determines how it gets its data."""
 
     def __init__(self, run: Callable[..., Any], batched: bool, said: Optional[Dict[str, Any]] = None) -> None:
         self.run = run
         self.said = said or {}
-        """What the script itself says of its `input` and `output`, as schemas of OpenAPI."""
+        """The script's own OpenAPI schemas of its `input` and `output`."""
         self.raw = raw.is_raw(run)
         self.schema = _Schema.read(run)
         self.asynchronous = inspect.iscoroutinefunction(_innermost(run))
         self.code = getattr(_innermost(run), "__code__", None)
         if batched and (self.raw or self.schema or self.asynchronous):
-            way = "is asynchronous" if self.asynchronous else "has a decorator that takes single requests"
+            way = "is asynchronous" if self.asynchronous else "has a decorator for single requests"
             raise ScriptError(
-                "run cannot be given batches: it {}".format(way),
-                hint="With batching, a plain run(data) gets a list of bodies. Change it, or switch batching off.",
+                "run does not support batches: it {}".format(way),
+                hint="With batching, a plain run(data) gets a list of bodies. Change run, or disable batching.",
             )
 
     def fault_of_the_request(self, trace: Optional[TracebackType]) -> bool:
-        """Whether an error of `run` came from the decorators' reading of the request, before its own code began."""
+        """Whether an error came from the decorators, which parse the request before `run` itself starts."""
         return not any(frame.f_code is self.code for frame, _ in traceback.walk_tb(trace))
 
 
 class _Schema:
-    """What the decorators of inference-schema say of `run`."""
+    """The schemas of `run` from the decorators of inference-schema."""
 
     def __init__(self, given: Dict[str, Any], returned: Dict[str, Any]) -> None:
         self.given = given
@@ -60,7 +60,7 @@ class _Schema:
 
     @classmethod
     def read(cls, run: Callable[..., Any]) -> "Optional[_Schema]":
-        # Who decorates with it has imported it.
+        # If the script uses it, it is already imported.
         known = sys.modules.get("inference_schema.schema_util")
         if known is None or not known.is_schema_decorated(run):
             return None
@@ -72,12 +72,12 @@ def _read_schema(question: Callable[..., Dict[str, Any]], run: Callable[..., Any
     try:
         return question(run) or {}
     except (AttributeError, KeyError, ValueError):
-        # Only one half of it is decorated.
+        # Only the input or only the output is decorated.
         return {}
 
 
 def load(settings: Settings) -> Script:
-    """Imports the script and calls its `init`, in its working folder. Raises ScriptError."""
+    """Import the script and call its `init`, in its working folder. Raises ScriptError."""
     for name in _NAMES:
         sys.modules[name] = raw
     if settings.model_dir:
@@ -87,7 +87,7 @@ def load(settings: Settings) -> Script:
     if not callable(run):
         raise ScriptError(
             "{} has no function run".format(settings.entry_script),
-            hint="Define run(data): it is called for every request, and what it returns is the answer.",
+            hint="Define run(data). It is called for every request, and its return value is the answer.",
         )
     _check_takes_data(run, settings.entry_script)
     init = getattr(module, "init", None)
@@ -97,19 +97,19 @@ def load(settings: Settings) -> Script:
 
 
 def _check_takes_data(run: Callable[..., Any], script: str) -> None:
-    """What schema decorators wrap takes anything; a function of one's own has to take the request."""
+    """Check that `run` takes an argument. Functions wrapped by schema decorators accept anything."""
     try:
         parameters = inspect.signature(run, follow_wrapped=False).parameters.values()
     except (TypeError, ValueError):
         return
     if not any(each.kind is not inspect.Parameter.KEYWORD_ONLY for each in parameters):
         raise ScriptError(
-            "run() of {} takes nothing".format(script), hint="Define run(data): data is the body of the request."
+            "run() of {} takes no argument".format(script), hint="Define run(data): data is the body of the request."
         )
 
 
 def _read_openapi(module: ModuleType) -> Dict[str, Any]:
-    """What a function `openapi()` of the script gives: the scripts of models that need none of their own have one."""
+    """Call the script's function `openapi()`, which the built-in scripts for known model formats have."""
     describe = getattr(module, "openapi", None)
     found: List[Dict[str, Any]] = []
     if callable(describe):
@@ -121,7 +121,7 @@ def _import(settings: Settings) -> ModuleType:
     path = os.path.join(settings.code, settings.entry_script)
     if not os.path.isfile(path):
         raise ScriptError(
-            "{} is not there".format(settings.entry_script), hint="Check entry_script and source_directory."
+            "{} does not exist".format(settings.entry_script), hint="Check entry_script and source_directory."
         )
     working = settings.working or settings.code
     os.chdir(working)
@@ -151,25 +151,25 @@ def _hint(error: BaseException) -> str:
     if not isinstance(error, ModuleNotFoundError):
         return ""
     if str(error).startswith("No module named 'azureml."):
-        # The error itself says what to use instead.
+        # The error itself names the replacement.
         return ""
     package = (error.name or "").partition(".")[0]
     if package != error.name and package in sys.modules:
         return (
-            "The environment has '{}' in a release without this module. Name the release that the script or the "
+            "The environment's release of '{}' does not have this module. Pin the release that the script or the "
             "model was made with.".format(package)
         )
     return "Add the package to the environment of the service: pip_packages, or --requirements."
 
 
 def summarize(error: BaseException) -> str:
-    """The error as the last line of a traceback has it."""
+    """The error in one line, like the last line of a traceback."""
     lines = str(error).strip().splitlines()
     return "{}: {}".format(type(error).__name__, lines[0]) if lines else type(error).__name__
 
 
 def own_traceback(error: BaseException) -> str:
-    """The traceback from where the script's own code begins."""
+    """The traceback, starting with the script's own code."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None and _is_ours(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next

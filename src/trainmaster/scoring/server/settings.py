@@ -1,4 +1,4 @@
-"""`server.json`: what one scoring server has to know. Paths in it may be relative to the file."""
+"""`server.json`: the settings of a scoring server. Paths may be relative to the file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Dict, Tuple
 
 @dataclass(frozen=True)
 class Settings:
-    """One service, as its server sees it. The fields are those of `Scoring` in `shared/service_plan.py`."""
+    """The settings of one service. The fields are those of `Scoring` in `shared/service_plan.py`."""
 
     name: str
     code: str
@@ -30,11 +30,11 @@ class Settings:
 
 
 def read(path: str) -> Settings:
-    """The settings in the file `path`. Raises OSError or ValueError."""
+    """Read the settings. Raises OSError or ValueError."""
     with open(path, "rb") as file:
         data: Dict[str, Any] = json.loads(file.read().decode("utf-8"))
     folder = os.path.dirname(os.path.abspath(path))
-    # A newer Trainmaster may write more than this copy of the server knows.
+    # A newer Trainmaster may write settings that this copy of the server does not know.
     flat = {**data, **data.get("batching", {}), **data.get("limits", {})}
     known = {name: flat[name] for name in Settings.__dataclass_fields__ if name in flat}
     for name in ("code", "working", "model_dir", "keys_file"):
@@ -44,5 +44,5 @@ def read(path: str) -> Settings:
         known["cors_origins"] = tuple(known["cors_origins"])
     missing = [name for name in ("name", "code", "entry_script") if name not in known]
     if missing:
-        raise ValueError("{} does not say: {}".format(path, ", ".join(missing)))
+        raise ValueError("{} lacks: {}".format(path, ", ".join(missing)))
     return Settings(**known)

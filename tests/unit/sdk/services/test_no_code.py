@@ -318,7 +318,7 @@ def test_wrong_requests_in_the_form_of_v1(change, words):
         ({"inputs": {"x": X}, "outputFilter": ["z"]}, "outputFilter must be a list of outputs. This model has y"),
         ({"inputs": {"x": X}, "outputFilter": 3}, "outputFilter must be a list"),
         ({"inputs": {"z": X}}, "The inputs of this model are x: the request lacks x"),
-        ({"inputs": {"x": X}, "colour": 1}, "no part colour"),
+        ({"inputs": {"x": X}, "colour": 1}, "Unknown part colour"),
         ({"inputs": {"x": {k: X[k] for k in ("dims", "dataType")}}}, "its values are missing"),
     ],
 )

@@ -45,7 +45,7 @@ def test_settings_are_what_a_plan_says(tmp_path: Path) -> None:
     assert (found.max_batch_size, found.max_latency_ms, found.threads) == (8, 2.0, 4)
     assert (found.body_bytes, found.seconds, found.in_flight) == (1, 2.0, 3)
     place.write_text('{"name": "a"}')
-    with pytest.raises(ValueError, match="does not say: code, entry_script"):
+    with pytest.raises(ValueError, match="lacks: code, entry_script"):
         settings.read(str(place))
 
 
