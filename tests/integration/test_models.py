@@ -21,7 +21,7 @@ from trainmaster.job.errors import (
     UserErrorException,
     WebserviceException,
 )
-from trainmaster.sdk.models import ResourceConfiguration
+from trainmaster.job.script.resource_configuration import ResourceConfiguration
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import to_plain
 from trainmaster.snapshots.model_contents import Contents

@@ -147,7 +147,7 @@ def test_reload_takes_the_script_anew_and_a_failed_one_leaves_what_serves(bench:
     bench.script("changing.py", SCORE + "\nimport no_such_module\n")
     with pytest.raises(WebserviceException, match="no_such_module") as raised:
         service.reload(wait=True)
-    assert "goes on serving" in raised.value.message
+    assert "continues to serve" in raised.value.message
     assert service.state == "failed" and service.run(ASKED)["result"] == [102, 104]
     bench.script("changing.py", "def run(data: return 1")
     with pytest.raises(WebserviceException, match="not valid Python in line 1"):

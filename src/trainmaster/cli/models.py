@@ -18,7 +18,7 @@ from trainmaster.sdk.display.text import count_of, moment, pairs, size, tags
 from trainmaster.shared.serialization import to_plain
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 
@@ -38,7 +38,7 @@ def list_models(options: Options) -> int:
     "run_id", "experiment", "lineage", "datasets", "resources", "facts", "entry", "file_count", "byte_count",
     "created_by", "created_at"}.
     """
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
     workspace = open_workspace(options.workspace)
     run_id = find_run(workspace, options.run).id if options.run else None
@@ -119,7 +119,7 @@ def register(options: Options) -> int:
 
     JSON: the model, as in 'models list'.
     """
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
     workspace = open_workspace(options.workspace)
     settings: dict[str, Any] = {
@@ -187,7 +187,7 @@ def verify(options: Options) -> int:
 
     JSON: a list of {"id", "whole", "damages"}.
     """
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
     workspace = open_workspace(options.workspace)
     models = [find_model(workspace, options.model)] if options.model else Model.list(workspace)
@@ -228,7 +228,7 @@ def tag(options: Options) -> int:
 
 def find_model(workspace: Workspace, given: str) -> Model:
     """The model `name:version`, or the newest version of `name`."""
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
     return Model(workspace, id=given) if ":" in given else Model(workspace, given)
 

@@ -98,7 +98,7 @@ def deploy(options: Options) -> int:
 
     JSON: the service, as in 'services list'.
     """
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
     check_something_is_served(options)
     workspace = open_workspace(options.workspace)

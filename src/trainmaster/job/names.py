@@ -98,6 +98,9 @@ V1_ONLY = {
     "trainmaster.sdk.environment.definition": "EnvironmentDefinition",
     "trainmaster.sdk.environment.docker_section": "ContainerRegistry DockerSection",
     "trainmaster.sdk.environment.python_section": "PythonSection",
+    "trainmaster.sdk.v1.service_configurations": (
+        "AciServiceDeploymentConfiguration AksServiceDeploymentConfiguration"
+    ),
     "trainmaster.sdk.v1.spark_section": "SparkSection",
     "trainmaster.sdk.estimators.distributed_job": "ParallelTaskConfiguration",
     "trainmaster.sdk.v1.run_sections": (
@@ -112,8 +115,6 @@ V1_ONLY = {
     "trainmaster.sdk.services.packaging": "ModelPackage",
     "trainmaster.sdk.services.profiling": "ModelProfile",
     "trainmaster.sdk.sweeps.config": "HyperDriveRunConfig",
-    "trainmaster.sdk.v1.aci": "AciServiceDeploymentConfiguration",
-    "trainmaster.sdk.v1.aks": "AksServiceDeploymentConfiguration",
     "trainmaster.sdk.v1.azure_targets": (
         "AksCompute AksProvisioningConfiguration BatchAiCompute DsvmCompute HDInsightCompute KubernetesCompute"
     ),

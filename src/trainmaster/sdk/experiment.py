@@ -16,6 +16,7 @@ from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.job.script.identity import user_name
 from trainmaster.job.script.labels import as_filter, check_tags, tag_names
 from trainmaster.sdk.html_table import html_table
+from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.job_spec import JobSpec, dump_spec, load_spec
 from trainmaster.shared.records import ExperimentRecord, RunRecord, Status
 from trainmaster.shared.serialization import from_plain, to_plain
@@ -251,17 +252,6 @@ class Experiment:
     def _repr_html_(self) -> str:
         columns = {"Name": self.name, "Workspace": self._workspace.name, "Report Page": self.get_portal_url()}
         return html_table(columns)
-
-
-def compile_config(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
-    """The job, or the sweep, that a configuration describes."""
-    if not hasattr(config, "compile"):
-        raise UserErrorException(
-            f"a {type(config).__name__} cannot be submitted",
-            hint="Submit an Estimator, PyTorch, TensorFlow, SKLearn, ScriptRunConfig or HyperDriveConfig.",
-        )
-    spec: JobSpec | SweepSpec = config.compile(overrides)
-    return spec
 
 
 def check_experiment_name(name: Any) -> None:

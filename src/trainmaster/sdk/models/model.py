@@ -13,6 +13,7 @@ from trainmaster.job.script.registered_model import DatasetReferences, Registere
 from trainmaster.sdk.datasets import Dataset
 from trainmaster.sdk.models.references import References
 from trainmaster.sdk.models.registering import register_sources
+from trainmaster.sdk.nouns import noun
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ModelRecord
 from trainmaster.shared.serialization import from_plain
@@ -199,18 +200,12 @@ class Model(RegisteredModel):
         show_output: bool = False,
     ) -> Webservice:
         """Makes a scoring service of models."""
-        from trainmaster.sdk.services import deploying
-
-        return deploying.deploy(
-            workspace,
-            name,
-            models,
-            inference_config,
-            deployment_config,
-            deployment_target,
-            overwrite=overwrite,
-            show_output=show_output,
+        service = noun("Webservice").from_models(
+            workspace, name, models, inference_config, deployment_config, deployment_target, overwrite
         )
+        if show_output:
+            service.wait_for_deployment(show_output=True)
+        return service
 
     @staticmethod
     def package(
@@ -222,9 +217,9 @@ class Model(RegisteredModel):
         image_label: str | None = None,
     ) -> ModelPackage:
         """Writes models and their scoring script as a folder that runs anywhere."""
-        from trainmaster.sdk.services import packaging
-
-        return packaging.package(workspace, models, inference_config, generate_dockerfile, image_name, image_label)
+        return noun("ModelPackage").create(
+            workspace, models, inference_config, generate_dockerfile, image_name, image_label
+        )
 
     @staticmethod
     def profile(
@@ -238,9 +233,7 @@ class Model(RegisteredModel):
         description: str | None = None,
     ) -> ModelProfile:
         """Measures what a service of models needs, with the requests in the one column of `input_dataset`."""
-        from trainmaster.sdk.services import profiling
-
-        return profiling.profile(
+        return noun("ModelProfile").create(
             workspace, profile_name, models, inference_config, input_dataset, cpu, memory_in_gb, description
         )
 

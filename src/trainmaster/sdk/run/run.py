@@ -18,11 +18,12 @@ from trainmaster.job.script.journal import Journal
 from trainmaster.job.script.labels import check_tags
 from trainmaster.job.script.metrics import metric_value
 from trainmaster.job.script.tracked_run import TrackedRun
-from trainmaster.sdk.experiment import Experiment, compile_config
 from trainmaster.sdk.html_table import html_table
+from trainmaster.sdk.nouns import noun
 from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
 from trainmaster.sdk.run.details import run_details
+from trainmaster.sdk.submission import compile_config
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
@@ -34,7 +35,8 @@ from trainmaster.shared.serialization import from_plain, to_plain
 if TYPE_CHECKING:
     from trainmaster.job.script.metrics import Reference
     from trainmaster.sdk.environment.definition import Environment
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.experiment import Experiment
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _CHILD_TYPE = "azureml.scriptrun"
@@ -87,7 +89,7 @@ class Run(TrackedRun):
     def get(workspace: Workspace, run_id: str) -> Run:
         """The run with this id."""
         record = run_records.fetch(workspace, run_id)
-        return _as_run(Experiment(workspace, record.experiment), record)
+        return _as_run(noun("Experiment")(workspace, record.experiment), record)
 
     @staticmethod
     def list(
@@ -517,9 +519,7 @@ def _as_run(experiment: Experiment, record: RunRecord) -> Run:
     if provider is not None:
         return provider(experiment, to_plain(record), run_id=record.id)
     if record.type == "hyperdrive":
-        from trainmaster.sdk.sweeps.run import HyperDriveRun
-
-        return HyperDriveRun(experiment, _record=record)
+        return noun("HyperDriveRun")(experiment, _record=record)
     kind = ScriptRun if record.spec or record.type == "azureml.scriptrun" else Run
     return kind(experiment, _record=record)
 
@@ -535,5 +535,5 @@ def _runs(workspace: Workspace, query: RunQuery) -> Iterator[Run]:
     experiments: dict[str, Experiment] = {}
     for record in run_records.pages(workspace, query):
         if record.experiment not in experiments:
-            experiments[record.experiment] = Experiment(workspace, record.experiment)
+            experiments[record.experiment] = noun("Experiment")(workspace, record.experiment)
         yield _as_run(experiments[record.experiment], record)

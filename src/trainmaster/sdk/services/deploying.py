@@ -16,38 +16,21 @@ from trainmaster.job.errors import RunNotFoundException, WebserviceException
 from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.estimators.inherited import select_inherited
-from trainmaster.sdk.models import Model
+from trainmaster.sdk.models.model import Model
 from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration
 from trainmaster.sdk.services.environment import with_server
 from trainmaster.sdk.services.inference_config import InferenceConfig
 from trainmaster.sdk.v1.image_configuration import ContainerImageConfig
+from trainmaster.sdk.v1.service_configurations import (
+    AciServiceDeploymentConfiguration,
+    AksServiceDeploymentConfiguration,
+)
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, check_service_name
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.services.webservice import Webservice
     from trainmaster.sdk.workspace.workspace import Workspace
-
-
-def deploy(
-    workspace: Workspace,
-    name: str,
-    models: Sequence[Any],
-    inference_config: Any = None,
-    deployment_config: Any = None,
-    deployment_target: Any = None,
-    overwrite: bool = False,
-    show_output: bool = False,
-) -> Webservice:
-    """`Model.deploy`: starts the deployment of a service on this machine."""
-    check_service_name(name)
-    config = check_configuration(deployment_config, deployment_target)
-    spec = make_spec(workspace, resolve_models(workspace, models), inference_config)
-    service = send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
-    if show_output:
-        service.wait_for_deployment(show_output=True)
-    return service
 
 
 def send(
@@ -59,10 +42,8 @@ def send(
     target: Any = None,
     overwrite: bool = False,
     image_id: str = "",
-) -> Webservice:
-    """Requests a service from the dispatcher; returns when the request is stored."""
-    from trainmaster.sdk.services.webservice import open_record
-
+) -> ServiceRecord:
+    """Requests a service from the dispatcher; returns its record when the request is stored."""
     check_service_name(name)
     record = ServiceRecord(
         name=name,
@@ -85,7 +66,7 @@ def send(
         sources=source_variables(os.environ),
         overwrite=bool(overwrite),
     )
-    return open_record(workspace, from_plain(ServiceRecord, answer))
+    return from_plain(ServiceRecord, answer)
 
 
 def send_update(
@@ -204,12 +185,9 @@ def model_name_of(path: Path) -> str:
 
 def check_configuration(config: Any, target: Any) -> WebserviceDeploymentConfiguration:
     """The settings; by default those of the kind that belongs to the target."""
-    from trainmaster.sdk.v1.aci import AciWebservice
-    from trainmaster.sdk.v1.aks import AksWebservice
-
     _check_target(target)
     if config is None:
-        return AksWebservice.deploy_configuration() if target is not None else AciWebservice.deploy_configuration()
+        return AksServiceDeploymentConfiguration() if target is not None else AciServiceDeploymentConfiguration()
     if not isinstance(config, WebserviceDeploymentConfiguration):
         raise WebserviceException(
             f"deployment_config must be the result of deploy_configuration(...), not {type(config).__name__}",

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import from_wire
+from trainmaster.sdk.nouns import noun
 from trainmaster.shared.folders import ServiceFolder, WorkspaceFolder
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 
@@ -94,7 +95,7 @@ class Described:
     @property
     def models(self) -> builtins.list[Model]:
         """The models it serves."""
-        from trainmaster.sdk.models import Model
+        from trainmaster.sdk.models.model import Model
 
         return [Model(self.workspace, id=each) for each in self._spec.models]
 
@@ -106,9 +107,7 @@ class Described:
     @property
     def image(self) -> Any:
         """The image it was created from, in v1's older way to deploy."""
-        from trainmaster.sdk.v1.image import Image
-
-        return Image(self.workspace, id=self._record.image_id) if self._record.image_id else None
+        return noun("Image")(self.workspace, id=self._record.image_id) if self._record.image_id else None
 
     @property
     def warnings(self) -> tuple[str, ...]:

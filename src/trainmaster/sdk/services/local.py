@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from trainmaster.job.errors import WebserviceException
 from trainmaster.sdk.services import code, deploying
 from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration
-from trainmaster.sdk.services.webservice import Webservice
+from trainmaster.sdk.services.webservice import Webservice, open_record
+from trainmaster.sdk.v1.image_configuration import check_image_configuration
 from trainmaster.shared.service_spec import ServiceState
 
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ class LocalWebservice(Webservice):
         self._check_there()
         settings = self._settings(deployment_config)
         if image_config is not None and inference_config is None:
-            from trainmaster.sdk.v1.image import check_image_configuration
-
             inference_config = check_image_configuration(image_config)
         self._change(
             models=models,
@@ -171,7 +170,8 @@ class LocalWebservice(Webservice):
         config = deploying.check_configuration(deployment_config, deployment_target)
         if config.compute_type == "Local":
             raise WebserviceException("deployment_config must not be for a local service")
-        return deploying.send(self.workspace, name or self.name, self._base(), config, target=deployment_target)
+        record = deploying.send(self.workspace, name or self.name, self._base(), config, target=deployment_target)
+        return open_record(self.workspace, record)
 
     def delete(self, delete_cache: bool = True, delete_image: bool = False, delete_volume: bool = True) -> None:
         """Deletes the service with all its files. Its environment stays for other services."""

@@ -27,7 +27,7 @@ from trainmaster.environments.tools import Tools
 from trainmaster.job.agent import durable
 from trainmaster.job.agent.layout import lay_out
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.models import Model
+from trainmaster.sdk.models.model import Model
 from trainmaster.sdk.services import package_texts as texts
 from trainmaster.sdk.services.deploying import make_spec, resolve_models
 from trainmaster.shared.folders import WorkspaceFolder
@@ -46,32 +46,6 @@ _IMAGE = "package"
 _OF_BUILD = ("index-url", "extra-index-url", "find-links", "no-index", "trusted-host", "timeout", "proxy")
 
 
-def package(
-    workspace: Workspace,
-    models: Sequence[Any],
-    inference_config: Any = None,
-    generate_dockerfile: bool = False,
-    image_name: str | None = None,
-    image_label: str | None = None,
-) -> ModelPackage:
-    """Writes models, their scoring script, its packages and the server to one folder."""
-    chosen = resolve_models(workspace, models)
-    spec = make_spec(workspace, chosen, inference_config)
-    spec = replace(spec, environment=_for_package(spec.environment))
-    folder = _build_environment(workspace, spec.environment)
-    requirements = hash_requirements(folder, spec.environment)
-    about = {
-        "image": f"{image_name or _IMAGE}:{image_label or 'latest'}",
-        "dockerfile": bool(generate_dockerfile),
-        "environment": folder.name.partition(".")[0],
-        "python": built.python if (built := build_record.read(folder)) else python_version(spec.environment),
-        "environment_name": spec.environment_name,
-        "models": list(spec.models),
-    }
-    name = _write(workspace, spec, chosen, requirements, about)
-    return ModelPackage(workspace, name, getattr(inference_config, "environment", None))
-
-
 class ModelPackage:
     """A service in a folder. `save` copies the folder, `pull` builds an image from it."""
 
@@ -84,6 +58,32 @@ class ModelPackage:
             self._about: dict[str, Any] = json.loads((self._place / _ABOUT).read_text())
         except (OSError, ValueError):
             raise WebserviceException(f"there is no package {operation_id[:60]!r} in this workspace") from None
+
+    @staticmethod
+    def create(
+        workspace: Workspace,
+        models: Sequence[Any],
+        inference_config: Any = None,
+        generate_dockerfile: bool = False,
+        image_name: str | None = None,
+        image_label: str | None = None,
+    ) -> ModelPackage:
+        """Writes models, their scoring script, its packages and the server to one folder."""
+        chosen = resolve_models(workspace, models)
+        spec = make_spec(workspace, chosen, inference_config)
+        spec = replace(spec, environment=_for_package(spec.environment))
+        folder = _build_environment(workspace, spec.environment)
+        requirements = hash_requirements(folder, spec.environment)
+        about = {
+            "image": f"{image_name or _IMAGE}:{image_label or 'latest'}",
+            "dockerfile": bool(generate_dockerfile),
+            "environment": folder.name.partition(".")[0],
+            "python": built.python if (built := build_record.read(folder)) else python_version(spec.environment),
+            "environment_name": spec.environment_name,
+            "models": list(spec.models),
+        }
+        name = _write(workspace, spec, chosen, requirements, about)
+        return ModelPackage(workspace, name, getattr(inference_config, "environment", None))
 
     @property
     def state(self) -> str:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException, WebserviceException
 from trainmaster.sdk.services.calling import post
-from trainmaster.sdk.services.deploying import deploy
-from trainmaster.sdk.services.local import LocalWebservice
+from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration
+from trainmaster.sdk.services.webservice import Webservice
 from trainmaster.shared.service_plan import read_state
 from trainmaster.shared.service_spec import check_service_name
 
@@ -51,6 +51,33 @@ class ModelProfile:
         self.name = name
         self._details = details
 
+    @staticmethod
+    def create(
+        workspace: Workspace,
+        profile_name: str,
+        models: Sequence[Any],
+        inference_config: Any,
+        input_dataset: Any,
+        cpu: float | None = None,
+        memory_in_gb: float | None = None,
+        description: str | None = None,
+    ) -> ModelProfile:
+        """Serves the models, sends the requests of `input_dataset` (a table of one column), and measures the service.
+
+        `cpu` and `memory_in_gb` are noted and limit nothing. Returns when the measurement is complete.
+        """
+        check_service_name(profile_name)
+        requests = requests_of(input_dataset)
+        config = LocalWebserviceDeploymentConfiguration()
+        service = Webservice.from_models(workspace, f"profile-{os.urandom(6).hex()}", models, inference_config, config)
+        try:
+            service.wait_for_deployment()
+            measured = measure(service, requests)
+        finally:
+            service.delete()
+        asked = {"name": profile_name, "requestedCpu": cpu, "requestedMemoryInGB": memory_in_gb}
+        return ModelProfile(workspace, profile_name, {**asked, "description": description or "", **summary(measured)})
+
     def wait_for_completion(self, show_output: bool = False) -> None:
         """Nothing: the measurement is complete."""
         if show_output:
@@ -59,39 +86,6 @@ class ModelProfile:
     def get_details(self) -> dict[str, Any]:
         """The measurements and recommendations, with v1's keys."""
         return dict(self._details)
-
-
-def profile(
-    workspace: Workspace,
-    profile_name: str,
-    models: Sequence[Any],
-    inference_config: Any,
-    input_dataset: Any,
-    cpu: float | None = None,
-    memory_in_gb: float | None = None,
-    description: str | None = None,
-) -> ModelProfile:
-    """Serves the models, sends the requests of `input_dataset` (a table of one column), and measures time and memory.
-
-    `cpu` and `memory_in_gb` are noted and limit nothing. Returns when the measurement is complete.
-    """
-    check_service_name(profile_name)
-    requests = requests_of(input_dataset)
-    service = deploy(
-        workspace,
-        f"profile-{os.urandom(6).hex()}",
-        models,
-        inference_config,
-        LocalWebservice.deploy_configuration(),
-        show_output=False,
-    )
-    try:
-        service.wait_for_deployment()
-        measured = measure(service, requests)
-    finally:
-        service.delete()
-    asked = {"name": profile_name, "requestedCpu": cpu, "requestedMemoryInGB": memory_in_gb}
-    return ModelProfile(workspace, profile_name, {**asked, "description": description or "", **summary(measured)})
 
 
 def requests_of(dataset: Any) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WebserviceException
 from trainmaster.job.script.labels import check_tags
-from trainmaster.sdk.models import Model
+from trainmaster.sdk.models.model import Model
 from trainmaster.sdk.services import deploying
 from trainmaster.shared.serialization import from_plain
 from trainmaster.shared.service_spec import ImageRecord, ServiceRecord, ServiceSpec, ServiceState
@@ -23,7 +23,7 @@ def change(
     *,
     models: Any = None,
     inference_config: Any = None,
-    image: Any = None,
+    image: ImageRecord | None = None,
     spec: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
     **labels: Any,
@@ -40,10 +40,9 @@ def change(
     changes = {**_check_labels(said), "settings": {**record.settings, **noted}}
     if stays:
         return from_plain(ServiceRecord, workspace.connection.call("services.label", name=name, **changes))
-    of_image = _image(image)
-    if of_image is not None:
-        changes["image_id"] = of_image.id
-    following = _following(workspace, base_of(record), models, inference_config, of_image)
+    if image is not None:
+        changes["image_id"] = image.id
+    following = _following(workspace, base_of(record), models, inference_config, image)
     return deploying.send_update(workspace, record, replace(following, **asked), changes)
 
 
@@ -79,12 +78,6 @@ def _with_settings(spec: ServiceSpec, base: ServiceSpec) -> ServiceSpec:
         environment_variables=spec.environment_variables,
         inherited_variables=spec.inherited_variables,
     )
-
-
-def _image(image: Any) -> ImageRecord | None:
-    from trainmaster.sdk.v1.image import check_image
-
-    return None if image is None else check_image(image)
 
 
 def _check_labels(labels: Mapping[str, Any]) -> dict[str, Any]:

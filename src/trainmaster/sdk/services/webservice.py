@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from trainmaster.job.errors import WebserviceException, from_wire
 from trainmaster.job.script.labels import check_tags, matches
 from trainmaster.job.script.model_rules import as_filter
+from trainmaster.sdk.nouns import noun
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import calling, deploying, updating
+from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration, check_key
 from trainmaster.sdk.services.described import Described
 from trainmaster.sdk.services.following import wait_until_settled
+from trainmaster.sdk.v1.image_configuration import check_image_configuration
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain
 from trainmaster.shared.service_plan import ServiceFiles
@@ -55,6 +58,23 @@ class Webservice(Described, ABC):
     # Deploying
 
     @staticmethod
+    def from_models(
+        workspace: Workspace,
+        name: str,
+        models: Sequence[Any],
+        inference_config: Any = None,
+        deployment_config: Any = None,
+        deployment_target: Any = None,
+        overwrite: bool = False,
+    ) -> Webservice:
+        """Starts the deployment of models on this machine. `Model.deploy` is v1's name for it."""
+        check_service_name(name)
+        config = deploying.check_configuration(deployment_config, deployment_target)
+        spec = deploying.make_spec(workspace, deploying.resolve_models(workspace, models), inference_config)
+        record = deploying.send(workspace, name, spec, config, target=deployment_target, overwrite=overwrite)
+        return open_record(workspace, record)
+
+    @staticmethod
     def deploy(
         workspace: Workspace,
         name: str,
@@ -83,11 +103,9 @@ class Webservice(Described, ABC):
 
         It creates an image with the service's name, which `workspace.images` shows.
         """
-        from trainmaster.sdk.v1.image import Image
-
         Webservice.check_for_existing_webservice(workspace, name, overwrite)
         deploying.check_configuration(deployment_config, deployment_target)
-        image = Image.create(workspace, name, models, image_config)
+        image = noun("Image").create(workspace, name, models, image_config)
         return Webservice.deploy_from_image(workspace, name, image, deployment_config, deployment_target, overwrite)
 
     @staticmethod
@@ -100,14 +118,13 @@ class Webservice(Described, ABC):
         overwrite: bool = False,
     ) -> Webservice:
         """Deploys the models and the code of an image."""
-        from trainmaster.sdk.v1.image import check_image
-
         check_service_name(name)
         config = deploying.check_configuration(deployment_config, deployment_target)
-        record = check_image(image)
-        return deploying.send(
-            workspace, name, record.spec, config, target=deployment_target, overwrite=overwrite, image_id=record.id
+        used = noun("Image").find_usable(image)
+        record = deploying.send(
+            workspace, name, used.spec, config, target=deployment_target, overwrite=overwrite, image_id=used.id
         )
+        return open_record(workspace, record)
 
     @staticmethod
     def deploy_local_from_model(
@@ -119,15 +136,12 @@ class Webservice(Described, ABC):
         wait: bool = False,
     ) -> Webservice:
         """Deploys a LocalWebservice. As in v1, no image of it is kept."""
-        from trainmaster.sdk.services.local import LocalWebservice
-        from trainmaster.sdk.v1.image import check_image_configuration
-
         check_service_name(name)
-        given = deployment_config if deployment_config is not None else LocalWebservice.deploy_configuration()
+        given = LocalWebserviceDeploymentConfiguration() if deployment_config is None else deployment_config
         config = deploying.check_configuration(given, None)
         image = check_image_configuration(image_config)
         spec = deploying.make_spec(workspace, deploying.resolve_models(workspace, models), image)
-        service = deploying.send(workspace, name, spec, config, overwrite=True)
+        service = open_record(workspace, deploying.send(workspace, name, spec, config, overwrite=True))
         if wait:
             service.wait_for_deployment()
         return service
@@ -260,8 +274,6 @@ class Webservice(Described, ABC):
         """Replaces the Primary or Secondary key at once, by `set_key` or by a random key."""
         import secrets
 
-        from trainmaster.sdk.services.configurations import check_key
-
         if not isinstance(key, str) or key.lower() not in ("primary", "secondary"):
             raise WebserviceException(f"key must be 'Primary' or 'Secondary', not {key!r}")
         check_key("set_key", set_key)
@@ -299,7 +311,9 @@ class Webservice(Described, ABC):
 
     def _change(self, **wanted: Any) -> None:
         """Makes another generation if needed. New labels change nothing that runs."""
-        self._record = updating.change(self.workspace, self.name, **wanted)
+        image = wanted.pop("image", None)
+        used = None if image is None else noun("Image").find_usable(image)
+        self._record = updating.change(self.workspace, self.name, image=used, **wanted)
 
     def _base(self) -> ServiceSpec:
         return updating.base_of(self._fresh())
@@ -320,12 +334,9 @@ def open_record(workspace: Workspace, record: ServiceRecord) -> Webservice:
 
 def class_of(compute_type: str) -> type[Webservice]:
     """The class of a kind of service."""
-    from trainmaster.sdk.services.local import LocalWebservice
-    from trainmaster.sdk.v1.aci import AciWebservice
-    from trainmaster.sdk.v1.aks import AksWebservice
-
-    kinds: dict[str, type[Webservice]] = {"ACI": AciWebservice, "AKS": AksWebservice, "Local": LocalWebservice}
-    return kinds[compute_type]
+    if compute_type == "Local":
+        return noun("LocalWebservice")
+    return noun("AciWebservice") if compute_type == "ACI" else noun("AksWebservice")
 
 
 def _find(workspace: Workspace, name: str, must_exist: bool) -> ServiceRecord | None:

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.services.configurations import WebserviceDeploymentConfiguration, check_positive
 from trainmaster.sdk.services.webservice import Webservice
+from trainmaster.sdk.v1.service_configurations import AciServiceDeploymentConfiguration, check_tls
 from trainmaster.shared.notices import warn
-
-
-@dataclass
-class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
-    """v1's service in a container instance."""
-
-    compute_type = "ACI"
-
-    cpu_cores: float | None = None
-    memory_gb: float | None = None
-
-    def validate_configuration(self) -> None:
-        super().validate_configuration()
-        check_positive("cpu_cores", self.cpu_cores)
-        check_positive("memory_gb", self.memory_gb)
-        check_tls(self.noted)
 
 
 class AciWebservice(Webservice):
@@ -116,20 +97,3 @@ def tell_of_collection(collect: bool | None) -> None:
     """Data of requests is not kept here."""
     if collect:
         warn("collect_model_data: what is asked and answered is not kept; write it in the scoring script")
-
-
-def check_tls(noted: Mapping[str, Any]) -> None:
-    """TLS needs a certificate, its key and a name, as in v1; it is not spoken by services here."""
-    parts = {name: noted.get(name) for name in ("ssl_cert_pem_file", "ssl_key_pem_file", "ssl_cname")}
-    if not noted.get("ssl_enabled"):
-        return
-    missing = [name for name, value in parts.items() if not value]
-    if missing:
-        raise WebserviceException(f"ssl_enabled=True needs {', '.join(missing)}")
-    for name in ("ssl_cert_pem_file", "ssl_key_pem_file"):
-        if not os.path.isfile(str(parts[name])):
-            raise WebserviceException(f"{name} {str(parts[name])!r} does not exist")
-    raise WebserviceException(
-        "a service here speaks HTTP only",
-        hint="Put a proxy that has the certificate before it (nginx, Caddy), and leave ssl_enabled out.",
-    )

@@ -19,14 +19,16 @@ from trainmaster.job.script.labels import check_tags, matches
 from trainmaster.job.script.model_rules import as_filter
 from trainmaster.sdk.run.waiting import show_now
 from trainmaster.sdk.services import deploying
+from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration
 from trainmaster.sdk.services.following import wait_until_settled
-from trainmaster.sdk.v1.image_configuration import ContainerImageConfig
+from trainmaster.sdk.services.webservice import open_record
+from trainmaster.sdk.v1.image_configuration import ContainerImageConfig, check_image_configuration
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ImageRecord
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,253}[a-z0-9])?")
@@ -174,7 +176,7 @@ class Image:
     @property
     def models(self) -> builtins.list[Model]:
         """The models in it."""
-        from trainmaster.sdk.models import Model
+        from trainmaster.sdk.models.model import Model
 
         return [Model(self.workspace, id=each) for each in self._record.spec.models]
 
@@ -221,7 +223,21 @@ class Image:
         answer = self.workspace.connection.call("images.get", name=self.name, version=self.version)
         self._record = from_plain(ImageRecord, answer)
 
-    # Changed
+    @staticmethod
+    def find_usable(image: Any) -> ImageRecord:
+        """The record of an image, to be deployed. Refuses an image that failed."""
+        if not isinstance(image, Image):
+            raise WebserviceException(f"image must be an Image, not {type(image).__name__}")
+        image.update_creation_state()
+        if image.creation_state == "Failed":
+            raise WebserviceException(
+                f"image {image.id} failed and cannot be deployed",
+                cause=image.creation_error or "",
+                hint="Create it again.",
+            )
+        return image._record
+
+    # Changes
 
     def update(self, tags: Mapping[str, Any]) -> None:
         """Sets all labels."""
@@ -294,38 +310,15 @@ class ContainerImage(Image):
 
     def run(self, input_data: Any) -> Any:
         """Tries it: a service is made of it for this one request."""
-        from trainmaster.sdk.services.local import LocalWebservice
-
         name = f"try-{uuid.uuid4().hex[:12]}"
-        config = LocalWebservice.deploy_configuration()
-        service = deploying.send(self.workspace, name, check_image(self).spec, config, image_id=self.id)
+        config = LocalWebserviceDeploymentConfiguration()
+        record = deploying.send(self.workspace, name, Image.find_usable(self).spec, config, image_id=self.id)
+        service = open_record(self.workspace, record)
         try:
             service.wait_for_deployment()
             return service.run(input_data)
         finally:
             service.delete()
-
-
-def check_image_configuration(config: Any) -> ContainerImageConfig:
-    """What `image_configuration` gave, and nothing else."""
-    if not isinstance(config, ContainerImageConfig):
-        raise WebserviceException(
-            f"image_config must be what ContainerImage.image_configuration(...) gives, not {type(config).__name__}"
-        )
-    config.validate_configuration()
-    return config
-
-
-def check_image(image: Any) -> ImageRecord:
-    """The record of an image that did not fail."""
-    if not isinstance(image, Image):
-        raise WebserviceException(f"image must be an Image, not {type(image).__name__}")
-    image.update_creation_state()
-    if image.creation_state == "Failed":
-        raise WebserviceException(
-            f"image {image.id} failed and cannot be deployed", cause=image.creation_error or "", hint="Create it again."
-        )
-    return image._record
 
 
 def _find(workspace: Workspace, name: Any, id: Any, version: Any, tags: Any, properties: Any) -> ImageRecord:

@@ -80,3 +80,13 @@ class ContainerImageConfig:
     def _companions(self) -> list[Path]:
         schema = [] if self.schema_file is None else [self.schema_file]
         return [Path(each) for each in (*(self.dependencies or ()), *schema)]
+
+
+def check_image_configuration(config: Any) -> ContainerImageConfig:
+    """What `image_configuration` gave, and nothing else."""
+    if not isinstance(config, ContainerImageConfig):
+        raise WebserviceException(
+            f"image_config must be what ContainerImage.image_configuration(...) gives, not {type(config).__name__}"
+        )
+    config.validate_configuration()
+    return config

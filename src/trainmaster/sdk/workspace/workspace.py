@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from trainmaster.sdk.datastores import Datastore
     from trainmaster.sdk.environment.definition import Environment
     from trainmaster.sdk.experiment import Experiment
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.run.run import Run
     from trainmaster.sdk.services.webservice import Webservice
     from trainmaster.sdk.v1.image import Image
@@ -367,7 +367,7 @@ class Workspace(AzureOnly):
     @property
     def models(self) -> Named[Model]:
         """Name to registered model, each in its newest version."""
-        from trainmaster.sdk.models import Model
+        from trainmaster.sdk.models.model import Model
 
         return Named({model.name: model for model in Model.list(self, latest=True)})
 

@@ -19,8 +19,7 @@ from trainmaster.job.script.model_rules import (
     label_names,
     split_id,
 )
-from trainmaster.job.script.resource_configuration import from_plain, to_plain
-from trainmaster.sdk.models import ResourceConfiguration
+from trainmaster.job.script.resource_configuration import ResourceConfiguration, from_plain, to_plain
 from trainmaster.sdk.services import profiling
 from trainmaster.sdk.services.profiling import Measured, summary
 from trainmaster.snapshots import model_sources as sources

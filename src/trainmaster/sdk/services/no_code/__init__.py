@@ -24,7 +24,7 @@ from trainmaster.sdk.services.no_code.packages import environment_for
 from trainmaster.shared.service_spec import ServiceCode, ServiceSpec
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _SCRIPTS = Path(__file__).parents[3] / "scoring" / "no_code"

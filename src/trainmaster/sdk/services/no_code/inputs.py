@@ -8,7 +8,7 @@ from trainmaster.job.errors import TrainmasterError, WebserviceException
 from trainmaster.shared.notices import warn
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
 _SAMPLE_ROWS = 2
 

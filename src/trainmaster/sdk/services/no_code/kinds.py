@@ -12,7 +12,7 @@ from trainmaster.job.errors import WebserviceException
 from trainmaster.job.script.model_rules import Framework
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 _TORCH = (".pt", ".pth", ".pt2", ".ts", ".torchscript", ".bin")

@@ -21,7 +21,7 @@ from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.notices import warn
 
 if TYPE_CHECKING:
-    from trainmaster.sdk.models import Model
+    from trainmaster.sdk.models.model import Model
     from trainmaster.sdk.workspace.workspace import Workspace
 
 _FRAMEWORK_OF = {
