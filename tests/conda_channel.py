@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.left_out import leave_out
+
 SUBDIR = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}.get(platform.machine(), "linux-64")
 VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 RELEASE = platform.python_version()
@@ -102,6 +104,8 @@ def tinytool(version: str = "1.0") -> Package:
 def running_python() -> Package:
     """The running interpreter and its standard library as a conda package."""
     library = Path(sysconfig.get_path("stdlib"))
+    if (library / "EXTERNALLY-MANAGED").exists():
+        leave_out(f"needs a Python in a folder of its own; {sys.executable} is that of the system")
     files = {f"lib/python{VERSION}/{path.relative_to(library)}": File(path) for path in _walk(library)}
     files[f"bin/python{VERSION}"] = File(Path(sys.executable).resolve(), executable=True)
     files[f"lib/python{VERSION}/site-packages/README.txt"] = File(b"Packages go here.\n")

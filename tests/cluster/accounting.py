@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.cluster.packages import ensure
 from tests.cluster.slurm import _PATIENCE, _WHERE, MiniSlurm, _free_ports, _until
+from tests.left_out import require_root
 
 PACKAGES = ("slurmdbd", "mariadb-server")
 
@@ -63,6 +64,7 @@ class AccountedSlurm(WatchedSlurm):
         self.nodes = [f"{name}of{os.getpid()}" for name in self.nodes]
 
     def __enter__(self) -> AccountedSlurm:
+        require_root("for Slurm's accounting of memory in cgroups")
         programs = ("slurmdbd", "mariadbd", "sacct")
         fault = ensure(lambda: PACKAGES if any(shutil.which(each, path=_WHERE) is None for each in programs) else ())
         assert not fault, fault

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from node_run import SECONDS, NodeRun, interpreters, is_there, make_kit, terminate, wait_gone
-from tests.left_out import require_root
+from tests.left_out import leave_out, require_root
 
 from trainmaster.job.agent import tree
 
@@ -628,7 +628,7 @@ def memory_limit() -> Iterator[str]:
         if (folder / "memory.swap.max").exists():
             (folder / "memory.swap.max").write_text("0")
     except OSError as error:
-        pytest.fail(f"this test needs a memory cgroup, and {folder} cannot be had: {error}")
+        leave_out(f"needs a memory cgroup: {error.strerror}")
     yield str(folder / "cgroup.procs")
     _until(lambda: _is_removed(folder))
 

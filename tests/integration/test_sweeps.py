@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -341,7 +342,7 @@ def test_an_id_of_ones_own_is_used_once(sweep: Sweep) -> None:
 
 def test_a_sweep_of_a_script_run_config_with_a_command(box: Workspace, project: Callable[..., Path]) -> None:
     source = project(train=PARABOLA)
-    script = ScriptRunConfig(str(source), command=["python", "train.py"], compute_target="box")
+    script = ScriptRunConfig(str(source), command=[sys.executable, "train.py"], compute_target="box")
     script.run_config.environment.python.user_managed_dependencies = True
     config = HyperDriveConfig(random_x(), "score", PrimaryMetricGoal.MAXIMIZE, 2, run_config=script)
     run = Experiment(box, "sweeps").submit(config)

@@ -243,7 +243,7 @@ def _version(model, source=None):
 
 
 def _milliseconds(model, field):
-    return int(1000 * (model._record.get(field) or 0))
+    return int(1000 * (getattr(model._record, field, None) or 0))
 
 
 def _is_mark(key):
