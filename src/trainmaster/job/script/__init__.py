@@ -7,6 +7,10 @@ only asks for its run starts in milliseconds.
 import sys
 import types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 MYPY = False
 if MYPY:
     # What a type checker sees of the lazy names.
@@ -30,7 +34,7 @@ __all__ = ["Journal", "OfflineRun", "Recorder", "Run", "RunFiles", "get_context"
 
 class _LazyPackage(types.ModuleType):
     # Python 3.6 has no module-level __getattr__.
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         home = _HOMES.get(name)
         if home is None:
             raise AttributeError("module 'trainmaster.job.script' has no attribute {!r}".format(name))
@@ -39,7 +43,7 @@ class _LazyPackage(types.ModuleType):
         setattr(self, name, value)
         return value
 
-    def __dir__(self):
+    def __dir__(self) -> "list[str]":
         return sorted(set(self.__dict__) | set(__all__))
 
 

@@ -3,14 +3,20 @@
 A script may import `Environment` and never use it in the job. So the import works, and the use is refused.
 """
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+    from trainmaster.job.errors import RunEnvironmentException
+
 
 class Absent(type):
     """The class of a name that can be imported in a job, but only be used with the full Trainmaster."""
 
-    def __call__(cls, *args, **kwargs):
+    def __call__(cls, *args: "Any", **kwargs: "Any") -> "NoReturn":
         raise _refusal(cls)
 
-    def __getattr__(cls, name):
+    def __getattr__(cls, name: str) -> "NoReturn":
         if name.startswith("_"):
             raise AttributeError(name)
         raise _refusal(cls, "." + name)
@@ -19,18 +25,18 @@ class Absent(type):
 class Partly(type):
     """The class of a name that a job has in part; the rest is there with the full Trainmaster."""
 
-    def __getattr__(cls, name):
+    def __getattr__(cls, name: str) -> "NoReturn":
         if name.startswith("_"):
             raise AttributeError(name)
         raise _refusal(cls, "." + name)
 
 
-def stand_in(module, name):
+def stand_in(module: str, name: str) -> "Absent":
     """A class for a name of v1 that this job cannot use."""
     return Absent(name, (), {"__module__": module, "__doc__": "Not part of what a job gets by itself."})
 
 
-def _refusal(cls, member=""):
+def _refusal(cls: type, member: str = "") -> "RunEnvironmentException":
     from trainmaster.job.errors import RunEnvironmentException
 
     return RunEnvironmentException(

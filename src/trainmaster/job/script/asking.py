@@ -13,6 +13,10 @@ import time
 from trainmaster.job.agent.peer import is_trusted
 from trainmaster.job.errors import RunEnvironmentException, ServiceException, from_wire
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping
+
 # A dispatcher that was killed is replaced by the next client.
 _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
@@ -20,7 +24,7 @@ _ANSWER_SECONDS = 60.0
 _NOBODY = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE)
 
 
-def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
+def ask(op: str, args: "Mapping[str, Any]", what: str, hint: str, seconds: float = _ANSWER_SECONDS) -> "Any":
     """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
     request = {"id": 1, "op": op, "args": args}
     if is_elsewhere():
@@ -40,17 +44,17 @@ def ask(op, args, what, hint, seconds=_ANSWER_SECONDS):
     return reply["result"]
 
 
-def is_elsewhere():
+def is_elsewhere() -> bool:
     """Whether this is another machine than the dispatcher's: paths of this one mean nothing there."""
     return bool(os.environ.get("TRAINMASTER_LETTERS"))
 
 
-def can_ask():
+def can_ask() -> bool:
     """Whether there is a workspace to ask: this is a job."""
     return is_elsewhere() or bool(os.environ.get("TRAINMASTER_SOCKET"))
 
 
-def _over_socket(request, what, hint, seconds):
+def _over_socket(request: "Mapping[str, Any]", what: str, hint: str, seconds: float) -> "Any":
     path = os.environ.get("TRAINMASTER_SOCKET", "")
     if not path:
         raise RunEnvironmentException(
@@ -73,7 +77,7 @@ def _over_socket(request, what, hint, seconds):
         time.sleep(_PAUSE_SECONDS)
 
 
-def _answer(path, request, seconds):
+def _answer(path: str, request: "Mapping[str, Any]", seconds: float) -> "Any":
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(seconds)

@@ -6,6 +6,13 @@ from trainmaster.job.agent import durable
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.values import is_text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterable, Iterator
+
+    # A path, or something to read from.
+    Source = Any
+
 # Everyone who lists a run's files passes over these: files that are still being written.
 PARTIAL_PREFIX = ".partial-"
 # The folders that are links into the working folder while a run goes.
@@ -18,10 +25,10 @@ _BLOCK = 1024 * 1024
 class RunFiles:
     """The files in `folder`, by their names."""
 
-    def __init__(self, folder):
+    def __init__(self, folder: "str | os.PathLike[str]") -> None:
         self._folder = os.fspath(folder)
 
-    def add(self, name, source):
+    def add(self, name: str, source: "Source") -> str:
         """Keeps the file at the path `source` (or what the stream gives) as `name`; returns the name as kept.
 
         Adding the same contents again is fine; other contents under a name that is taken are an error.
@@ -37,14 +44,16 @@ class RunFiles:
             )
         return name
 
-    def add_beside(self, name, source):
+    def add_beside(self, name: str, source: "Source") -> str:
         """Like `add`, but under the next free name (`plot_1.png`) where it is taken; returns that name."""
         name = file_name(name)
         stem, ending = os.path.splitext(name)
         names = (name if n == 0 else "{}_{}{}".format(stem, n, ending) for n in range(100000))
-        return self._keep(source, self.path(name), names)
+        kept = self._keep(source, self.path(name), names)
+        assert kept is not None, "there is no free name"
+        return kept
 
-    def path(self, name):
+    def path(self, name: str) -> str:
         """Where the file `name` lies or would lie."""
         name = file_name(name)
         place = os.path.join(self._folder, name)
@@ -59,7 +68,7 @@ class RunFiles:
             )
         return os.path.join(parent, os.path.basename(place))
 
-    def existing(self, name):
+    def existing(self, name: str) -> str:
         """The path of the file `name`, which has to be there."""
         path = self.path(name)
         if not os.path.isfile(path):
@@ -69,12 +78,12 @@ class RunFiles:
             )
         return path
 
-    def names(self):
+    def names(self) -> "list[str]":
         """The names of all files, sorted."""
         names = [path[len(self._folder) + 1 :] for path in walk_files(self._folder)]
         return sorted(name for name in names if not os.path.basename(name).startswith(PARTIAL_PREFIX))
 
-    def flush(self, names):
+    def flush(self, names: "Iterable[str]") -> None:
         """Returns when these files are on the disk: what was uploaded survives a power cut."""
         paths = set()
         for name in names:
@@ -88,7 +97,7 @@ class RunFiles:
         except OSError as error:
             raise _not_kept(error) from error
 
-    def _keep(self, source, place, names):
+    def _keep(self, source: "Source", place: str, names: "Iterable[str]") -> "str | None":
         """Copies `source` to the first of `names` (in the folder of `place`) that is free, or None."""
         parent = os.path.dirname(place)
         partial = os.path.join(parent, PARTIAL_PREFIX + os.urandom(8).hex())
@@ -109,7 +118,7 @@ class RunFiles:
                 os.unlink(partial)
 
 
-def _not_kept(error):
+def _not_kept(error: "OSError") -> "TrainmasterError":
     return TrainmasterError(
         "the file was NOT kept: it cannot be written to the run's folder",
         inner_exception=error,
@@ -118,7 +127,7 @@ def _not_kept(error):
     )
 
 
-def file_name(name):
+def file_name(name: object) -> str:
     """`name` in its plain form (`a/b.txt`), if a run's file may have it."""
     if not isinstance(name, str):
         raise UserErrorException("a file's name has to be a str, not {}".format(type(name).__name__))
@@ -142,12 +151,12 @@ def file_name(name):
     return "/".join(parts)
 
 
-def is_stream(source):
+def is_stream(source: object) -> bool:
     """Whether `source` is something to read from, not a path."""
     return hasattr(source, "read")
 
 
-def existing_file(path):
+def existing_file(path: object) -> str:
     """`path` as a str, if there is a file to read at it."""
     path = _as_path(path)
     if os.path.isdir(path):
@@ -159,7 +168,7 @@ def existing_file(path):
     return path
 
 
-def existing_folder(path):
+def existing_folder(path: object) -> str:
     """`path` as a str, if there is a folder at it."""
     path = _as_path(path)
     if not os.path.isdir(path):
@@ -169,7 +178,7 @@ def existing_folder(path):
     return path
 
 
-def walk_files(folder):
+def walk_files(folder: "str | os.PathLike[str]") -> "Iterator[str]":
     """The paths of all files below `folder`; links to folders are followed, each folder is entered once."""
     entered = {os.path.realpath(folder)}
     for parent, folders, files in os.walk(folder, followlinks=True):
@@ -184,7 +193,7 @@ def walk_files(folder):
                 yield path
 
 
-def copy_out(path, target):
+def copy_out(path: str, target: str) -> None:
     """Copies the file of a run at `path` to `target`, whole or not at all."""
     parent = os.path.dirname(os.path.abspath(target))
     os.makedirs(parent, exist_ok=True)
@@ -200,13 +209,13 @@ def copy_out(path, target):
             os.unlink(partial)
 
 
-def _as_path(path):
+def _as_path(path: "Any") -> str:
     if not isinstance(path, (str, bytes)) and not hasattr(path, "__fspath__"):
         raise UserErrorException("{!r} is neither a path nor a stream".format(path))
     return os.fsdecode(path)
 
 
-def _make_folder(parent, names):
+def _make_folder(parent: str, names: "Iterable[str]") -> None:
     try:
         os.makedirs(parent, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -216,7 +225,7 @@ def _make_folder(parent, names):
         ) from error
 
 
-def _copy(stream, path):
+def _copy(stream: "Any", path: str) -> None:
     with open(path, "xb") as target:
         while True:
             block = stream.read(_BLOCK)
@@ -225,7 +234,7 @@ def _copy(stream, path):
             target.write(block.encode("utf-8") if isinstance(block, str) else block)
 
 
-def _place(partial, path):
+def _place(partial: str, path: str) -> bool:
     """Gives the finished file its name, unless another has it; whether the name now has these contents."""
     try:
         # Unlike a rename, a link never replaces: two processes cannot overwrite each other.
@@ -240,7 +249,7 @@ def _place(partial, path):
     return True
 
 
-def _same_contents(one, other):
+def _same_contents(one: str, other: str) -> bool:
     if not os.path.isfile(other) or os.path.getsize(one) != os.path.getsize(other):
         return False
     with open(one, "rb") as a, open(other, "rb") as b:

@@ -4,14 +4,18 @@ import sys
 
 from trainmaster.job.errors import RunEnvironmentException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def full_run_class(wanted):
+
+def full_run_class(wanted: str) -> "Any":
     """The Run class of the full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
     full_package(wanted)
     return sys.modules["trainmaster.sdk.run.run"].Run
 
 
-def full_package(wanted):
+def full_package(wanted: str) -> "Any":
     """The full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
     import trainmaster
     from trainmaster.job.lookup import has_sdk

@@ -10,6 +10,10 @@ from os import getpid, write
 
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping
+
 # The reader of journals gives up on endless lines; a record of this size is a file, not a metric.
 LONGEST_RECORD = 16 * 1024 * 1024
 
@@ -22,7 +26,7 @@ _FORKS_ARE_TOLD = hasattr(os, "register_at_fork")
 _process = getpid()
 
 
-def _after_fork():
+def _after_fork() -> None:
     global _process
     _process = getpid()
 
@@ -31,7 +35,7 @@ if _FORKS_ARE_TOLD:
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def process_id():
+def process_id() -> int:
     """The id of this process, also after a fork."""
     return _process if _FORKS_ARE_TOLD else getpid()
 
@@ -42,25 +46,25 @@ class Journal:
     >>> Journal("journal.jsonl").append({"k": "metric", "n": "loss", "v": 0.5, "t": 1.0})  # doctest: +SKIP
     """
 
-    def __init__(self, path):
-        self._name_file = lambda: os.fspath(path)
-        self._handles = {}
+    def __init__(self, path: "str | os.PathLike[str]") -> None:
+        self._name_file: "Callable[[], str]" = lambda: os.fspath(path)
+        self._handles: "dict[int, _Handle]" = {}
 
     @classmethod
-    def in_folder(cls, folder, rank="0"):
+    def in_folder(cls, folder: str, rank: object = "0") -> "Journal":
         """A journal in `folder` with a file of its own for each process that writes, forked ones too."""
         journal = cls(folder)
         label = "".join(c for c in str(rank) if c.isalnum()) or "0"
         journal._name_file = lambda: os.path.join(folder, "{}-{}-{}.jsonl".format(label, getpid(), os.urandom(4).hex()))
         return journal
 
-    def append(self, record):
+    def append(self, record: "Mapping[str, Any]") -> None:
         """Keeps one record (a dict that JSON can express); returns when it is safe."""
         import json
 
         self.write((json.dumps(record, separators=(",", ":")) + "\n").encode("ascii"))
 
-    def write(self, line):
+    def write(self, line: bytes) -> None:
         """Keeps one complete line of bytes, its line end included; returns when it is safe."""
         # By process id, so that a forked process finds no file and no (possibly held) lock of its parent's.
         handle = self._handles.get(_process if _FORKS_ARE_TOLD else getpid())
@@ -82,7 +86,7 @@ class Journal:
                 handle.recover(line, error)
             handle.torn = False
 
-    def close(self):
+    def close(self) -> None:
         """Closes this process's file; a later write opens it again."""
         handle = self._handles.get(process_id())
         if handle is not None:
@@ -91,7 +95,7 @@ class Journal:
                 if fd >= 0:
                     os.close(fd)
 
-    def records(self):
+    def records(self) -> "list[dict[str, Any]]":
         """What this process wrote so far, oldest first."""
         handle = self._handles.get(process_id())
         if handle is None:
@@ -104,14 +108,14 @@ class _Handle:
 
     __slots__ = ("fd", "lock", "path", "torn")
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         self.path = path
         # Reentrant, because a signal handler may log while the thread it interrupts is logging.
         self.lock = RLock()
         self.fd = -1
         self.torn = False
 
-    def open(self):
+    def open(self) -> None:
         os.makedirs(os.path.dirname(self.path) or ".", exist_ok=True)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self.fd = os.open(self.path, flags, 0o600)
@@ -119,7 +123,7 @@ class _Handle:
         size = os.fstat(self.fd).st_size
         self.torn = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"
 
-    def write_with_care(self, line):
+    def write_with_care(self, line: bytes) -> None:
         """The whole line on a line of its own, where the plain write was not possible or fell short."""
         start = _TORN_END
         if self.fd < 0:
@@ -132,7 +136,7 @@ class _Handle:
             start = _TORN_END
         raise OSError("the file system took only part of the line, {} times".format(_SHORT_WRITES_BORNE))
 
-    def recover(self, line, error):
+    def recover(self, line: bytes, error: "OSError") -> None:
         """One more try where the script closed our file (daemons close all); else the error."""
         if error.errno == EBADF:
             try:
@@ -149,7 +153,7 @@ class _Handle:
         ) from error
 
 
-def read_records(path):
+def read_records(path: str) -> "list[dict[str, Any]]":
     """The complete records in the journal at `path`; torn lines are passed over."""
     import json
 

@@ -6,6 +6,10 @@ from trainmaster.job.script.files import existing_file, file_name, is_stream
 from trainmaster.job.script.identity import new_id
 from trainmaster.job.script.recorder import Recorder
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Mapping, NoReturn, Sequence
+
 
 class OfflineRun(Recorder):
     """The printing stand-in that `Run.get_context()` gives outside of a job.
@@ -14,128 +18,139 @@ class OfflineRun(Recorder):
     Attempted to log metric 'loss': 0.5
     """
 
-    def __init__(self, parent=None):
+    def __init__(self, parent: "OfflineRun | None" = None) -> None:
         self._id = "OfflineRun_" + new_id()
         self._parent = parent
-        self._tags = {}
-        self._properties = {}
+        self._tags: "dict[str, Any]" = {}
+        self._properties: "dict[str, Any]" = {}
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "NoReturn":
         raise AttributeError(
             "{!r} cannot be had: the script runs outside of a job, there is only this stand-in "
             "(ask run.id.startswith('OfflineRun'))".format(name)
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "OfflineRun(Id: {})".format(self._id)
 
-    def __enter__(self):
+    def __enter__(self) -> "OfflineRun":
         return self
 
-    def __exit__(self, kind, error, trace):
-        return False
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        pass
 
     @property
-    def id(self):
+    def id(self) -> str:
         """`OfflineRun_` and a unique id."""
         return self._id
 
     @property
-    def parent(self):
+    def parent(self) -> "OfflineRun | None":
         """The offline run this one is a child of, or None."""
         return self._parent
 
     @property
-    def status(self):
+    def status(self) -> str:
         return "Running"
 
     @property
-    def tags(self):
+    def tags(self) -> "dict[str, Any]":
         return dict(self._tags)
 
     @property
-    def properties(self):
+    def properties(self) -> "dict[str, Any]":
         return dict(self._properties)
 
-    def log(self, name, value, description="", step=None):
+    def log(self, name: str, value: "Any", description: str = "", step: "Any" = None) -> None:
         """Checks the value as a real run would, and prints it."""
         name = values.metric_name(name)
         self._keep_metric("metric", name, values.scalar(name, value), values.step_number(name, step))
 
-    def get_status(self):
+    def get_status(self) -> str:
         return self.status
 
-    def get_tags(self):
+    def get_tags(self) -> "dict[str, Any]":
         return self.tags
 
-    def get_properties(self):
+    def get_properties(self) -> "dict[str, Any]":
         return self.properties
 
-    def get_metrics(self, name=None, recursive=False, run_type=None, populate=False):
+    def get_metrics(
+        self, name: "str | None" = None, recursive: bool = False, run_type: "str | None" = None, populate: bool = False
+    ) -> "dict[str, Any]":
         """Nothing: what an offline run is given is printed, not kept."""
         return {}
 
-    def get_file_names(self):
+    def get_file_names(self) -> "list[str]":
         return []
 
-    def get_details(self):
+    def get_details(self) -> "dict[str, Any]":
         return {"runId": self._id, "status": self.status, "properties": self.properties}
 
-    def get_children(self, recursive=False, tags=None, properties=None, type=None, status=None):
+    def get_children(
+        self,
+        recursive: bool = False,
+        tags: "Any" = None,
+        properties: "Any" = None,
+        type: "str | None" = None,
+        status: "Any" = None,
+    ) -> "Iterator[OfflineRun]":
         return iter(())
 
-    def tag(self, key, value=None):
+    def tag(self, key: str, value: "Any" = None) -> None:
         self.set_tags({key: value})
 
-    def set_tags(self, tags):
+    def set_tags(self, tags: "Mapping[str, Any]") -> None:
         self._tags.update(tags)
         print("Attempted to set tags: {}".format(tags))
 
-    def remove_tags(self, tags):
+    def remove_tags(self, tags: "str | Sequence[str]") -> None:
         for name in [tags] if isinstance(tags, str) else tags:
             self._tags.pop(name, None)
         print("Attempted to remove tags: {}".format(tags))
 
-    def add_properties(self, properties):
+    def add_properties(self, properties: "Mapping[str, Any]") -> None:
         self._properties.update(properties)
         print("Attempted to add properties: {}".format(properties))
 
-    def child_run(self, name=None, run_id=None, outputs=None):
+    def child_run(self, name: "str | None" = None, run_id: "str | None" = None, outputs: "Any" = None) -> "OfflineRun":
         """Another offline run."""
         return OfflineRun(parent=self)
 
-    def create_children(self, count=None, tag_key=None, tag_values=None):
+    def create_children(
+        self, count: "int | None" = None, tag_key: "str | None" = None, tag_values: "Sequence[Any] | None" = None
+    ) -> "list[OfflineRun]":
         """Several offline runs."""
         return [self.child_run() for _ in (range(count) if count is not None else tag_values or ())]
 
-    def start(self):
+    def start(self) -> None:
         pass
 
-    def complete(self, _set_status=True):
+    def complete(self, _set_status: bool = True) -> None:
         pass
 
-    def fail(self, error_details=None, error_code=None, _set_status=True):
+    def fail(self, error_details: "Any" = None, error_code: "str | None" = None, _set_status: bool = True) -> None:
         print("Attempted to mark the run as failed: {}".format(error_details))
 
-    def cancel(self):
+    def cancel(self) -> None:
         print("Attempted to cancel the run")
 
-    def _keep_metric(self, kind, name, value, step=None):
+    def _keep_metric(self, kind: str, name: str, value: "Any", step: "int | None" = None) -> None:
         kind = "metric" if kind == "metric" else kind + " metric"
         end = "" if step is None else " (step {})".format(step)
         print("Attempted to log {} {!r}: {!r}{}".format(kind, name, value, end))
 
-    def _append(self, record):
+    def _append(self, record: "dict[str, Any]") -> None:
         raise UserErrorException("there is no journal outside of a job")
 
-    def _add_files(self, pairs):
+    def _add_files(self, pairs: "Sequence[tuple[str, Any]]") -> "list[str]":
         return [_would_add(name, source) for name, source in pairs]
 
-    def _add_file_beside(self, name, source):
+    def _add_file_beside(self, name: str, source: "Any") -> str:
         return file_name(name)
 
 
-def _would_add(name, source):
+def _would_add(name: str, source: "Any") -> str:
     name = file_name(name)
     shown = "a stream" if is_stream(source) else existing_file(source)
     print("Attempted to upload {} as {!r}".format(shown, name))

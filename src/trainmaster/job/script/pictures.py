@@ -5,6 +5,10 @@ import io
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script.files import existing_file
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _BEGINNINGS = (
     b"\x89PNG\r\n\x1a\n",
     b"\xff\xd8\xff",
@@ -18,7 +22,7 @@ _BEGINNINGS = (
 )
 
 
-def is_image(beginning):
+def is_image(beginning: bytes) -> bool:
     """Whether a file that begins with these bytes is a PNG, JPEG, GIF, BMP, TIFF, WebP or SVG.
 
     >>> is_image(b"GIF89a..."), is_image(b"hello")
@@ -32,7 +36,7 @@ def is_image(beginning):
     return text.startswith(b"<svg") or (text.startswith((b"<?xml", b"<!--", b"<!doctype svg")) and b"<svg" in text)
 
 
-def image_file(path):
+def image_file(path: object) -> str:
     """`path` as a str, if there is an image at it."""
     path = existing_file(path)
     with open(path, "rb") as file:
@@ -45,7 +49,7 @@ def image_file(path):
     )
 
 
-def drawn(plot):
+def draw(plot: "Any") -> "io.BytesIO":
     """A stream with the plot (matplotlib's pyplot, a figure, or what belongs to one) as PNG."""
     owner = plot if hasattr(plot, "savefig") else getattr(plot, "figure", None)
     if owner is None or not hasattr(owner, "savefig"):

@@ -7,6 +7,12 @@ from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.script import values
 from trainmaster.job.script.files import RunFiles, existing_folder, walk_files
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+    from trainmaster.job.script.journal import Journal
+
 try:
     # The whole json package would cost more than everything else here.
     from _json import encode_basestring_ascii as as_json
@@ -29,13 +35,13 @@ class Recorder:
     # The beginnings of scalar records by metric name. Empty here and never changed; each run gets its own.
     _heads: "dict[str, str]" = {}
 
-    def _journal(self):
+    def _journal(self) -> "Journal":
         raise NotImplementedError
 
-    def _files_folder(self):
+    def _files_folder(self) -> str:
         raise NotImplementedError
 
-    def log(self, name, value, description="", step=None):
+    def log(self, name: str, value: "Any", description: str = "", step: "Any" = None) -> None:
         """Appends one value to the metric `name`: a number, text, bool or None.
 
         >>> run.log("loss", 0.25)  # doctest: +SKIP
@@ -54,22 +60,24 @@ class Recorder:
         name = values.metric_name(name)
         self._keep_metric("metric", name, values.scalar(name, value), values.step_number(name, step))
 
-    def log_list(self, name, value, description=""):
+    def log_list(self, name: str, value: "Any", description: str = "") -> None:
         """Appends several values to the metric `name`; any iterable of scalars, generators too."""
         name = values.metric_name(name)
         self._keep_metric("list", name, values.scalars(name, value))
 
-    def log_row(self, name, description=None, **kwargs):
+    def log_row(self, name: str, description: "Any" = None, **kwargs: "Any") -> None:
         """Appends one row to the table `name`; each keyword is a column."""
         name = values.metric_name(name)
         self._keep_metric("row", name, values.row(name, kwargs))
 
-    def log_table(self, name, value, description=""):
+    def log_table(self, name: str, value: "Any", description: str = "") -> None:
         """Appends several rows to the table `name`: a dict of columns, all of one length."""
         name = values.metric_name(name)
         self._keep_metric("table", name, values.table(name, value))
 
-    def log_image(self, name, path=None, plot=None, description=""):
+    def log_image(
+        self, name: str, path: "str | os.PathLike[str] | None" = None, plot: "Any" = None, description: str = ""
+    ) -> None:
         """Keeps a picture: the image file at `path`, or a `plot` of matplotlib; exactly one."""
         from trainmaster.job.script import pictures
 
@@ -80,29 +88,30 @@ class Recorder:
                 cause="both were given" if path is not None else "neither was given",
             )
         if plot is not None:
-            source, file = pictures.drawn(plot), "{}_{}.png".format(_stem(name), int(time()))
+            file = "{}_{}.png".format(_stem(name), int(time()))
+            kept = self._add_file_beside(file, pictures.draw(plot))
         else:
             source = pictures.image_file(path)
-            file = _own_name(source)
-        self._keep_metric("image", name, self._add_file_beside(file, source))
+            kept = self._add_file_beside(_own_name(source), source)
+        self._keep_metric("image", name, kept)
 
-    def log_confusion_matrix(self, name, value, description=""):
+    def log_confusion_matrix(self, name: str, value: "Any", description: str = "") -> None:
         """Keeps a confusion matrix: a dict or JSON text of the schema `confusion_matrix`."""
         self._log_json(name, value, "confusion_matrix")
 
-    def log_accuracy_table(self, name, value, description=""):
+    def log_accuracy_table(self, name: str, value: "Any", description: str = "") -> None:
         """Keeps an accuracy table: a dict or JSON text of the schema `accuracy_table`."""
         self._log_json(name, value, "accuracy_table")
 
-    def log_residuals(self, name, value, description=""):
+    def log_residuals(self, name: str, value: "Any", description: str = "") -> None:
         """Keeps residuals: a dict or JSON text of the schema `residuals`."""
         self._log_json(name, value, "residuals")
 
-    def log_predictions(self, name, value, description=""):
+    def log_predictions(self, name: str, value: "Any", description: str = "") -> None:
         """Keeps predictions: a dict or JSON text of the schema `predictions`."""
         self._log_json(name, value, "predictions")
 
-    def upload_file(self, name, path_or_stream, datastore_name=None):
+    def upload_file(self, name: str, path_or_stream: "Any", datastore_name: "str | None" = None) -> None:
         """Adds the file at a path, or what a stream gives, to the run as `name`.
 
         >>> run.upload_file("outputs/model.pkl", "model.pkl")  # doctest: +SKIP
@@ -110,7 +119,14 @@ class Recorder:
         _check_datastore(datastore_name)
         self._add_files([(name, path_or_stream)])
 
-    def upload_files(self, names, paths, return_artifacts=False, timeout_seconds=None, datastore_name=None):
+    def upload_files(
+        self,
+        names: "Sequence[str]",
+        paths: "Sequence[Any]",
+        return_artifacts: bool = False,
+        timeout_seconds: "Any" = None,
+        datastore_name: "str | None" = None,
+    ) -> "list[str] | None":
         """Adds several files; as many names as paths. With `return_artifacts` returns the names as kept."""
         _check_datastore(datastore_name)
         if isinstance(names, str) or isinstance(paths, str):
@@ -126,17 +142,17 @@ class Recorder:
         kept = self._add_files(list(zip(names, paths)))  # noqa: B905
         return kept if return_artifacts else None
 
-    def upload_folder(self, name, path, datastore_name=None):
+    def upload_folder(self, name: str, path: "str | os.PathLike[str]", datastore_name: "str | None" = None) -> None:
         """Adds all files below the folder `path`, under the prefix `name`."""
         _check_datastore(datastore_name)
         folder = existing_folder(path)
         files = sorted(walk_files(folder))
         self._add_files([("{}/{}".format(name, os.path.relpath(file, folder)), file) for file in files])
 
-    def flush(self, timeout_seconds=300):
+    def flush(self, timeout_seconds: float = 300) -> None:
         """Returns at once: what was logged or uploaded is safe when the call returns."""
 
-    def _new_head(self, name):
+    def _new_head(self, name: str) -> str:
         checked = values.metric_name(name)
         about = "" if self._about is None else '"r":{},'.format(as_json(self._about))
         head = '{{{}"k":"metric","n":{},"v":'.format(about, as_json(checked))
@@ -145,31 +161,31 @@ class Recorder:
         self._heads[checked] = head
         return head
 
-    def _keep_metric(self, kind, name, value, step=None):
+    def _keep_metric(self, kind: str, name: str, value: "Any", step: "int | None" = None) -> None:
         record = {"k": kind, "n": name, "v": value, "t": time()}
         if step is not None:
             record["s"] = step
         self._append(record)
 
-    def _append(self, record):
+    def _append(self, record: "dict[str, Any]") -> None:
         if self._about is not None:
             record["r"] = self._about
         self._journal().append(record)
 
-    def _add_files(self, pairs):
+    def _add_files(self, pairs: "Sequence[tuple[str, Any]]") -> "list[str]":
         """Adds files, pairs of a name and a path or stream; returns the names as kept."""
         files = RunFiles(self._files_folder())
         kept = [files.add(name, source) for name, source in pairs]
         files.flush(kept)
         return kept
 
-    def _add_file_beside(self, name, source):
+    def _add_file_beside(self, name: str, source: "Any") -> str:
         files = RunFiles(self._files_folder())
         kept = files.add_beside(name, source)
         files.flush([kept])
         return kept
 
-    def _log_json(self, name, value, schema):
+    def _log_json(self, name: str, value: "Any", schema: str) -> None:
         import io
 
         name = values.metric_name(name)
@@ -178,7 +194,7 @@ class Recorder:
         self._keep_metric("json", name, self._add_file_beside(file, io.StringIO(text)))
 
 
-def _json_metric(name, value, schema):
+def _json_metric(name: str, value: "Any", schema: str) -> str:
     """`value` as JSON text, if it is a structured metric of the kind `schema`."""
     import json
 
@@ -203,26 +219,26 @@ def _json_metric(name, value, schema):
         raise UserErrorException("the value of {!r} cannot be put in JSON".format(name), cause=str(error)) from None
 
 
-def _as_plain(value):
+def _as_plain(value: "Any") -> "Any":
     # Numpy's arrays and scalars both have it.
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError("it contains a {}".format(type(value).__name__))
 
 
-def _stem(name):
+def _stem(name: str) -> str:
     """`name` as the beginning of a file name, with room left for an ending."""
     stem = "/".join(part for part in name.split("/") if part not in ("", ".", ".."))
     return stem.encode("utf-8")[:_LONGEST_STEM].decode("utf-8", "ignore") or "metric"
 
 
-def _own_name(path):
+def _own_name(path: str) -> str:
     """The path as seen from the working folder, or only its last part where it lies elsewhere."""
     relative = os.path.relpath(path)
     return os.path.basename(path) if relative.split(os.sep)[0] == ".." else relative
 
 
-def _check_datastore(name):
+def _check_datastore(name: "str | None") -> None:
     if name not in (None, _OWN_STORE):
         raise UserErrorException(
             "files of a run cannot be sent to the datastore {!r}".format(name),

@@ -13,6 +13,12 @@ import time
 from trainmaster.job.errors import ModelPathNotFoundException, ServiceException
 from trainmaster.job.script.identity import new_id
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Sequence
+
+    Request = dict[str, Any]
+
 # Beside the folder of letters: files that they are about, if those are none of the run's.
 FILES = "kept"
 # In the run's folder: what comes to the dispatcher's machine by itself.
@@ -27,7 +33,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 class JobRequest:
     """One question and its answer; both are gone at the end of the context."""
 
-    def __init__(self, folder, what, hint):
+    def __init__(self, folder: str, what: str, hint: str) -> None:
         """`what` is asked for, and `hint` says what to do where no answer comes."""
         self._folder = folder
         self._run = os.path.dirname(folder)
@@ -38,10 +44,10 @@ class JobRequest:
         self._what = what
         self._hint = hint
 
-    def __enter__(self):
+    def __enter__(self) -> "JobRequest":
         return self
 
-    def __exit__(self, kind, error, trace):
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         for path in (self._ask, self._answer):
             try:
                 os.unlink(path)
@@ -49,7 +55,7 @@ class JobRequest:
                 pass
         shutil.rmtree(self._files, ignore_errors=True)
 
-    def exchange(self, request, seconds):
+    def exchange(self, request: "Request", seconds: float) -> "Any":
         """The reply to a request."""
         try:
             _write(self._ask, json.dumps(request).encode("ascii"))
@@ -57,7 +63,7 @@ class JobRequest:
         except OSError as error:
             raise self._failure("{}: {}".format(self._folder, error)) from error
 
-    def _answered(self, seconds):
+    def _answered(self, seconds: float) -> "Any":
         began = time.monotonic()
         pause = _FIRST_PAUSE
         told = False
@@ -75,14 +81,14 @@ class JobRequest:
         with open(self._answer, "rb") as file:
             return json.loads(file.read().decode("utf-8"))
 
-    def _failure(self, cause):
+    def _failure(self, cause: str) -> "ServiceException":
         return ServiceException(
             "{} of the workspace cannot be asked for".format(self._what), cause=cause, hint=self._hint
         )
 
     # Files that travel with a letter
 
-    def with_files(self, request):
+    def with_files(self, request: "Request") -> "Request":
         """The request, and on its way the files that it is about, by their paths in the run's folder."""
         args = request["args"]
         if request["op"] == "datastores.send":
@@ -94,7 +100,7 @@ class JobRequest:
             args = dict(args, path=self._sent(args["path"], args["child_paths"]), child_paths=None)
         return dict(request, args=args, files=True)
 
-    def with_files_at_hand(self, request):
+    def with_files_at_hand(self, request: "Request") -> "Request":
         """The same for a dispatcher that sees the run's folder under the path that it has here, and no other file."""
         if request["op"] != "models.keep":
             return request
@@ -104,7 +110,7 @@ class JobRequest:
             args = dict(args, path=os.path.join(self._run, args["path"]))
         return {"id": request["id"], "op": request["op"], "args": args}
 
-    def _sent(self, path, children):
+    def _sent(self, path: str, children: "Sequence[str] | None") -> str:
         if not os.path.exists(path):
             raise ModelPathNotFoundException(
                 "there is no file or folder {!r}".format(str(path)[:300]),
@@ -119,7 +125,7 @@ class JobRequest:
         return os.path.join(FILES, self._name, entry)
 
 
-def _chosen(path, children):
+def _chosen(path: str, children: "Sequence[str] | None") -> "Iterator[str]":
     """The files at `path`; of a folder only those in `children`, if there are any."""
     from trainmaster.job.script.files import walk_files
 
@@ -128,7 +134,7 @@ def _chosen(path, children):
             yield file
 
 
-def _child(root, child):
+def _child(root: str, child: str) -> str:
     """v1's were relative to the folder, or began with it."""
     for place in (os.path.join(root, child), os.path.abspath(child)):
         place = os.path.abspath(place)
@@ -137,7 +143,7 @@ def _child(root, child):
     raise ModelPathNotFoundException("child path {!r} is not in {}".format(child, root))
 
 
-def place(source, target):
+def place(source: str, target: str) -> None:
     """A file under another name, as a link where that can be."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
@@ -146,7 +152,7 @@ def place(source, target):
         shutil.copyfile(source, target)
 
 
-def _write(path, data):
+def _write(path: str, data: bytes) -> None:
     """A file for its owner alone, which appears whole."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     handle = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,22 +1,26 @@
 """Run: the run of this job, as its script sees it."""
 
 import os
+from time import time
 
 from trainmaster.job.errors import RunEnvironmentException, UserErrorException
 from trainmaster.job.script.files import RunFiles, copy_out
-from trainmaster.job.script.journal import Journal
+from trainmaster.job.script.journal import Journal, process_id
 from trainmaster.job.script.tracked_run import TrackedRun
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Mapping
+    import builtins
+    from typing import Any, Callable, Iterator, Mapping, NoReturn, Sequence
 
+    from trainmaster.job.script.metrics import Reference
 
+_LONGEST_ID = 128
 # One run per process (and one stand-in outside of jobs), by its id.
 _contexts: "dict[str, object]" = {}
 
 
-def get_context(allow_offline=True, **kwargs):
+def get_context(allow_offline: bool = True, **kwargs: "Any") -> "Any":
     """The run of this job; elsewhere a stand-in that prints, or an error without `allow_offline`."""
     run_id = os.environ.get("TRAINMASTER_RUN_ID", "")
     if run_id not in _contexts:
@@ -27,7 +31,7 @@ def get_context(allow_offline=True, **kwargs):
     return _contexts[run_id]
 
 
-def get_run(experiment, run_id, **kwargs):
+def get_run(experiment: "Any", run_id: str, **kwargs: "Any") -> "Any":
     """The run with this id. It needs the full Trainmaster in the job's environment."""
     return Run(experiment, run_id)
 
@@ -40,38 +44,38 @@ class Run(TrackedRun):
     >>> run.log("accuracy", 0.9)  # doctest: +SKIP
     """
 
-    def __new__(cls, *args, **kwargs):
+    def __new__(cls, *args: "Any", **kwargs: "Any") -> "Any":
         if cls is Run:
             return _full_run_class("Run(experiment, run_id)")(*args, **kwargs)
         return super(Run, cls).__new__(cls)
 
     @classmethod
-    def get_context(cls, allow_offline=True, used_for_context_manager=False, **kwargs):
+    def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: "Any") -> "Any":
         """The run of this job; elsewhere a stand-in that prints, or an error without `allow_offline`."""
         return get_context(allow_offline)
 
     @classmethod
-    def get_submitted_run(cls, **kwargs):
+    def get_submitted_run(cls, **kwargs: "Any") -> "Any":
         """The run of this job, by the old name; an error outside of a job."""
         return get_context(allow_offline=False)
 
     @staticmethod
-    def get(workspace, run_id):
+    def get(workspace: "Any", run_id: str) -> "Any":
         """The run with this id (full Trainmaster)."""
         return _full_run_class("Run.get").get(workspace, run_id)
 
     @staticmethod
-    def list(experiment, *args, **kwargs):
+    def list(experiment: "Any", *args: "Any", **kwargs: "Any") -> "Any":
         """The runs of an experiment (full Trainmaster)."""
         return _full_run_class("Run.list").list(experiment, *args, **kwargs)
 
     @staticmethod
-    def list_by_compute(compute, *args, **kwargs):
+    def list_by_compute(compute: "Any", *args: "Any", **kwargs: "Any") -> "Any":
         """The runs on a target (full Trainmaster)."""
         return _full_run_class("Run.list_by_compute").list_by_compute(compute, *args, **kwargs)
 
     @staticmethod
-    def add_type_provider(runtype, run_factory):
+    def add_type_provider(runtype: str, run_factory: "Any") -> "Any":
         """Names the class for a type of run (full Trainmaster)."""
         return _full_run_class("Run.add_type_provider").add_type_provider(runtype, run_factory)
 
@@ -85,7 +89,7 @@ class JobRun(Run):
     # Never changed, but replaced by a run that sets one.
     _texts: "Mapping[str, str]" = {}
 
-    def __init__(self):
+    def __init__(self) -> None:
         from trainmaster.job.script.surroundings import JobExperiment
 
         self._id = os.environ["TRAINMASTER_RUN_ID"]
@@ -99,52 +103,51 @@ class JobRun(Run):
         rank = os.environ.get("TRAINMASTER_RANK") or "0"
         self._writer = Journal.in_folder(os.path.join(self._folder, "journals"), rank)
         self._experiment = JobExperiment()
-        self._children = []
+        self._children: "builtins.list[Any]" = []
 
-    def __reduce__(self):
+    def __reduce__(self) -> "Any":
         # Scripts hand their run to worker processes, or copy an object that has it: that is the same run.
         return get_context, ()
 
-    def __exit__(self, kind, error, trace):
-        # The exit code of the script decides about the state of its run.
-        return False
+    def __exit__(self, kind: "Any", error: "BaseException | None", trace: object) -> None:
+        """Nothing: the exit code of the script decides about the state of its run."""
 
     @property
-    def id(self):
+    def id(self) -> str:
         """The id of the run."""
         return self._id
 
     @property
-    def number(self):
+    def number(self) -> "int | None":
         """The ordinal within the experiment, where the job was told; else None."""
         number = os.environ.get("TRAINMASTER_RUN_NUMBER", "")
         return int(number) if number.isdigit() else None
 
     @property
-    def status(self):
+    def status(self) -> str:
         """The state as far as this process knows it."""
         return "Running"
 
     @property
-    def experiment(self):
+    def experiment(self) -> "Any":
         """The experiment of the run: its name and workspace."""
         return self._experiment
 
     @property
-    def parent(self):
+    def parent(self) -> "Any":
         """The run this one is a child of, or None; in a job it has an id and an experiment."""
         parent_id = os.environ.get("TRAINMASTER_PARENT_RUN_ID", "")
         return ParentRun(parent_id) if parent_id else None
 
-    def get_status(self):
+    def get_status(self) -> str:
         """The state as far as this process knows it."""
         return self.status
 
-    def get_detailed_status(self):
+    def get_detailed_status(self) -> "dict[str, Any]":
         """The state, and an empty text about it."""
         return {"status": self.status, "details": ""}
 
-    def get_details(self):
+    def get_details(self) -> "dict[str, Any]":
         """What a job knows of its run; outside of the job there is more."""
         return {
             "runId": self.id,
@@ -157,88 +160,86 @@ class JobRun(Run):
             "logFiles": {},
         }
 
-    def _definition(self):
+    def _definition(self) -> "dict[str, Any]":
         import sys
 
         arguments = list(sys.argv[1:])
         return {"script": sys.argv[0], "arguments": arguments, "Arguments": arguments}
 
-    def get_portal_url(self):
+    def get_portal_url(self) -> str:
         """The web page of the run, where there is one."""
         return os.environ.get("TRAINMASTER_PORTAL_URL", "")
 
-    def get_snapshot_id(self):
+    def get_snapshot_id(self) -> "str | None":
         """The id of the snapshot the job runs, where the job was told."""
         return self.properties.get("ContentSnapshotId")
 
-    def _read_metrics(self, name, reference):
+    def _read_metrics(self, name: "str | None", reference: "Reference") -> "dict[str, Any]":
         from trainmaster.job.script.metrics import shape_records
 
         own = (r for r in self._journal().records() if r.get("r") == self._about and name in (None, r.get("n")))
         return shape_records(own, reference)
 
-    def get_file_names(self):
+    def get_file_names(self) -> "builtins.list[str]":
         """The names of the run's files."""
         return RunFiles(self._files_folder()).names()
 
-    def _find_file(self, name):
+    def _find_file(self, name: str) -> str:
         return RunFiles(self._files_folder()).existing(name)
 
-    def _list_files(self, prefix):
+    def _list_files(self, prefix: str) -> "builtins.list[str]":
         return [name for name in self.get_file_names() if name.startswith(prefix)]
 
-    def _copy_file(self, name, target):
+    def _copy_file(self, name: str, target: str) -> None:
         copy_out(self._find_file(name), target)
 
-    def get_secret(self, name):
+    def get_secret(self, name: str) -> "str | None":
         """A secret of the workspace; None, with a warning, for a name that it does not have."""
         # Not by way of get_secrets: the warning is to point at the script's line.
         from trainmaster.job.script.secrets import get_secrets
 
         return get_secrets(os.environ["TRAINMASTER_RUN_ID"], [name])[name]
 
-    def get_secrets(self, secrets):
+    def get_secrets(self, secrets: "Sequence[str]") -> "dict[str, str | None]":
         """Name to secret of the workspace; None, with a warning, for a name that it does not have."""
         from trainmaster.job.script.secrets import get_secrets
 
         return get_secrets(os.environ["TRAINMASTER_RUN_ID"], secrets)
 
     @property
-    def input_datasets(self):
+    def input_datasets(self) -> "Any":
         """Name to the path of a dataset input; to the dataset itself where it is used directly."""
         from trainmaster.job.script.datasets import input_datasets
 
         return input_datasets()
 
     @property
-    def output_datasets(self):
+    def output_datasets(self) -> "Any":
         """Name to the path that belongs to a dataset output."""
         from trainmaster.job.script.datasets import output_datasets
 
         return output_datasets()
 
     @staticmethod
-    def _model_class():
+    def _model_class() -> "Any":
         from trainmaster.job.script.models import Model
 
         return Model
 
-    def child_run(self, name=None, run_id=None, outputs=None):
+    def child_run(self, name: "str | None" = None, run_id: "str | None" = None, outputs: "Any" = None) -> "ChildRun":
         """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""
-        from trainmaster.job.script.child import ChildRun
-
         child = ChildRun(self, name, run_id)
         self._children.append(child)
         return child
 
-    def _create_children(self, tags):
+    def _create_children(self, tags: "builtins.list[dict[str, Any]]") -> "builtins.list[ChildRun]":
         children = [self.child_run() for _ in tags]
         for child, pairs in zip(children, tags):  # noqa: B905
             if pairs:
                 child.set_tags(pairs)
         return children
 
-    def submit_child(self, config, tags=None, **kwargs):
+    def submit_child(self, config: "Any", tags: "Mapping[str, Any] | None" = None, **kwargs: "Any") -> "Any":
         """Submits a configuration as a child of this run; it has a job of its own (full Trainmaster)."""
         from trainmaster.job.script.surroundings import full_workspace
 
@@ -247,7 +248,14 @@ class JobRun(Run):
         self._children.append(child)
         return child
 
-    def get_children(self, recursive=False, tags=None, properties=None, type=None, status=None):
+    def get_children(
+        self,
+        recursive: bool = False,
+        tags: "str | Mapping[str, Any] | None" = None,
+        properties: "str | Mapping[str, Any] | None" = None,
+        type: "str | None" = None,
+        status: "str | Sequence[str] | None" = None,
+    ) -> "Iterator[Any]":
         """The child runs that this process began."""
         from trainmaster.job.script.labels import matches
 
@@ -259,18 +267,18 @@ class JobRun(Run):
                 for grandchild in child.get_children(True, tags, properties, type, status):
                     yield grandchild
 
-    def start(self):
+    def start(self) -> None:
         """Nothing: the run has begun."""
 
-    def complete(self, _set_status=True):
+    def complete(self, _set_status: bool = True) -> None:
         """Nothing but a flush: in a job the exit code of the script decides."""
         self.flush()
 
-    def fail(self, error_details=None, error_code=None, _set_status=True):
+    def fail(self, error_details: "Any" = None, error_code: "str | None" = None, _set_status: bool = True) -> None:
         """Nothing but a flush: in a job the exit code of the script decides."""
         self.flush()
 
-    def cancel(self):
+    def cancel(self) -> None:
         """Only warns: a job is cancelled from outside."""
         import warnings
 
@@ -278,34 +286,34 @@ class JobRun(Run):
 
     # Labels: those that the job was given, and those that this process has set since
 
-    def _get_text(self, name):
+    def _get_text(self, name: str) -> str:
         known = self._texts.get(name)
         return self._initial_text("TRAINMASTER_" + name.upper()) if known is None else known
 
-    def _set_text(self, name, text):
+    def _set_text(self, name: str, text: str) -> None:
         self._append({"k": "set", "v": {name: text}})
         self._texts = dict(self._texts, **{name: text})
 
-    def _get_tags(self):
+    def _get_tags(self) -> "dict[str, str | None]":
         if self._known_tags is None:
             self._known_tags = self._initial_pairs("TRAINMASTER_TAGS")
         return self._known_tags
 
-    def _get_properties(self):
+    def _get_properties(self) -> "dict[str, str]":
         if self._known_properties is None:
             self._known_properties = self._initial_pairs("TRAINMASTER_PROPERTIES")
         return self._known_properties
 
-    def _add_tags(self, tags):
+    def _add_tags(self, tags: "dict[str, str | None]") -> None:
         self._append({"k": "tags", "v": tags})
         self._get_tags().update(tags)
 
-    def _drop_tags(self, names):
+    def _drop_tags(self, names: "builtins.list[str]") -> None:
         self._append({"k": "untag", "v": names})
         for name in names:
             self._get_tags().pop(name, None)
 
-    def _add_properties(self, properties):
+    def _add_properties(self, properties: "dict[str, str]") -> None:
         known = self._get_properties()
         for key, value in properties.items():
             if known.get(key, value) != value:
@@ -317,10 +325,10 @@ class JobRun(Run):
         self._append({"k": "properties", "v": properties})
         known.update(properties)
 
-    def _initial_text(self, variable):
+    def _initial_text(self, variable: str) -> str:
         return os.environ.get(variable, "")
 
-    def _initial_pairs(self, variable):
+    def _initial_pairs(self, variable: str) -> "dict[str, Any]":
         import json
 
         try:
@@ -330,51 +338,129 @@ class JobRun(Run):
             return {}
         return pairs if isinstance(pairs, dict) else {}
 
-    def _journal(self):
+    def _journal(self) -> "Journal":
         return self._writer
 
-    def _files_folder(self):
+    def _files_folder(self) -> str:
         return os.path.join(self._folder, "files")
 
 
 class ParentRun(JobRun):
     """The run a job's run is a child of: known by its id, and not to be written to from here."""
 
-    def __init__(self, parent_id):
+    def __init__(self, parent_id: str) -> None:
         super(ParentRun, self).__init__()
         self._id = parent_id
 
-    def __reduce__(self):
+    def __reduce__(self) -> "Any":
         return ParentRun, (self._id,)
 
     @property
-    def parent(self):
+    def parent(self) -> "Any":
         """Not known in a job."""
         return None
 
-    def _journal(self):
+    def _journal(self) -> "NoReturn":
         raise RunEnvironmentException(
             "the parent run {} cannot be written to or read from this job".format(self.id),
             hint="Log to the job's own run; outside of the job the parent's children can be read together.",
         )
 
-    def _files_folder(self):
-        return self._journal()
+    def _files_folder(self) -> "NoReturn":
+        self._journal()
 
-    def _initial_text(self, variable):
+    def _initial_text(self, variable: str) -> str:
         return ""
 
-    def _initial_pairs(self, variable):
-        return self._journal()
+    def _initial_pairs(self, variable: str) -> "NoReturn":
+        self._journal()
 
 
-def _full_run_class(wanted):
+class ChildRun(JobRun):
+    """A child of the job's run (or of another child). It ends by `complete`, `fail`, or a `with` block."""
+
+    def __init__(self, parent: "JobRun", name: "str | None" = None, run_id: "str | None" = None) -> None:
+        if name is not None and not isinstance(name, str):
+            raise UserErrorException("the name of a run has to be a str, not {}".format(type(name).__name__))
+        self._id = _new_id() if run_id is None else _check_id(run_id)
+        self._about = self._id
+        self._parent = parent
+        self._experiment = parent.experiment
+        self._folder = os.path.join(_folder_of_children(parent), self._id)
+        self._first_name = name
+        self._texts = {"display_name": name} if name else {}
+        self._state = "Running"
+        self._children = []
+        self._began_at = time()
+        self._announced_in = 0
+        self._journal()
+
+    def __reduce__(self) -> "Any":
+        return ChildRun, (self._parent, self._first_name, self._id)
+
+    def __exit__(self, kind: "Any", error: "BaseException | None", trace: object) -> None:
+        """Completed, or Failed on an exception, which goes on; `sys.exit(0)` is no failure."""
+        if kind is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
+            self.complete()
+        else:
+            self.fail("{}: {}".format(kind.__name__, error), error_code=kind.__name__)
+
+    @property
+    def parent(self) -> "Any":
+        """The run that began this one."""
+        return self._parent
+
+    @property
+    def status(self) -> str:
+        """Running, Completed, Failed or Canceled."""
+        return self._state
+
+    @property
+    def number(self) -> "int | None":
+        """Not known in a job."""
+        return None
+
+    def complete(self, _set_status: bool = True) -> None:
+        """Ends the run as Completed."""
+        self._end("Completed", None)
+
+    def fail(self, error_details: "Any" = None, error_code: "str | None" = None, _set_status: bool = True) -> None:
+        """Ends the run as Failed; the details are a text or an exception."""
+        self._end("Failed", {"code": str(error_code or "UserError"), "message": str(error_details or "")})
+
+    def cancel(self) -> None:
+        """Ends the run as Canceled."""
+        self._end("Canceled", None)
+
+    def _end(self, state: str, error: "dict[str, str] | None") -> None:
+        # A terminal state never changes.
+        if self._state != "Running":
+            return
+        self._append({"k": "state", "v": state, "error": error, "t": time()})
+        self._state = state
+
+    def _journal(self) -> "Journal":
+        journal = self._parent._journal()
+        # Each process has a journal of its own, and a reader must not meet the child in one that never named it.
+        if self._announced_in != process_id():
+            self._announced_in = process_id()
+            self._parent._append({"k": "child", "id": self._id, "name": self._first_name, "t": self._began_at})
+        return journal
+
+    def _initial_text(self, variable: str) -> str:
+        return ""
+
+    def _initial_pairs(self, variable: str) -> "dict[str, Any]":
+        return {}
+
+
+def _full_run_class(wanted: str) -> "Any":
     from trainmaster.job.script.full import full_run_class
 
     return full_run_class(wanted)
 
 
-def _offline_run(allowed):
+def _offline_run(allowed: bool) -> "Any":
     if not allowed:
         raise RunEnvironmentException(
             "there is no run here: the script was started outside of a job",
@@ -386,8 +472,35 @@ def _offline_run(allowed):
     return OfflineRun()
 
 
-def _refusal(method, instead):
-    def refuse(self, *args, **kwargs):
+def _new_id() -> str:
+    from trainmaster.job.script.identity import new_id
+
+    return new_id()
+
+
+def _folder_of_children(parent: "JobRun") -> str:
+    """Beside the run's own folder; on a machine that does not see the workspace in it, because that is copied back."""
+    from trainmaster.job.script.asking import is_elsewhere
+
+    beside = os.path.dirname(parent._folder)
+    if isinstance(parent, ChildRun) or not is_elsewhere():
+        return beside
+    sees_workspace = os.path.exists(os.path.join(os.path.dirname(beside), "workspace.json"))
+    return beside if sees_workspace else os.path.join(parent._folder, "children")
+
+
+def _check_id(run_id: str) -> str:
+    from trainmaster.job.helper.names import RULE, is_plain
+
+    if not is_plain(run_id, _LONGEST_ID):
+        raise UserErrorException(
+            "{!r} cannot be the id of a run".format(run_id), hint="Use {}, {} at most.".format(RULE, _LONGEST_ID)
+        )
+    return run_id
+
+
+def _refusal(method: str, instead: str) -> "Callable[..., NoReturn]":
+    def refuse(self: object, *args: "Any", **kwargs: "Any") -> "NoReturn":
         raise RunEnvironmentException("run.{}() cannot be used inside the job".format(method), hint=instead)
 
     refuse.__name__ = method

@@ -8,47 +8,56 @@ import os
 from trainmaster.job.errors import RunEnvironmentException, TrainmasterError
 from trainmaster.job.script.absent import Partly
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from trainmaster.job.script.secrets import JobKeyvault
+
+    # That of jobs, or the SDK's.
+    Datastore = Any
+
 
 class JobWorkspace:
     """The workspace of the run: its name and what v1 scripts ask it for."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.name = os.environ.get("TRAINMASTER_WORKSPACE") or os.environ.get("AZUREML_ARM_WORKSPACE_NAME", "")
         self.subscription_id = os.environ.get("AZUREML_ARM_SUBSCRIPTION", "")
         self.resource_group = os.environ.get("AZUREML_ARM_RESOURCEGROUP", "")
         self.location = os.environ.get("AZUREML_ARM_LOCATION", "local")
 
-    def get_default_keyvault(self):
+    def get_default_keyvault(self) -> "JobKeyvault":
         """The secrets of the workspace."""
         from trainmaster.job.script.secrets import JobKeyvault
 
         return JobKeyvault(self)
 
-    def get_default_datastore(self):
+    def get_default_datastore(self) -> "Datastore":
         """The datastore that is used when none is named."""
         from trainmaster.job.script.datastores import default_datastore
 
         return default_datastore(self)
 
     @property
-    def datastores(self):
+    def datastores(self) -> "Any":
         """Name to datastore."""
         from trainmaster.job.script.datastores import all_datastores
 
         return all_datastores(self)
 
-    def get_mlflow_tracking_uri(self):
+    def get_mlflow_tracking_uri(self) -> str:
         """Where MLflow logs to this run."""
         return "trainmaster:run"
 
-    def open_full(self):
+    def open_full(self) -> "Any":
         """This workspace as the full Trainmaster opens it."""
         return full_workspace()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         return _of_full("workspace", name, full_workspace)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Workspace(name={!r})".format(self.name)
 
 
@@ -57,7 +66,14 @@ class RunWorkspace(JobWorkspace, metaclass=Partly):
 
     __module__ = "azureml.core.workspace"
 
-    def __init__(self, subscription_id="", resource_group="", workspace_name="", *args, **kwargs):
+    def __init__(
+        self,
+        subscription_id: str = "",
+        resource_group: str = "",
+        workspace_name: str = "",
+        *args: "Any",
+        **kwargs: "Any",
+    ) -> None:
         super(RunWorkspace, self).__init__()
         if workspace_name not in ("", self.name):
             raise RunEnvironmentException(
@@ -67,12 +83,12 @@ class RunWorkspace(JobWorkspace, metaclass=Partly):
             )
 
     @classmethod
-    def from_config(cls, path=None, auth=None, _file_name=None):
+    def from_config(cls, path: "Any" = None, auth: "Any" = None, _file_name: "Any" = None) -> "RunWorkspace":
         """The workspace of the run."""
         return cls()
 
     @classmethod
-    def get(cls, name="", *args, **kwargs):
+    def get(cls, name: str = "", *args: "Any", **kwargs: "Any") -> "RunWorkspace":
         """The workspace of the run, if it is named so."""
         return cls(workspace_name=name)
 
@@ -83,19 +99,19 @@ RunWorkspace.__name__ = "Workspace"
 class JobExperiment:
     """The experiment of the run: its name and workspace."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.name = os.environ.get("TRAINMASTER_EXPERIMENT") or os.environ.get("AZUREML_ARM_PROJECT_NAME", "")
         self.id = os.environ.get("AZUREML_EXPERIMENT_ID", "")
         self.workspace = JobWorkspace()
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         return _of_full("experiment", name, lambda: _full_experiment(self.name))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "Experiment(name={!r})".format(self.name)
 
 
-def _of_full(kind, name, open_it):
+def _of_full(kind: str, name: str, open_it: "Callable[[], Any]") -> "Any":
     if name.startswith("__"):
         raise AttributeError(name)
     try:
@@ -109,7 +125,7 @@ def _of_full(kind, name, open_it):
     return getattr(whole, name)
 
 
-def full_workspace():
+def full_workspace() -> "Any":
     """The workspace as the full Trainmaster opens it: the folder that has the run's folder."""
     from trainmaster.job.script.full import full_package
 
@@ -117,7 +133,7 @@ def full_workspace():
     return full_package("the workspace").Workspace(path=os.path.dirname(runs))
 
 
-def _full_experiment(name):
+def _full_experiment(name: str) -> "Any":
     from trainmaster.job.script.full import full_package
 
     return full_package("the experiment").Experiment(full_workspace(), name)

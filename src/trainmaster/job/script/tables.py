@@ -5,13 +5,26 @@ import re
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script.dataset_files import draw_sample
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Sequence
+
+    Reader = Mapping[str, Any]
+    Step = Mapping[str, Any]
+
 _ENCODINGS = {"iso88591": "iso-8859-1", "utf8bom": "utf-8-sig", "windows1252": "cp1252", "latin1": "iso-8859-1"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
 # v1's letters for the parts of a time in a partition format.
 _TIME_CODES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
-def read_frame(files, reader, steps, on_error="null", out_of_range_datetime="null"):
+def read_frame(
+    files: "Sequence[tuple[str, str]]",
+    reader: "Reader",
+    steps: "Sequence[Step]",
+    on_error: str = "null",
+    out_of_range_datetime: str = "null",
+) -> "Any":
     """All rows of `files`, pairs of a name in the dataset and a local path, after `steps`."""
     pandas = _pandas()
     for name, value in (("on_error", on_error), ("out_of_range_datetime", out_of_range_datetime)):
@@ -36,7 +49,7 @@ def read_frame(files, reader, steps, on_error="null", out_of_range_datetime="nul
     return frame.reset_index(drop=True)
 
 
-def _pandas():
+def _pandas() -> "Any":
     try:
         import pandas
     except ImportError as error:
@@ -48,7 +61,7 @@ def _pandas():
     return pandas
 
 
-def _read_file(pandas, path, name, reader, limit):
+def _read_file(pandas: "Any", path: str, name: str, reader: "Reader", limit: "int | None") -> "Any":
     read = {"delimited": _read_delimited, "parquet": _read_parquet, "json_lines": _read_json_lines}[reader["format"]]
     try:
         return read(pandas, path, reader, limit)
@@ -70,7 +83,7 @@ def _read_file(pandas, path, name, reader, limit):
         ) from error
 
 
-def _read_delimited(pandas, path, reader, limit):
+def _read_delimited(pandas: "Any", path: str, reader: "Reader", limit: "int | None") -> "Any":
     separator = reader.get("separator", ",")
     if separator and not separator.strip("\r\n"):
         return _read_lines(pandas, path, reader, limit)
@@ -97,7 +110,7 @@ def _read_delimited(pandas, path, reader, limit):
     return frame
 
 
-def _read_lines(pandas, path, reader, limit):
+def _read_lines(pandas: "Any", path: str, reader: "Reader", limit: "int | None") -> "Any":
     """One column with a row for each line: what a line break as the separator means, as v1's documents use it."""
     import io
 
@@ -109,12 +122,12 @@ def _read_lines(pandas, path, reader, limit):
     return pandas.DataFrame({name: lines[:limit]})
 
 
-def _read_parquet(pandas, path, reader, limit):
+def _read_parquet(pandas: "Any", path: str, reader: "Reader", limit: "int | None") -> "Any":
     frame = pandas.read_parquet(path)
     return frame if limit is None else frame.head(limit)
 
 
-def _read_json_lines(pandas, path, reader, limit):
+def _read_json_lines(pandas: "Any", path: str, reader: "Reader", limit: "int | None") -> "Any":
     import io
     import json
 
@@ -138,7 +151,7 @@ def _read_json_lines(pandas, path, reader, limit):
     return pandas.DataFrame(rows)
 
 
-def _with_path_columns(pandas, frame, name, reader):
+def _with_path_columns(pandas: "Any", frame: "Any", name: str, reader: "Reader") -> "Any":
     columns = []
     if reader.get("include_path"):
         columns.append(("Path", "/" + name))
@@ -149,7 +162,7 @@ def _with_path_columns(pandas, frame, name, reader):
     return frame
 
 
-def partition_values(form, name):
+def partition_values(form: str, name: str) -> "list[tuple[str, Any]]":
     """The columns that a partition format finds in a path, as pairs of name and value.
 
     >>> partition_values("{region}/{day:yyyy/MM/dd}/data.csv", "north/2020/01/02/data.csv")
@@ -181,13 +194,13 @@ def partition_values(form, name):
     ]
 
 
-def _joined(pandas, frames):
+def _joined(pandas: "Any", frames: "Sequence[Any]") -> "Any":
     if not frames:
         return pandas.DataFrame()
     return frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True, sort=False)
 
 
-def _with_dates(pandas, frame):
+def _with_dates(pandas: "Any", frame: "Any") -> "Any":
     """Texts that are all dates of the form 2020-01-31 (with or without a time) become times, as in v1."""
     import warnings
 
@@ -208,7 +221,7 @@ def _with_dates(pandas, frame):
     return frame
 
 
-def _typed(pandas, frame, types, on_error, out_of_range_datetime):
+def _typed(pandas: "Any", frame: "Any", types: "Mapping[str, Any]", on_error: str, out_of_range_datetime: str) -> "Any":
     for column, wanted in types.items():
         if column not in frame.columns:
             raise _unknown_column(column, frame, "set_column_types")
@@ -224,7 +237,9 @@ def _typed(pandas, frame, types, on_error, out_of_range_datetime):
     return frame
 
 
-def _converted(pandas, values, wanted, on_error, out_of_range_datetime):
+def _converted(
+    pandas: "Any", values: "Any", wanted: "Mapping[str, Any]", on_error: str, out_of_range_datetime: str
+) -> "Any":
     kind = wanted["type"]
     errors = "coerce" if on_error == "null" else "raise"
     if kind == "string":
@@ -243,7 +258,7 @@ def _converted(pandas, values, wanted, on_error, out_of_range_datetime):
     raise UserErrorException("set_column_types knows no type {!r}".format(kind))
 
 
-def _booleans(values, on_error):
+def _booleans(values: "Any", on_error: str) -> "Any":
     known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
     found = [known.get(str(value).strip().lower()) for value in values]
     if on_error == "fail":
@@ -253,7 +268,7 @@ def _booleans(values, on_error):
     return type(values)(found, index=values.index, name=values.name)
 
 
-def _times(pandas, values, formats, errors):
+def _times(pandas: "Any", values: "Any", formats: "Sequence[str]", errors: str) -> "Any":
     if not formats:
         return pandas.to_datetime(values, errors=errors)
     result = None
@@ -264,7 +279,7 @@ def _times(pandas, values, formats, errors):
     return result
 
 
-def _after(pandas, frame, step):
+def _after(pandas: "Any", frame: "Any", step: "Step") -> "Any":
     what = step["do"]
     if what == "keep":
         return frame[_known(step["columns"], frame, "keep_columns")]
@@ -293,7 +308,7 @@ def _after(pandas, frame, step):
     raise UserErrorException("a dataset of tables knows no step {!r}".format(what))
 
 
-def _filtered(pandas, frame, condition):
+def _filtered(pandas: "Any", frame: "Any", condition: "Mapping[str, Any]") -> "Any":
     from trainmaster.job.script.dataset_expressions import columns_of, evaluate
 
     _known(columns_of(condition), frame, "filter")
@@ -308,7 +323,7 @@ def _filtered(pandas, frame, condition):
         ) from error
 
 
-def _between(pandas, frame, step, start, end):
+def _between(pandas: "Any", frame: "Any", step: "Step", start: "str | None", end: "str | None") -> "Any":
     if step["column"] not in frame.columns:
         raise _unknown_column(step["column"], frame, "a filter by time")
     times = pandas.to_datetime(frame[step["column"]])
@@ -322,7 +337,7 @@ def _between(pandas, frame, step, start, end):
     return frame[kept]
 
 
-def _like(pandas, text, times):
+def _like(pandas: "Any", text: str, times: "Any") -> "Any":
     """The time in `text`, with a zone exactly where `times` have one: those without count as UTC."""
     moment = pandas.Timestamp(text)
     zoned = getattr(times.dt, "tz", None)
@@ -331,14 +346,14 @@ def _like(pandas, text, times):
     return moment if moment.tzinfo is None else moment.tz_convert("UTC").tz_localize(None)
 
 
-def _known(columns, frame, method):
+def _known(columns: "Sequence[str]", frame: "Any", method: str) -> "Sequence[str]":
     for column in columns:
         if column not in frame.columns:
             raise _unknown_column(column, frame, method)
     return columns
 
 
-def _unknown_column(column, frame, method):
+def _unknown_column(column: str, frame: "Any", method: str) -> "UserErrorException":
     return UserErrorException(
         "{} names a column that the dataset does not have: {!r}".format(method, column),
         cause="It has: {}.".format(", ".join(str(name) for name in frame.columns[:50]) or "none"),

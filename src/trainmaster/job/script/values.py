@@ -2,13 +2,19 @@
 
 from trainmaster.job.errors import UserErrorException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Mapping, Union
+
+    Scalar = Union[None, bool, int, float, str]
+
 LONGEST_NAME = 255
 # Python reads at most 4,300 digits back; a number of more could be written but never read again.
 _LARGEST_INT_BITS = 14000
 _LONGEST_REPR = 10000
 
 
-def metric_name(name):
+def metric_name(name: object) -> str:
     """`name`, if a metric may have it."""
     if not isinstance(name, str):
         raise UserErrorException("a metric's name has to be a str, not {}".format(type(name).__name__))
@@ -24,12 +30,12 @@ def metric_name(name):
     return name
 
 
-def is_text(text):
+def is_text(text: str) -> bool:
     """Whether every store and file system can keep `text`: no control characters, no halves of characters."""
     return not any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text)
 
 
-def scalar(name, value):
+def scalar(name: str, value: "Any") -> "Scalar":
     """`value` as None, bool, int, float or str: for `log`. As in v1 a list, range or generator is an error, and of
     any other type, such as an array, the text is kept.
     """
@@ -44,7 +50,7 @@ def scalar(name, value):
     return _as_repr(name, value)
 
 
-def cell(name, value):
+def cell(name: str, value: "Any") -> "Scalar":
     """`value` as a scalar: for the items of lists, rows and tables, which cannot be lists themselves."""
     plain, is_plain = _plain(value)
     if is_plain:
@@ -57,7 +63,7 @@ def cell(name, value):
     return _as_repr(name, value)
 
 
-def scalars(name, values):
+def scalars(name: str, values: "Any") -> "list[Scalar]":
     """`values` as a list of scalars: for `log_list`; any iterable but text and mappings."""
     if isinstance(values, (str, bytes, dict)) or not _is_iterable(values):
         raise UserErrorException(
@@ -67,7 +73,7 @@ def scalars(name, values):
     return [cell(name, value) for value in values]
 
 
-def row(name, columns):
+def row(name: str, columns: "Mapping[str, Any]") -> "dict[str, Scalar]":
     """The columns of one row: for `log_row`."""
     if not columns:
         raise UserErrorException(
@@ -77,7 +83,7 @@ def row(name, columns):
     return {_column_name(name, key): cell(name, value) for key, value in columns.items()}
 
 
-def table(name, columns):
+def table(name: str, columns: "Any") -> "dict[str, list[Scalar]]":
     """Column name to list of scalars, all of one length: for `log_table`. A scalar is a column of one row."""
     if not (hasattr(columns, "keys") and hasattr(columns, "__getitem__")):
         raise UserErrorException(
@@ -95,7 +101,7 @@ def table(name, columns):
     return plain
 
 
-def step_number(name, step):
+def step_number(name: str, step: "Any") -> "int | None":
     """`step` as an int (or None)."""
     if step is None or type(step) is int:
         return step
@@ -105,19 +111,19 @@ def step_number(name, step):
     raise UserErrorException("the step of {!r} has to be an integer, not {!r}".format(name, step))
 
 
-def _column(name, values):
+def _column(name: str, values: "Any") -> "list[Scalar]":
     if isinstance(values, (str, bytes, dict)) or not _is_iterable(values):
         return [cell(name, values)]
     return scalars(name, values)
 
 
-def _column_name(name, key):
+def _column_name(name: str, key: object) -> str:
     if not isinstance(key, str):
         raise UserErrorException("a column of {!r} has to be named by a str, not {!r}".format(name, key))
     return metric_name(key)
 
 
-def _plain(value):
+def _plain(value: "Any") -> "tuple[Scalar, bool]":
     """(value as a plain scalar, True), or (None, False) where it is none."""
     if value is None or isinstance(value, bool):
         return value, True
@@ -131,7 +137,7 @@ def _plain(value):
     return _unwrapped(value)
 
 
-def _unwrapped(value):
+def _unwrapped(value: "Any") -> "tuple[Scalar, bool]":
     """The scalar within a numpy or torch scalar, or within an array of one element: what its item() gives."""
     if isinstance(value, type):
         return None, False
@@ -151,7 +157,7 @@ def _unwrapped(value):
     return None, False
 
 
-def _holds_several(value):
+def _holds_several(value: "Any") -> bool:
     if isinstance(value, (str, bytes, bytearray, dict)) or isinstance(value, type):
         return False
     shape = getattr(value, "shape", None)
@@ -161,11 +167,11 @@ def _holds_several(value):
     return _is_iterable(value)
 
 
-def _is_iterable(value):
+def _is_iterable(value: "Any") -> bool:
     return hasattr(value, "__iter__") or hasattr(value, "__next__")
 
 
-def _bounded(number):
+def _bounded(number: int) -> int:
     if number.bit_length() > _LARGEST_INT_BITS:
         raise UserErrorException(
             "the integer has {} bits; {} can be kept".format(number.bit_length(), _LARGEST_INT_BITS),
@@ -174,7 +180,7 @@ def _bounded(number):
     return number
 
 
-def _storable(text):
+def _storable(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -183,7 +189,7 @@ def _storable(text):
     return text
 
 
-def _as_repr(name, value):
+def _as_repr(name: str, value: "Any") -> str:
     import sys
     import warnings
 

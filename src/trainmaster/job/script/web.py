@@ -4,18 +4,22 @@ import os
 
 from trainmaster.job.errors import DatastoreException
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _SECONDS = 60
 _PIECE = 1 << 20
 
 
-def size_of(url):
+def size_of(url: str) -> int:
     """How many bytes the file at `url` has, 0 where its server does not say; an error if it cannot be had."""
     with _opened(url, "HEAD") as answer:
         length = answer.headers.get("Content-Length") or ""
         return int(length) if length.isdigit() else 0
 
 
-def fetch(url, path):
+def fetch(url: str, path: str) -> None:
     """Copies the file at `url` to `path`."""
     with _opened(url, "GET") as answer:
         expected = answer.headers.get("Content-Length") or ""
@@ -36,7 +40,7 @@ def fetch(url, path):
         )
 
 
-def _opened(url, method):
+def _opened(url: str, method: str) -> "Any":
     # Loaded here: it takes longer than all of the runtime.
     from urllib.request import Request, urlopen
 
@@ -46,7 +50,7 @@ def _opened(url, method):
         raise _failed(url, error) from error
 
 
-def _failed(url, error):
+def _failed(url: str, error: "Exception") -> "DatastoreException":
     cause = getattr(error, "reason", None) or error
     code = getattr(error, "code", None)
     shown = "{} {}".format(code, cause) if code else str(cause)
@@ -58,6 +62,6 @@ def _failed(url, error):
     )
 
 
-def _shown(url):
+def _shown(url: str) -> str:
     """Without what follows the path: it may be a key."""
     return url.partition("?")[0]

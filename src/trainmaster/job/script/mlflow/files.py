@@ -1,4 +1,4 @@
-"""What a script keeps with MLflow, as files of its run. MLflow finds this by an entry point of the kit."""
+"""Keeps MLflow's artifacts as files of the run. MLflow finds this class by an entry point of the kit."""
 
 import os
 from urllib.parse import urlparse
@@ -6,13 +6,17 @@ from urllib.request import pathname2url, url2pathname
 
 from mlflow.store.artifact.local_artifact_repo import LocalArtifactRepository
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
-def address_of(folder):
-    """The address by which MLflow comes here."""
+
+def address_of(folder: str) -> str:
+    """The address by which MLflow finds this class."""
     return "trainmaster://" + pathname2url(folder)
 
 
-def folder_of(address):
+def folder_of(address: str) -> str:
     """The folder behind such an address, or behind one of a file.
 
     >>> folder_of("trainmaster:///a/b%20c"), folder_of("file:///a/b"), folder_of("/a/b")
@@ -22,41 +26,41 @@ def folder_of(address):
 
 
 # MLflow 3 lists the files of a model that a run logged twice: as the run's, and by the model of that name.
-_models = set()  # type: set[str]
+_models: "set[str]" = set()
 
 
-def note_model(place):
-    """A model of MLflow 3 lies in this folder, which has its name."""
+def note_model(place: str) -> None:
+    """Remembers a folder that is a model of MLflow 3, and has its name."""
     _models.add(os.path.realpath(place))
 
 
 class JobFiles(LocalArtifactRepository):  # type: ignore[misc]
-    """A folder of a run's files. `outputs` and `logs` are links while the run goes, which MLflow would not follow."""
+    """A folder of a run's files. While the run goes, `outputs` and `logs` are links, which MLflow does not follow."""
 
-    def __init__(self, artifact_uri, *args, **kwargs):
+    def __init__(self, artifact_uri: str, *args: "Any", **kwargs: "Any") -> None:
         super(JobFiles, self).__init__("file://" + pathname2url(folder_of(artifact_uri)), *args, **kwargs)
 
-    def list_artifacts(self, path=None):
+    def list_artifacts(self, path: "str | None" = None) -> "Any":
         first = os.path.normpath(path).split(os.sep)[0] if path else ""
         if first and os.path.realpath(os.path.join(self.artifact_dir, first)) in _models:
             return []
         return super(JobFiles, self).list_artifacts(path)
 
-    def log_artifact(self, local_file, artifact_path=None):
-        behind, rest = self._behind_link(artifact_path)
+    def log_artifact(self, local_file: str, artifact_path: "str | None" = None) -> None:
+        behind, rest = self._follow_link(artifact_path)
         if behind is None:
             super(JobFiles, self).log_artifact(local_file, artifact_path)
         else:
             behind.log_artifact(local_file, rest)
 
-    def log_artifacts(self, local_dir, artifact_path=None):
-        behind, rest = self._behind_link(artifact_path)
+    def log_artifacts(self, local_dir: str, artifact_path: "str | None" = None) -> None:
+        behind, rest = self._follow_link(artifact_path)
         if behind is None:
             super(JobFiles, self).log_artifacts(local_dir, artifact_path)
         else:
             behind.log_artifacts(local_dir, rest)
 
-    def _behind_link(self, artifact_path):
+    def _follow_link(self, artifact_path: "str | None") -> "tuple[Any, str | None]":
         """The folder that the first part of the path leads to, if it is a link, and the rest of the path."""
         first, _, rest = (artifact_path or "").partition("/")
         folder = os.path.join(self.artifact_dir, first)

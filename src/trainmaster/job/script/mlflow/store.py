@@ -2,7 +2,8 @@
 where `MLFLOW_TRACKING_URI` begins with `trainmaster:`.
 
 MLflow's first run in a process is the run of the job; further ones and nested ones are its children. Metrics go to the
-run's metrics, parameters and tags to its tags, artifacts to its files. Only what this process has logged is told again.
+run's metrics, parameters and tags to its tags, artifacts to its files. MLflow can read back only what this process has
+logged.
 """
 
 import os
@@ -14,63 +15,69 @@ from mlflow.store.entities.paged_list import PagedList
 from mlflow.store.tracking.abstract_store import AbstractStore
 
 from trainmaster.job.script.mlflow.files import address_of, note_model
-from trainmaster.job.script.mlflow.releases import made, not_here
+from trainmaster.job.script.mlflow.releases import make, not_here
 from trainmaster.job.script.run import get_context
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _EXPERIMENT = "0"
 _PARENT, _NAME = "mlflow.parentRunId", "mlflow.runName"
 
 
-class _Known(object):
-    """A run as MLflow sees it."""
+class _TrackedRun(object):
+    """A run, and what MLflow knows about it."""
 
-    def __init__(self, run, name, start_time):
+    def __init__(self, run: "Any", name: str, start_time: int) -> None:
         self.run = run
         self.name = name
         self.start_time = start_time
         self.end_time = None
         self.status = RunStatus.RUNNING
-        self.metrics = {}
-        self.params = {}
-        self.tags = {}
-        self.datasets = []
-        self.models_read = []
-        self.models_made = []
+        self.metrics: "dict[str, list[Any]]" = {}
+        self.params: "dict[str, str]" = {}
+        self.tags: "dict[str, str]" = {}
+        self.datasets: "list[Any]" = []
+        self.input_models: "list[Any]" = []
+        self.output_models: "list[Any]" = []
 
     @property
-    def files(self):
+    def files(self) -> str:
         return os.path.join(self.run._folder, "files")
 
 
 class JobStore(AbstractStore):  # type: ignore[misc]
     """MLflow's store of one process of a job."""
 
-    def __init__(self, store_uri=None, artifact_uri=None):
+    def __init__(self, store_uri: "Any" = None, artifact_uri: "Any" = None) -> None:
         super(JobStore, self).__init__()
-        self._runs = {}
-        self._models = {}
+        self._runs: "dict[str, _TrackedRun]" = {}
+        self._models: "dict[str, Any]" = {}
 
     # Runs
 
-    def create_run(self, experiment_id, user_id, start_time, tags, run_name=None):
+    def create_run(
+        self, experiment_id: str, user_id: "Any", start_time: "Any", tags: "Any", run_name: "Any" = None
+    ) -> "Any":
         labels = {tag.key: tag.value for tag in tags or ()}
         name = run_name or labels.get(_NAME, "")
         job = get_context(allow_offline=False)
-        parent = self._runs.get(labels.get(_PARENT))
+        parent = self._runs.get(labels.get(_PARENT, ""))
         if parent is None and job.id not in self._runs:
             run = job
         else:
             run = (parent.run if parent else job).child_run(name or None)
-        self._runs[run.id] = _Known(run, name, start_time)
+        self._runs[run.id] = _TrackedRun(run, name, start_time)
         self.log_batch(run.id, (), (), tags or ())
         return self.get_run(run.id)
 
-    def get_run(self, run_id):
-        known = self._known(run_id)
+    def get_run(self, run_id: str) -> "Any":
+        known = self._find(run_id)
         latest = [points[-1] for points in known.metrics.values()]
         params = [Param(*pair) for pair in known.params.items()]
         tags = [RunTag(*pair) for pair in known.tags.items()]
-        return made(
+        return make(
             Run,
             run_info=self._info(known),
             run_data=RunData(latest, params, tags),
@@ -78,20 +85,20 @@ class JobStore(AbstractStore):  # type: ignore[misc]
             run_outputs=_outputs(known),
         )
 
-    def run_of(self, run_id):
+    def run_of(self, run_id: str) -> "Any":
         """The run of Trainmaster that has this id."""
-        return self._known(run_id).run
+        return self._find(run_id).run
 
-    def _known(self, run_id):
+    def _find(self, run_id: str) -> "_TrackedRun":
         job = get_context(allow_offline=False)
         if run_id == job.id and run_id not in self._runs:
-            self._runs[run_id] = _Known(job, "", int(time() * 1000))
+            self._runs[run_id] = _TrackedRun(job, "", int(time() * 1000))
         if run_id not in self._runs:
-            raise MlflowException("Run '{}' is none that this process has begun".format(run_id))
+            raise MlflowException("Run '{}' was not started by this process".format(run_id))
         return self._runs[run_id]
 
-    def _info(self, known):
-        return made(
+    def _info(self, known: "Any") -> "Any":
+        return make(
             RunInfo,
             run_uuid=known.run.id,
             run_id=known.run.id,
@@ -105,11 +112,11 @@ class JobStore(AbstractStore):  # type: ignore[misc]
             run_name=known.name,
         )
 
-    def update_run_info(self, run_id, run_status, end_time, run_name=None):
-        known = self._known(run_id)
+    def update_run_info(self, run_id: str, run_status: "Any", end_time: "Any", run_name: "Any" = None) -> "Any":
+        known = self._find(run_id)
         known.status, known.end_time = run_status, end_time
         known.name = run_name or known.name
-        # How the run of the job ends, its exit code says.
+        # The exit code of the job decides how its own run ends.
         if known.run is not get_context(allow_offline=False):
             if run_status == RunStatus.FINISHED:
                 known.run.complete()
@@ -119,41 +126,41 @@ class JobStore(AbstractStore):  # type: ignore[misc]
                 known.run.cancel()
         return self._info(known)
 
-    def delete_run(self, run_id):
+    def delete_run(self, run_id: str) -> None:
         raise not_here("deleting runs")
 
-    def restore_run(self, run_id):
+    def restore_run(self, run_id: str) -> None:
         raise not_here("restoring runs")
 
     # What is logged
 
-    def log_batch(self, run_id, metrics, params, tags):
-        known = self._known(run_id)
+    def log_batch(self, run_id: str, metrics: "Any", params: "Any", tags: "Any") -> None:
+        known = self._find(run_id)
         for metric in metrics:
             points = known.metrics.setdefault(metric.key, [])
-            self._note_of_model(metric)
-            # MLflow 3 logs them once more for each model that is logged after them.
+            self._add_to_model(metric)
+            # MLflow 3 logs a metric again for each model that is logged after it.
             if getattr(metric, "model_id", None) and any(_is_same(metric, each) for each in points):
                 continue
             points.append(metric)
-            # MLflow says 0 where the script gave no step.
+            # MLflow passes 0 if the script gave no step.
             known.run.log(metric.key, metric.value, step=metric.step or None)
         labels = {param.key: str(param.value) for param in params}
         self._check_unchanged(known, labels)
         known.params.update(labels)
         own = {tag.key: str(tag.value) for tag in tags}
         known.tags.update(own)
-        # Its own marks say nothing that a run does not know better.
+        # The run knows what MLflow's own tags say.
         labels.update((key, value) for key, value in own.items() if not key.startswith("mlflow."))
         if labels:
             known.run.set_tags(labels)
 
-    def _note_of_model(self, metric):
-        model = self._models.get(getattr(metric, "model_id", None))
+    def _add_to_model(self, metric: "Any") -> None:
+        model = self._models.get(getattr(metric, "model_id", None) or "")
         if model is not None:
             model.metrics = [*(model.metrics or ()), metric]
 
-    def _check_unchanged(self, known, params):
+    def _check_unchanged(self, known: "Any", params: "Any") -> None:
         for key, value in params.items():
             if known.params.get(key, value) != value:
                 raise MlflowException(
@@ -163,40 +170,50 @@ class JobStore(AbstractStore):  # type: ignore[misc]
                     )
                 )
 
-    def log_metric(self, run_id, metric):
+    def log_metric(self, run_id: str, metric: "Any") -> None:
         self.log_batch(run_id, [metric], [], [])
 
-    def log_param(self, run_id, param):
+    def log_param(self, run_id: str, param: "Any") -> None:
         self.log_batch(run_id, [], [param], [])
 
-    def set_tag(self, run_id, tag):
+    def set_tag(self, run_id: str, tag: "Any") -> None:
         self.log_batch(run_id, [], [], [tag])
 
-    def delete_tag(self, run_id, key):
-        known = self._known(run_id)
+    def delete_tag(self, run_id: str, key: str) -> None:
+        known = self._find(run_id)
         known.tags.pop(key, None)
         known.run.remove_tags([key])
 
-    def log_inputs(self, run_id, datasets=None, models=None):
-        """What MLflow found out about data is told again, and not kept."""
-        known = self._known(run_id)
+    def log_inputs(self, run_id: str, datasets: "Any" = None, models: "Any" = None) -> None:
+        """What MLflow found out about data can be read back in this process, and is not kept."""
+        known = self._find(run_id)
         known.datasets.extend(datasets or ())
-        known.models_read.extend(models or ())
+        known.input_models.extend(models or ())
 
-    def log_outputs(self, run_id, models):
+    def log_outputs(self, run_id: str, models: "Any") -> None:
         """A model's files are in the run."""
-        self._known(run_id).models_made.extend(models)
+        self._find(run_id).output_models.extend(models)
 
-    def record_logged_model(self, run_id, mlflow_model):
+    def record_logged_model(self, run_id: str, mlflow_model: "Any") -> None:
         """A model's files are in the run."""
 
-    def link_traces_to_run(self, trace_ids, run_id):
+    def link_traces_to_run(self, trace_ids: "Any", run_id: str) -> None:
         """Traces are not kept."""
 
-    def get_metric_history(self, run_id, metric_key, max_results=None, page_token=None):
-        return PagedList(self._known(run_id).metrics.get(metric_key, []), None)
+    def get_metric_history(
+        self, run_id: str, metric_key: str, max_results: "Any" = None, page_token: "Any" = None
+    ) -> "Any":
+        return PagedList(self._find(run_id).metrics.get(metric_key, []), None)
 
-    def _search_runs(self, experiment_ids, filter_string, run_view_type, max_results, order_by, page_token):
+    def _search_runs(
+        self,
+        experiment_ids: "Any",
+        filter_string: "Any",
+        run_view_type: "Any",
+        max_results: "Any",
+        order_by: "Any",
+        page_token: "Any",
+    ) -> "Any":
         from mlflow.entities import ViewType
         from mlflow.utils.search_utils import SearchUtils
 
@@ -204,45 +221,58 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         found = SearchUtils.sort(SearchUtils.filter(runs, filter_string), order_by)
         return SearchUtils.paginate(found, page_token, max_results)
 
-    # Experiments: there is the one of the job, whatever a script calls it.
+    # Experiments: there is only the job's, whatever name a script gives it.
 
-    def get_experiment(self, experiment_id):
+    def get_experiment(self, experiment_id: str) -> "Any":
         run = get_context(allow_offline=False)
         return Experiment(_EXPERIMENT, run.experiment.name, address_of(run._files_folder()), "active")
 
-    def get_experiment_by_name(self, experiment_name):
+    def get_experiment_by_name(self, experiment_name: "Any") -> "Any":
         return self.get_experiment(_EXPERIMENT)
 
-    def search_experiments(self, view_type=None, max_results=None, filter_string=None, order_by=None, page_token=None):
+    def search_experiments(
+        self,
+        view_type: "Any" = None,
+        max_results: "Any" = None,
+        filter_string: "Any" = None,
+        order_by: "Any" = None,
+        page_token: "Any" = None,
+    ) -> "Any":
         return PagedList([self.get_experiment(_EXPERIMENT)], None)
 
-    def list_experiments(self, view_type=None, max_results=None, page_token=None):
+    def list_experiments(self, view_type: "Any" = None, max_results: "Any" = None, page_token: "Any" = None) -> "Any":
         return self.search_experiments()
 
-    def create_experiment(self, name, artifact_location=None, tags=None):
+    def create_experiment(self, name: str, artifact_location: "Any" = None, tags: "Any" = None) -> "Any":
         return _EXPERIMENT
 
-    def set_experiment_tag(self, experiment_id, tag):
+    def set_experiment_tag(self, experiment_id: str, tag: "Any") -> None:
         """The experiment is the workspace's."""
 
-    def delete_experiment(self, experiment_id):
+    def delete_experiment(self, experiment_id: str) -> None:
         raise not_here("deleting experiments")
 
-    def restore_experiment(self, experiment_id):
+    def restore_experiment(self, experiment_id: str) -> None:
         raise not_here("restoring experiments")
 
-    def rename_experiment(self, experiment_id, new_name):
+    def rename_experiment(self, experiment_id: str, new_name: "Any") -> None:
         raise not_here("renaming experiments")
 
-    # Models of MLflow 3, which are no longer artifacts of a run there. Here they are.
+    # Models of MLflow 3: there they are no longer artifacts of a run, here they still are.
 
     def create_logged_model(
-        self, experiment_id=None, name=None, source_run_id=None, tags=None, params=None, model_type=None
-    ):
+        self,
+        experiment_id: "str | None" = None,
+        name: "str | None" = None,
+        source_run_id: "Any" = None,
+        tags: "Any" = None,
+        params: "Any" = None,
+        model_type: "Any" = None,
+    ) -> "Any":
         from mlflow.entities import LoggedModel
 
         job = get_context(allow_offline=False)
-        known = self._known(source_run_id or job.id)
+        known = self._find(source_run_id or job.id)
         model_id = "m-" + os.urandom(16).hex()
         name = name or "model"
         place = os.path.join(known.files, name)
@@ -265,59 +295,59 @@ class JobStore(AbstractStore):  # type: ignore[misc]
         )
         return self._models[model_id]
 
-    def get_logged_model(self, model_id, allow_deleted=False):
+    def get_logged_model(self, model_id: str, allow_deleted: "Any" = False) -> "Any":
         if model_id not in self._models:
-            raise MlflowException("Model '{}' is none that this process has logged".format(model_id))
+            raise MlflowException("Model '{}' was not logged by this process".format(model_id))
         return self._models[model_id]
 
     def search_logged_models(
         self,
-        experiment_ids=None,
-        filter_string=None,
-        datasets=None,
-        max_results=None,
-        order_by=None,
-        page_token=None,
-    ):
+        experiment_ids: "Any" = None,
+        filter_string: "Any" = None,
+        datasets: "Any" = None,
+        max_results: "Any" = None,
+        order_by: "Any" = None,
+        page_token: "Any" = None,
+    ) -> "Any":
         from mlflow.utils.search_utils import SearchLoggedModelsUtils
 
         found = SearchLoggedModelsUtils.filter_logged_models(list(self._models.values()), filter_string, datasets)
         found = SearchLoggedModelsUtils.sort(found, order_by)
         return PagedList(*SearchLoggedModelsUtils.paginate(found, page_token, max_results or 100))
 
-    def delete_logged_model(self, model_id):
+    def delete_logged_model(self, model_id: str) -> None:
         raise not_here("deleting models")
 
-    def delete_logged_model_tag(self, model_id, key):
+    def delete_logged_model_tag(self, model_id: str, key: str) -> None:
         self.get_logged_model(model_id).tags.pop(key, None)
 
-    def finalize_logged_model(self, model_id, status):
+    def finalize_logged_model(self, model_id: str, status: "Any") -> "Any":
         model = self.get_logged_model(model_id)
         model.status = status
         return model
 
-    def log_logged_model_params(self, model_id, params):
+    def log_logged_model_params(self, model_id: str, params: "Any") -> None:
         self.get_logged_model(model_id).params.update((each.key, each.value) for each in params)
 
-    def set_logged_model_tags(self, model_id, tags):
+    def set_logged_model_tags(self, model_id: str, tags: "Any") -> None:
         self.get_logged_model(model_id).tags.update((each.key, each.value) for each in tags)
 
 
-def _inputs(known):
+def _inputs(known: "Any") -> "Any":
     try:
         from mlflow.entities import RunInputs
     except ImportError:
         return None
-    return made(RunInputs, dataset_inputs=list(known.datasets), model_inputs=list(known.models_read))
+    return make(RunInputs, dataset_inputs=list(known.datasets), model_inputs=list(known.input_models))
 
 
-def _outputs(known):
+def _outputs(known: "Any") -> "Any":
     try:
         from mlflow.entities import RunOutputs
     except ImportError:
         return None
-    return RunOutputs(list(known.models_made))
+    return RunOutputs(list(known.output_models))
 
 
-def _is_same(one, other):
+def _is_same(one: "Any", other: "Any") -> bool:
     return (one.value, one.step, one.timestamp) == (other.value, other.step, other.timestamp)
