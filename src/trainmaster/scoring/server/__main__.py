@@ -23,9 +23,9 @@ def main(arguments: "list[str]") -> int:
     if arguments[0] == "check":
         import json
 
-        said = replica.check(arguments[1])
-        print(json.dumps(said))
-        return 0 if "ready" in said else int(replica.BROKEN)
+        answer = replica.check(arguments[1])
+        print(json.dumps(answer))
+        return 0 if "ready" in answer else int(replica.BROKEN)
     path, listening, channel, numbers, slot, seconds = arguments[1:]
     return int(replica.serve(path, int(listening), int(channel), numbers, int(slot), float(seconds)))
 

@@ -55,7 +55,7 @@ class Acceptor:
         """Start accepting connections."""
         self._open = True
         self._mine[places.READY] = 1.0
-        self._loop.add_reader(self._listening, self._knock)
+        self._loop.add_reader(self._listening, self._accept)
         self._every_second()
 
     def close(self) -> None:
@@ -64,17 +64,17 @@ class Acceptor:
         self._mine[places.READY] = 0.0
         self._loop.remove_reader(self._listening)
 
-    def dismiss(self) -> None:
+    def close_connections(self) -> None:
         """Close idle connections at once, and the others after their answer."""
         for connection in list(self._state.connections):
             connection.shutdown()
 
     @property
-    def empty(self) -> bool:
-        """Whether there is no connection left."""
+    def is_empty(self) -> bool:
+        """Whether all connections are closed."""
         return not (self._state.connections or self._state.tasks or self._opening)
 
-    def _knock(self) -> None:
+    def _accept(self) -> None:
         if not self._waited and self._mine[places.CONNECTIONS] > self._numbers.fewest_connections():
             self._wait(_PATIENCE_SECONDS)
             return
@@ -87,13 +87,13 @@ class Acceptor:
         except OSError:
             self._wait(_NO_HANDLES_SECONDS)
             return
-        self.let_in(connection)
+        self.take_connection(connection)
 
-    def let_in(self, connection: socket.socket) -> None:
+    def take_connection(self, connection: socket.socket) -> None:
         """Speak HTTP on an accepted connection."""
         connection.setblocking(False)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        task = self._loop.create_task(self._welcome(connection))
+        task = self._loop.create_task(self._speak_http(connection))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
@@ -104,9 +104,9 @@ class Acceptor:
     def _look_again(self) -> None:
         if self._open:
             self._waited = True
-            self._loop.add_reader(self._listening, self._knock)
+            self._loop.add_reader(self._listening, self._accept)
 
-    async def _welcome(self, connection: socket.socket) -> None:
+    async def _speak_http(self, connection: socket.socket) -> None:
         try:
             await self._loop.connect_accepted_socket(self._protocol_for_one, connection)
         except OSError:

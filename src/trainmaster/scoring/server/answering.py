@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 
 from .log import Log, request_id
 from .raw import AMLRequest, AMLResponse
-from .schema_errors import misfits
+from .schema_errors import describe_errors
 from .script import Script, own_traceback, summarize
 
 try:
@@ -110,9 +110,9 @@ class Answering:
             if hasattr(results, "tolist"):
                 results = results.tolist()
             if not isinstance(results, (list, tuple)) or len(results) != len(texts):
-                said = len(results) if isinstance(results, (list, tuple)) else type(results).__name__
+                found = len(results) if isinstance(results, (list, tuple)) else type(results).__name__
                 raise TypeError(
-                    "run received a batch of {} and must return as many results, not {}".format(len(texts), said)
+                    "run received a batch of {} and must return as many results, not {}".format(len(texts), found)
                 )
         except (Exception, SystemExit) as error:  # noqa: BLE001 (the log has it)
             return [self._fail(error, request.id) for request in requests]
@@ -157,8 +157,8 @@ class Answering:
             if schema is None or not self._script.fault_of_the_request(error.__traceback__):
                 raise
             self._log.message("request refused: " + summarize(error))
-            told = misfits(schema.given, data) or "The values do not match the schema in /swagger.json."
-            raise BadRequest(told) from None
+            errors = describe_errors(schema.given, data)
+            raise BadRequest(errors or "The values do not match the schema in /swagger.json.") from None
 
     def _fail(self, error: BaseException, number: str) -> Answer:
         """Answer 400 if the request was wrong; otherwise 500 with the id under which the log has the details."""

@@ -55,7 +55,7 @@ class MainThread:
     def serve(self) -> None:
         """Run the event loop, in parallel with the calls or between them, until `end`."""
         while not self._ended:
-            if self._pace.direct:
+            if self._pace.is_direct:
                 self._loop_between_calls()
             else:
                 self._loop_beside_calls()
@@ -84,20 +84,20 @@ class MainThread:
         began = perf_counter()
         result = function(argument)
         seconds = perf_counter() - began
-        if seconds >= Pace.SLOW or self._pace.indebted:
+        if seconds >= Pace.SLOW or self._pace.has_debt:
             self._note(seconds)
         return result
 
     def _note(self, seconds: float) -> None:
         self._pace.note(seconds)
-        if not self._pace.direct:
+        if not self._pace.is_direct:
             self.now = None
             self._loop.stop()
 
     def _loop_beside_calls(self) -> None:
         beside = threading.Thread(target=self._loop.run_forever, name="event loop")
         beside.start()
-        while not self._ended and not self._pace.direct:
+        while not self._ended and not self._pace.is_direct:
             task = self._queue.get()
             if task is not None:
                 self._pace.note(_do(task))

@@ -26,19 +26,19 @@ _HEAD_BYTES = 8192
 
 
 class HealthFallback:
-    """Watches the event loop after `start`. `let_in` is called in the loop to give it a connection."""
+    """Watches the event loop after `start`. `take_connection` is called in the loop to give it a connection."""
 
     def __init__(
-        self, application: Application, listening: socket.socket, let_in: Callable[[socket.socket], None]
+        self, application: Application, listening: socket.socket, take_connection: Callable[[socket.socket], None]
     ) -> None:
         self._application = application
         self._mine = application.numbers.mine
         self._listening = listening
-        self._let_in = let_in
+        self._take_connection = take_connection
 
     def start(self) -> None:
         """Start watching, in a daemon thread."""
-        threading.Thread(target=self._watch, name="porter", daemon=True).start()
+        threading.Thread(target=self._watch, name="health fallback", daemon=True).start()
 
     def _watch(self) -> None:
         while True:
@@ -59,7 +59,7 @@ class HealthFallback:
         except OSError:
             return  # another replica accepted it, or the client has disconnected
         if not self._answer_health(connection):
-            self._application.call_soon(self._let_in, connection)
+            self._application.call_soon(self._take_connection, connection)
 
     def _answer_health(self, connection: socket.socket) -> bool:
         """Answer the connection if it is a health check; return whether it was one."""

@@ -1,6 +1,6 @@
 """The counters of all replicas in shared memory, so that any replica can add them up for /metrics.
 
-Each replica writes only into its own slot. A replica that is started again in a slot goes on counting there, so that
+Each replica writes only into its own slot. A restarted replica continues to count in its slot, so that
 sums never fall.
 """
 

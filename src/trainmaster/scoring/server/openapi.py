@@ -100,7 +100,7 @@ def _about(settings: Settings) -> str:
 
 def _schemas(script: Script) -> Dict[str, Document]:
     if script.schema is None:
-        return {"ServiceInput": script.said.get("input", {}), "ServiceOutput": script.said.get("output", {})}
+        return {"ServiceInput": script.schemas.get("input", {}), "ServiceOutput": script.schemas.get("output", {})}
     given = copy.deepcopy(script.schema.given)
     given["required"] = sorted(script.schema.names)
     given["additionalProperties"] = False

@@ -1,8 +1,8 @@
-"""One process that answers requests for a supervisor, whose listening socket it shares.
+"""A process of a supervisor that answers requests: it shares the listening socket and receives commands.
 
-The channel is one end of a socket pair. The replica says `{"ready": true}` or `{"error": {...}}`, one line; the
-supervisor says `o` (open the doors), `d` (drain: accept no more, answer what comes on open connections and close them)
-or `s` (the same, and close what is idle at once). When the supervisor is gone, so is the replica.
+The channel is one end of a socket pair. The replica sends `{"ready": true}` or `{"error": {...}}`, one line. The
+supervisor sends `o` (accept connections), `d` (drain: accept no more, answer requests on open connections and close
+them) or `s` (the same, and close idle connections at once). When the supervisor ends, the replica ends too.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ def serve(path: str, listening: int, channel: int, counters: str, slot: int, dra
     log = Log(1)
     sys.stdout = Printed(log, sys.stdout)
     sys.stderr = Printed(log, sys.stderr)
-    words = socket.socket(fileno=channel)
+    connection = socket.socket(fileno=channel)
     settings = read(path)
     try:
         script = load(settings)
         loop = _new_loop()
         replica = _Replica(settings, script, loop, Numbers(counters, slot), log, drain_seconds)
-        replica.start(socket.socket(fileno=listening), words)
+        replica.start(socket.socket(fileno=listening), connection)
     except ScriptError as error:
         log.message(error.headline + "\n" + error.details)
-        words.sendall(_line({"error": _describe(error)}))
+        connection.sendall(_line({"error": _describe(error)}))
         return BROKEN
-    words.sendall(_line({"ready": True}))
+    connection.sendall(_line({"ready": True}))
     replica.serve()
     replica.application.settle()
     request_id.set("-")  # not that of the last request
@@ -80,14 +80,14 @@ class _Replica:
         caller: Union[MainThread, Threads] = self._main if settings.threads == 1 else Threads(settings.threads)
         self.application.use(script, caller, loop)
 
-    def start(self, listening: socket.socket, words: socket.socket) -> None:
+    def start(self, listening: socket.socket, channel: socket.socket) -> None:
         acceptor = _load_acceptor()
         self._acceptor = acceptor.Acceptor(self.application, listening, self._loop)
         listening.setblocking(False)
-        words.setblocking(False)
-        self._words = words
-        self._loop.add_reader(words, self._hear)
-        HealthFallback(self.application, listening, self._acceptor.let_in).start()
+        channel.setblocking(False)
+        self._channel = channel
+        self._loop.add_reader(channel, self._handle_commands)
+        HealthFallback(self.application, listening, self._acceptor.take_connection).start()
         # These objects stay forever, so the garbage collector need not visit them again.
         gc.collect()
         gc.freeze()
@@ -98,23 +98,23 @@ class _Replica:
         sys.setswitchinterval(0.001)
         self._main.serve()
 
-    def _hear(self) -> None:
+    def _handle_commands(self) -> None:
         try:
-            said = self._words.recv(16)
+            commands = self._channel.recv(16)
         except BlockingIOError:
             return
         except OSError:
-            said = b""
-        if not said:
+            commands = b""
+        if not commands:
             os._exit(0)
-        if b"o" in said:
+        if b"o" in commands:
             self._acceptor.open()
-        if said == b"o":
+        if commands == b"o":
             return
         if not self.application.draining:
             self._drain()
-        if b"s" in said:
-            self._acceptor.dismiss()
+        if b"s" in commands:
+            self._acceptor.close_connections()
 
     def _drain(self) -> None:
         self.application.draining = True
@@ -123,7 +123,7 @@ class _Replica:
         self._look()
 
     def _look(self) -> None:
-        if self._acceptor.empty or monotonic() > self._end:
+        if self._acceptor.is_empty or monotonic() > self._end:
             self._main.end()
         else:
             self._loop.call_later(_LOOK_SECONDS, self._look)

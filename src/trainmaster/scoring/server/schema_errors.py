@@ -30,10 +30,10 @@ _TYPES: Dict[str, Tuple[type, ...]] = {
 }
 
 
-def misfits(given: Schema, data: Dict[str, Any]) -> str:
+def describe_errors(given: Schema, data: Dict[str, Any]) -> str:
     """One sentence for each of the first parameters that do not match; empty if all seem to match.
 
-    >>> misfits({"properties": {"data": {"type": "array", "items": {"type": "number"}}}}, {"data": [1, "b"]})
+    >>> describe_errors({"properties": {"data": {"type": "array", "items": {"type": "number"}}}}, {"data": [1, "b"]})
     'data[1]: it must be a number, and is a text.'
     """
     properties: Schema = given.get("properties", {})

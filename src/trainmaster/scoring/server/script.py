@@ -30,9 +30,9 @@ class ScriptError(Exception):
 class Script:
     """A script whose `init` was called. The signature of `run` determines how it gets its data."""
 
-    def __init__(self, run: Callable[..., Any], batched: bool, said: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(self, run: Callable[..., Any], batched: bool, schemas: Optional[Dict[str, Any]] = None) -> None:
         self.run = run
-        self.said = said or {}
+        self.schemas = schemas or {}
         """The script's own OpenAPI schemas of its `input` and `output`."""
         self.raw = raw.is_raw(run)
         self.schema = _Schema.read(run)
@@ -93,7 +93,7 @@ def load(settings: Settings) -> Script:
     init = getattr(module, "init", None)
     if init is not None:
         _call_script("init() of {} failed".format(settings.entry_script), init)
-    return Script(run, batched=settings.max_batch_size > 1, said=_read_openapi(module))
+    return Script(run, batched=settings.max_batch_size > 1, schemas=_read_openapi(module))
 
 
 def _check_takes_data(run: Callable[..., Any], script: str) -> None:

@@ -36,10 +36,10 @@ def main(folder: Path) -> int:
         print(json.dumps(error.to_wire()))
         return 1
     except OSError as error:
-        told = WebserviceException(
+        problem = WebserviceException(
             "the folder of the service cannot be used", cause=f"{error.filename}: {error.strerror}"
         )
-        print(json.dumps(told.to_wire()))
+        print(json.dumps(problem.to_wire()))
         return 1
     reading, writing = os.pipe()
     if os.fork():

@@ -35,7 +35,7 @@ class ReplicaProcess:
         self.deadline = 0.0
         self.error: dict[str, str] | None = None
         self.channel, theirs = socket.socketpair()
-        self._heard = b""
+        self._received = b""
         theirs.set_inheritable(True)
         numbers = (str(listening), str(theirs.fileno()), str(files.numbers), str(slot), str(plan.drain_seconds))
         server, settings = files.server(plan.generation), files.settings(plan.generation)
@@ -53,30 +53,30 @@ class ReplicaProcess:
         self.pid: int = started.pid
         self.channel.setblocking(False)
 
-    def hear(self) -> Literal["ready", "error", "gone"] | None:
+    def receive(self) -> Literal["ready", "error", "gone"] | None:
         """Read the next message of the replica; None if there is none."""
         try:
-            said = self.channel.recv(65536)
+            data = self.channel.recv(65536)
         except BlockingIOError:
             return None
         except OSError:
-            said = b""
-        if not said:
+            data = b""
+        if not data:
             return "gone"
-        self._heard += said
-        if not self._heard.endswith(b"\n"):
+        self._received += data
+        if not self._received.endswith(b"\n"):
             return None
-        word: dict[str, Any] = json.loads(self._heard)
-        self._heard = b""
-        if "error" in word:
-            self.error = word["error"]
+        message: dict[str, Any] = json.loads(self._received)
+        self._received = b""
+        if "error" in message:
+            self.error = message["error"]
             return "error"
         return "ready"
 
-    def say(self, word: bytes) -> None:
+    def send(self, command: bytes) -> None:
         """Send a command: `o` open, `d` drain, `s` drain and close idle connections."""
         try:
-            self.channel.send(word)
+            self.channel.send(command)
         except OSError:
             return  # the replica has ended, which the supervisor notices elsewhere
 

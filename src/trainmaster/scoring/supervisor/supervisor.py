@@ -106,9 +106,9 @@ class Supervisor:
         while self._ended is None:
             self._write_state()
             self._wait()
-            self._hear()
+            self._receive()
             self._reap()
-            self._obey()
+            self._handle_signals()
             self._step()
         sweep(self._files.path)
         self._write_state()
@@ -126,16 +126,16 @@ class Supervisor:
             if key.fileobj == self._signals.reading:
                 self._signals.clear()
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         for replica in self._all():
-            word = replica.hear()
-            if word == "ready":
+            message = replica.receive()
+            if message == "ready":
                 replica.state = "ready"
                 replica.ready_at = time.monotonic()
                 if self._coming is None or replica not in self._coming.replicas:
-                    replica.say(b"o")
+                    replica.send(b"o")
                     self._error = self._error if self._failed else {}
-            elif word == "gone":
+            elif message == "gone":
                 self._unwatch(replica)
 
     def _reap(self) -> None:
@@ -156,7 +156,7 @@ class Supervisor:
                     self._handle_end(replica, os.waitstatus_to_exitcode(status))
 
     def _handle_end(self, replica: ReplicaProcess, code: int) -> None:
-        while replica.error is None and replica.hear() not in ("error", "gone", None):
+        while replica.error is None and replica.receive() not in ("error", "gone", None):
             continue  # its last message may still arrive
         self._unwatch(replica)
         replica.channel.close()
@@ -183,7 +183,7 @@ class Supervisor:
             self._error = _wire(error)
         self._say(f"a replica (process {replica.pid}) ended with {_how(code)}; starting another one")
 
-    def _obey(self) -> None:
+    def _handle_signals(self) -> None:
         if self._signals.stops and not self._stopping:
             self._stop()
         elif self._signals.stops > 1:
@@ -267,12 +267,12 @@ class Supervisor:
 
     def _replace(self, generation: Generation) -> None:
         for replica in generation.replicas:
-            replica.say(b"o")
+            replica.send(b"o")
         before, self._current, self._coming = self._current, generation, None
         self._before, self._replaced_at = before, time.monotonic()
         self._failed, self._error, self._warnings = 0, {}, ()
         if before is not None:
-            self._dismiss(before, b"d")
+            self._drain(before, b"d")
         self._say(f"generation {generation.plan.generation} serves with {len(generation.places)} replica(s)")
 
     def _keep_up(self, generation: Generation, now: float) -> None:
@@ -319,9 +319,9 @@ class Supervisor:
             replica.kill()
             self._leaving.append(replica)
 
-    def _dismiss(self, generation: Generation, word: bytes) -> None:
+    def _drain(self, generation: Generation, command: bytes) -> None:
         for replica in generation.replicas:
-            replica.say(word)
+            replica.send(command)
             replica.state = "draining"
             replica.deadline = time.monotonic() + generation.plan.drain_seconds + _LATE_SECONDS
             self._leaving.append(replica)
@@ -331,11 +331,11 @@ class Supervisor:
         # New connections are refused from now on; existing ones still get their answers.
         self._listening.shutdown(socket.SHUT_RD)
         for replica in self._leaving:
-            replica.say(b"s")
+            replica.send(b"s")
         if self._coming is not None:
             self._drop(self._coming)
         if self._current is not None:
-            self._dismiss(self._current, b"s")
+            self._drain(self._current, b"s")
             self._current = None
 
     # Replicas
@@ -349,11 +349,11 @@ class Supervisor:
         except spawn.StartError as error:
             place.deaths += 1
             place.start_at = time.monotonic() + pause_after(place.deaths - 1, *_PAUSES)
-            told = {"headline": error.headline, "cause": error.cause, "hint": error.hint}
+            problem = {"headline": error.headline, "cause": error.cause, "hint": error.hint}
             if generation is self._coming:
-                self._give_up(generation, told)
+                self._give_up(generation, problem)
             else:
-                self._error = _wire(told)
+                self._error = _wire(problem)
             return
         self._selector.register(place.replica.channel, selectors.EVENT_READ)
 
@@ -419,9 +419,9 @@ class Supervisor:
         )
 
     def _serving(self) -> int:
-        """The generation that answers new connections. Replicas of the previous one accept some until they are told.
+        """The generation that answers new connections. Replicas of the previous one accept some until they drain.
 
-        A replica whose script blocks it is not waited for.
+        A replica that its script blocks is ignored after a while.
         """
         late = time.monotonic() - self._replaced_at > _LATE_SECONDS
         if late or not any(self._numbers.slot(each.slot)[numbers.READY] for each in self._leaving):

@@ -1,4 +1,4 @@
-"""Answers clients while there is no replica, so that they do not wait in vain."""
+"""Answers clients with an error while no replica is running, instead of letting them wait."""
 
 from __future__ import annotations
 

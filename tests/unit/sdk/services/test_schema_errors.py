@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainmaster.scoring.server import schema_errors
-from trainmaster.scoring.server.schema_errors import misfits
+from trainmaster.scoring.server.schema_errors import describe_errors
 
 NUMBERS = {"type": "array", "items": {"type": "array", "items": {"type": "number"}}, "format": "numpy.ndarray"}
 ROW = {
@@ -57,13 +57,13 @@ RIGHT = {"data": [[1, 2.5]], "table": [{"a": 1, "b": "x"}], "times": 1, "sure": 
     ],
 )
 def test_the_part_is_named(name: str, value: Any, sentence: str) -> None:
-    assert misfits(SCHEMA, {**RIGHT, name: value}) == sentence
+    assert describe_errors(SCHEMA, {**RIGHT, name: value}) == sentence
 
 
 def test_the_first_parts_are_named_and_what_fits_is_not() -> None:
-    assert misfits(SCHEMA, RIGHT) == misfits({}, RIGHT) == misfits(SCHEMA, {}) == ""
+    assert describe_errors(SCHEMA, RIGHT) == describe_errors({}, RIGHT) == describe_errors(SCHEMA, {}) == ""
     wrong = dict.fromkeys(("data", "sure", "table", "times"))
-    assert misfits(SCHEMA, wrong).count("it must be") == 3
+    assert describe_errors(SCHEMA, wrong).count("it must be") == 3
 
 
 JSON = st.recursive(
@@ -76,7 +76,7 @@ JSON = st.recursive(
 @settings(max_examples=200, deadline=None)
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(SCHEMA["properties"], JSON)))
 def test_whatever_is_sent_gets_sentences(data: dict[str, Any]) -> None:
-    said = misfits(SCHEMA, data)
+    said = describe_errors(SCHEMA, data)
     assert said == "" or said.endswith(".")
 
 

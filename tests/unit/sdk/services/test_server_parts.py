@@ -61,22 +61,22 @@ def test_pace() -> None:
     modes = []
     for seconds in (*[0.001] * 15, 0.006, *[0.001] * 16):
         pace.note(seconds)
-        modes.append(pace.direct)
+        modes.append(pace.is_direct)
     assert modes == [False] * 31 + [True]
     for seconds in [0.1, 0.1, *[0.001] * 100] * 3:
         pace.note(seconds)
-    assert pace.direct, "what quick ones made up for is forgotten"
+    assert pace.is_direct, "what quick ones made up for is forgotten"
     for seconds in (0.1, 0.1, 0.1):
-        assert pace.direct
+        assert pace.is_direct
         pace.note(seconds)
-    assert not pace.direct
+    assert not pace.is_direct
     for _ in range(Pace.FIRST * 2 - 1):
         pace.note(0.001)
-    assert not pace.direct, "each time more quick ones are wanted"
+    assert not pace.is_direct, "each time more quick ones are wanted"
     pace.note(0.001)
-    assert pace.direct
+    assert pace.is_direct
     pace.note(0.3)
-    assert not pace.direct, "one that is far too slow suffices"
+    assert not pace.is_direct, "one that is far too slow suffices"
 
 
 @pytest.mark.parametrize(
