@@ -38,15 +38,29 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
-        "Manage",
+        "Clean up",
         (
             Command("runs delete", "runs_removal", "delete", "delete runs that have ended, with all their files"),
             Command("runs prune", "runs_removal", "prune", "delete old runs"),
+            Command("env prune", "env", "prune", "delete environments that no run needs"),
+        ),
+    ),
+    (
+        "Environments and compute targets",
+        (
+            Command("env list", "env", "list_environments", "list the environments that were built, with their sizes"),
+            Command("env show", "env", "show", "show the exact packages of an environment or a run"),
+            Command("env build", "env", "build", "build an environment before its first run"),
             Command("compute list", "compute", "list_targets", "list the compute targets"),
             Command("compute show", "compute_show", "show", "show one target: its settings, machines and their states"),
             Command("compute create", "compute", "create", "create a target, or change its size"),
             Command("compute delete", "compute", "delete", "delete a target"),
             Command("compute sizes", "compute", "sizes", "show what each vm_size means here"),
+        ),
+    ),
+    (
+        "Data and models",
+        (
             Command("data list", "data", "list_datasets", "list the registered datasets"),
             Command("data show", "data", "show", "show one dataset: its source and files"),
             Command("data upload", "data", "upload", "copy a folder to a datastore and register it"),
@@ -58,6 +72,11 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("models tag", "models", "tag", "set and remove tags of a model"),
             Command("models verify", "models", "verify", "check the files of models for damage"),
             Command("models delete", "models", "delete", "delete one version of a model"),
+        ),
+    ),
+    (
+        "Services",
+        (
             Command("services list", "services", "list_services", "list the scoring services"),
             Command("services show", "services", "show", "show one service: its state, address and error"),
             Command("services deploy", "services", "deploy", "serve models over HTTP"),
@@ -66,23 +85,29 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
             Command("services logs", "services", "logs", "show what a service printed; -f follows it"),
             Command("services keys", "services", "keys", "show the keys of a service"),
             Command("services delete", "services", "delete", "shut services down and delete them"),
-            Command("secret list", "secrets", "list_secrets", "list the names of the workspace's secrets"),
-            Command("secret set", "secrets", "put", "store a secret, read from the terminal or a pipe"),
-            Command("secret delete", "secrets", "delete", "delete a secret"),
-            Command("env list", "env", "list_environments", "list the environments that were built, with their sizes"),
-            Command("env show", "env", "show", "show the exact packages of an environment or a run"),
-            Command("env build", "env", "build", "build an environment before its first run"),
-            Command("env prune", "env", "prune", "delete environments that no run needs"),
+        ),
+    ),
+    (
+        "Workspace",
+        (
             Command("workspace", "workspaces", "show", "show where everything is kept"),
             Command("workspace list", "workspaces", "list_workspaces", "list your workspaces"),
             Command("workspace create", "workspaces", "create", "create a workspace"),
+            Command("secret list", "secrets", "list_secrets", "list the names of the workspace's secrets"),
+            Command("secret set", "secrets", "put", "store a secret, read from the terminal or a pipe"),
+            Command("secret delete", "secrets", "delete", "delete a secret"),
             Command("status", "dispatcher", "status", "show whether the dispatcher runs, and its active runs"),
             Command("up", "dispatcher", "up", "start the dispatcher"),
             Command("down", "dispatcher", "down", "stop the dispatcher; runs continue"),
+        ),
+    ),
+    (
+        "Set up",
+        (
+            Command("doctor", "doctor", "doctor", "check what this machine has and what is missing"),
             Command(
                 "migrate", "trainmaster.migration.command", "migrate", "check what of azureml v1 scripts works here"
             ),
-            Command("doctor", "doctor", "doctor", "check what this machine has and what is missing"),
         ),
     ),
 )
