@@ -73,7 +73,7 @@ class _ShownLog:
         self._text = GrowingText(path)
 
     def show(self) -> None:
-        for part in self._text.new():
+        for part in self._text.read_new():
             self.shown += part
             sys.stderr.write(part)
             sys.stderr.flush()

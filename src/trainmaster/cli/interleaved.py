@@ -36,7 +36,7 @@ class Interleaved:
         self._show(show, lambda rank: rank.rest())
 
     def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
-        for rank, _, found in self._texts.of(lambda: rank_logs(self.folder)):
+        for rank, _, found in self._texts.find(lambda: rank_logs(self.folder)):
             rank_lines = self._lines.setdefault(id(found), RankLines(found))
             prefix = self._prefix(rank)
             # One call per rank, so that a terminal is not redrawn for every line.
@@ -58,7 +58,7 @@ class RankLines:
 
     def new(self) -> Iterator[str]:
         """The new complete lines, without their line breaks."""
-        for text in self._text.new():
+        for text in self._text.read_new():
             *complete, self._incomplete = (self._incomplete + text).split("\n")
             yield from map(visible, complete)
             if len(self._incomplete) > _LONGEST_LINE:

@@ -33,4 +33,4 @@ class ServiceLogs:
                 write(sys.stdout, text)
 
     def _new(self) -> str:
-        return "".join(part for text in self._texts for part in text.new())
+        return "".join(part for text in self._texts for part in text.read_new())

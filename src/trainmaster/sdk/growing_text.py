@@ -1,4 +1,4 @@
-"""Reading on in a text file that others append to."""
+"""Reading a text file while others append to it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BLOCK = 1 << 20
 
 
 class GrowingText:
-    """Reads on in a text file that others append to. A file that was put in its place is read from its beginning."""
+    """Reads what is appended to a text file. A file that replaces it is read from its beginning."""
 
     def __init__(self, path: Path, mask: Callable[[], Mask] = Mask, only: int | None = None) -> None:
-        """`mask` gives what has to be hidden as of now. Of the file with identity `only`, no other is read."""
+        """`mask` returns what has to be hidden now. With `only`, just the file with this inode is read."""
         self.path = path
         self._mask = mask
         self._only = only
@@ -25,18 +25,18 @@ class GrowingText:
 
     def _begin(self, identity: int | None) -> None:
         self.identity = identity
-        """Of the file that is read; another one's text is no continuation."""
+        """The inode of the file that is read. A file with another inode is not a continuation."""
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     @property
-    def begun(self) -> bool:
-        """Whether any of it was read."""
+    def has_begun(self) -> bool:
+        """Whether anything was read."""
         return self._offset > 0
 
-    def new(self) -> Iterator[str]:
-        """What was added since the last time, in parts."""
-        # One that is just moved away has a successor the next time.
+    def read_new(self) -> Iterator[str]:
+        """What was added since the last call, in parts."""
+        # A file that was just moved away has a successor at the next call.
         with contextlib.suppress(FileNotFoundError):
             if self._is_new(os.stat(self.path)):
                 yield from self._read()
@@ -54,7 +54,7 @@ class GrowingText:
                 return
             file.seek(self._offset)
             while block := file.read(_BLOCK):
-                # Asked after reading: whatever was printed before now had been given to the script before.
+                # Fetched after reading: the script had received every secret that it may have printed in this block.
                 mask = self._mask()
                 start = max(0, self._offset - mask.reach)
                 before = os.pread(file.fileno(), self._offset - start, start) if mask else b""

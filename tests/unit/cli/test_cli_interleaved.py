@@ -132,13 +132,13 @@ def test_a_file_in_the_place_of_another_is_read_from_its_beginning(tmp_path: Pat
     path = tmp_path / "log.txt"
     path.write_text("first attempt\n")
     text = GrowingText(path)
-    assert "".join(text.new()) == "first attempt\n"
+    assert "".join(text.read_new()) == "first attempt\n"
     path.rename(tmp_path / "kept.txt")
-    assert "".join(text.new()) == ""
+    assert "".join(text.read_new()) == ""
     path.write_text("the second attempt, longer\n")
-    assert "".join(text.new()) == "the second attempt, longer\n"
+    assert "".join(text.read_new()) == "the second attempt, longer\n"
     path.write_text("short\n")
-    assert "".join(text.new()) == "short\n"
+    assert "".join(text.read_new()) == "short\n"
 
 
 def test_another_attempt_does_not_go_on_in_the_line_of_the_one_before(folder: RunFolder) -> None:
@@ -203,7 +203,7 @@ def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypat
 
 def test_a_log_that_moves_just_before_it_is_read(folder: RunFolder) -> None:
     write(folder, 0, "the first\n")
-    ((_, _, text),) = RunTexts(folder).of(lambda: logs.rank_logs(folder))
+    ((_, _, text),) = RunTexts(folder).find(lambda: logs.rank_logs(folder))
     set_logs_apart(folder, "attempt 1 of 2 failed")
     write(folder, 0, "the second\n")
-    assert "".join(text.new()) == ""
+    assert "".join(text.read_new()) == ""

@@ -1,4 +1,4 @@
-"""The logs of a run: which there are, and reading on in them while they grow and move."""
+"""The logs of a run: listing them, and reading them while they grow and move."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ _DRIVER_LOG = re.compile(r"70_driver_log(?:_(\d+))?\.txt")
 
 
 class RunTexts:
-    """The logs of a run by the identity of their files, which they keep when an attempt has failed and they move."""
+    """The texts of a run's logs, by the inodes of the files, which stay when a failed attempt's logs are moved."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._mask = partial(mask_of, folder)
         self._found: dict[int, GrowingText] = {}
 
-    def of(self, listed: Callable[[], list[tuple[int, Path]]]) -> list[tuple[int, Path, GrowingText]]:
-        """The texts of the logs that are `listed`, each with its rank and its path.
+    def find(self, list_logs: Callable[[], list[tuple[int, Path]]]) -> list[tuple[int, Path, GrowingText]]:
+        """The texts of the logs that `list_logs` returns, each with its rank and its path.
 
-        They are listed again if they moved meanwhile: else the next attempt would be shown before the end of this one.
+        They are listed again if they moved meanwhile. Otherwise the next attempt could be shown before the end of this
+        one.
         """
         while True:
-            logs = listed()
-            texts = [(rank, path, self._at(path)) for rank, path in logs]
-            if logs == listed():
+            logs = list_logs()
+            texts = [(rank, path, self._open(path)) for rank, path in logs]
+            if logs == list_logs():
                 return [(rank, path, text) for rank, path, text in texts if text is not None]
 
-    def _at(self, path: Path) -> GrowingText | None:
-        """The text of the file that is at `path` now; none if it was just moved away."""
+    def _open(self, path: Path) -> GrowingText | None:
+        """The text of the file that is at `path` now; None if it was just moved away."""
         try:
             identity = os.stat(path).st_ino
         except FileNotFoundError:
@@ -48,7 +49,7 @@ class RunTexts:
 
 
 def log_paths(folder: RunFolder) -> list[Path]:
-    """All logs by name; those of earlier attempts come before the current one's of the same name."""
+    """All logs by name. Of logs with the same name, those of earlier attempts come first."""
     try:
         found = [*folder.logs.iterdir(), *folder.logs.glob("attempt_*/*")]
     except FileNotFoundError:
@@ -57,14 +58,14 @@ def log_paths(folder: RunFolder) -> list[Path]:
 
 
 def rank_logs(folder: RunFolder) -> list[tuple[int, Path]]:
-    """What each rank printed in each attempt, the first attempt first."""
+    """The rank and the path of every log of a rank, the first attempt first."""
     found = ((_DRIVER_LOG.fullmatch(path.name), path) for path in log_paths(folder))
     logs = [(int(match[1] or 0), path) for match, path in found if match]
     return sorted(logs, key=lambda each: (_attempt(each[1]), each[0]))
 
 
 def driver_logs(folder: RunFolder) -> dict[int, Path]:
-    """Where each rank that has begun prints to, lowest first."""
+    """The current log of each rank that has started, lowest rank first."""
     return dict(sorted(dict(rank_logs(folder)).items()))
 
 
@@ -74,7 +75,7 @@ def _attempt(path: Path) -> float:
 
 
 class LogReader:
-    """Reads on in the logs of a run, in the order of their names: what prepared it, then what rank `rank` printed."""
+    """Reads what is added to the logs of a run, in the order of their names: the preparation, then rank `rank`."""
 
     def __init__(self, folder: RunFolder, rank: int = 0, headings: bool = True) -> None:
         self.folder = folder
@@ -84,7 +85,7 @@ class LogReader:
 
     def show(self, show: Print) -> None:
         """Shows what is new."""
-        for _, path, text in self._texts.of(self._followed):
+        for _, path, text in self._texts.find(self._list_followed):
             for part in self._new_text(path, text):
                 show(part)
 
@@ -92,19 +93,19 @@ class LogReader:
         """Shows what is new at the end."""
         self.show(show)
 
-    def _followed(self) -> list[tuple[int, Path]]:
-        return [(self._rank, path) for path in log_paths(self.folder) if self._wanted(path.name)]
+    def _list_followed(self) -> list[tuple[int, Path]]:
+        return [(self._rank, path) for path in log_paths(self.folder) if self._is_wanted(path.name)]
 
-    def _wanted(self, name: str) -> bool:
+    def _is_wanted(self, name: str) -> bool:
         driver = _DRIVER_LOG.fullmatch(name)
         if driver is not None:
             return int(driver[1] or 0) == self._rank
         return self._headings and _SYSTEM_LOG.fullmatch(name) is not None
 
     def _new_text(self, path: Path, text: GrowingText) -> Iterator[str]:
-        begun = text.begun
-        for number, part in enumerate(text.new()):
-            if number == 0 and not begun and self._headings:
+        has_begun = text.has_begun
+        for number, part in enumerate(text.read_new()):
+            if number == 0 and not has_begun and self._headings:
                 heading = f"Streaming azureml-logs/{path.relative_to(self.folder.logs)}"
                 yield f"\n{heading}\n{'=' * len(heading)}\n\n"
             yield part

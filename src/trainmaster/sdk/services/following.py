@@ -31,7 +31,7 @@ def wait_until_settled(
     with LongPoll(workspace, *request, end) as answers:
         for answer in follow(answers, [] if show is None else [log.parent]):
             if show is not None:
-                for part in text.new():
+                for part in text.read_new():
                     show(part)
             if answer is None:
                 continue
