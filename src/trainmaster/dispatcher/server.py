@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import traceback
@@ -15,6 +14,7 @@ from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.watchers import Watchers, news
 from trainmaster.job.agent.peer import credentials, is_trusted
 from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
+from trainmaster.job.helper import messages
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
 from trainmaster.shared.records import TERMINAL
 
@@ -63,7 +63,7 @@ class Server:
         except _RefusedError as refused:
             # Where the next request begins is not known: the connection ends.
             with contextlib.suppress(ConnectionError):
-                await self._send(writer, {"id": None, "error": answer_error(refused.error)})
+                await self._send(writer, messages.failure(answer_error(refused.error), {"id": None}))
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
             # A client that went away or does not go on, or a dispatcher that ends.
             return
@@ -87,11 +87,11 @@ class Server:
         self, line: bytes, share: Share, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
         """Answers one request; whether the connection goes on."""
-        number: Any = None
+        request: dict[str, Any] = {}
         op: Any = ""
         try:
-            request = _parsed(line)
-            number, op, args = request.get("id"), request.get("op"), request.get("args", {})
+            request = _read_request(line)
+            op, args = request.get("op"), request.get("args", {})
             if op == "runs.watch":
                 await self._watch(self._operations.watched_run(args), reader, writer)
                 return False
@@ -100,12 +100,12 @@ class Server:
                 result: Any = None
             else:
                 result = await self._operations.call(op, args)
-            reply = {"id": number, "result": result}
+            reply = messages.success(result, request)
         except ConnectionError:
             raise
         except Exception as error:  # noqa: BLE001 (a fault of one operation must not end the dispatcher)
             self._note(op, error)
-            reply = {"id": number, "error": answer_error(error)}
+            reply = messages.failure(answer_error(error), {"id": request.get("id")})
         share.give_back()
         await self._send(writer, reply)
         return True
@@ -125,7 +125,7 @@ class Server:
         """Tells of every change until the run has ended, or the client has left."""
         record = self._operations.get_run(run_id)
         with self._watchers.watch(record) as queue:
-            await self._send(writer, {"id": 1, "result": news(record)})
+            await self._send(writer, messages.success(news(record), {"id": 1}))
             ended = record.status in TERMINAL
             left = asyncio.ensure_future(reader.read(1))
             while not ended and not left.done():
@@ -134,13 +134,13 @@ class Server:
                 if not told.done():
                     told.cancel()
                     break
-                await self._send(writer, {"id": 1, "result": told.result()})
+                await self._send(writer, messages.success(told.result(), {"id": 1}))
                 ended = told.result()["ended"]
             left.cancel()
 
     async def _send(self, writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
         """Sends an answer. ConnectionError if the client has left, or does not read on."""
-        text = json.dumps(message).encode() + b"\n"
+        text = messages.encode(message) + b"\n"
         share = Share(self._room, 4 * _PIECE, _STALL_SECONDS)
         try:
             # One that is longer than all room there is goes when nothing else is held.
@@ -195,14 +195,12 @@ async def _read_line(reader: asyncio.StreamReader, share: Share) -> bytes:
             return b"".join(pieces)
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _read_request(line: bytes) -> dict[str, Any]:
     try:
-        request = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserErrorException("the request is not JSON", cause=str(error)[:300]) from None
-    if not isinstance(request, dict):
-        raise UserErrorException("the request is not an object")
-    return request
+        request = messages.decode(line)
+    except ValueError as error:
+        raise UserErrorException("the request is not a JSON object", cause=str(error)[:300]) from None
+    return {"id": None, **request}
 
 
 async def _drain(writer: asyncio.StreamWriter) -> None:

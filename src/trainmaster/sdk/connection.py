@@ -18,6 +18,7 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, from_wire
+from trainmaster.job.helper import messages
 from trainmaster.shared.dispatcher_socket import Line, dispatcher_command, try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -48,7 +49,7 @@ class Connection:
         for attempt in range(_ATTEMPTS):
             try:
                 line = self._connect()
-                line.send({"id": 1, "op": op, "args": args})
+                line.send(messages.request(op, args))
                 reply = line.receive()
             except (ConnectionError, EOFError) as lost:
                 self._drop()
@@ -63,9 +64,7 @@ class Connection:
                 # Interrupted: the answer may still arrive, and must not be read as the answer to the next request.
                 self._drop()
                 raise
-            if "error" in reply:
-                raise from_wire(reply["error"])
-            return reply["result"]
+            return messages.result_of(reply, from_wire)
         raise AssertionError("unreachable")
 
     def watch(self, run_id: str) -> Watch:
@@ -135,16 +134,14 @@ class Subscription(Generic[News]):
             except (ConnectionError, EOFError):
                 self.close()
                 continue
-            if "error" in reply:
-                raise from_wire(reply["error"])
-            news: News = reply["result"]
+            news: News = messages.result_of(reply, from_wire)
             return news
 
     def _connect(self) -> Line:
         while self._line is None:
             line = open_line(self._folder)
             try:
-                line.send({"id": 1, "op": self._op, "args": self.arguments()})
+                line.send(messages.request(self._op, self.arguments()))
             except ConnectionError:
                 line.close()
                 continue
@@ -201,7 +198,7 @@ def _greet(line: Line, folder: WorkspaceFolder) -> bool:
     it is stopped; its runs continue.
     """
     try:
-        line.send({"id": 0, "op": "hello", "args": {"version": __version__}})
+        line.send(messages.request("hello", {"version": __version__}))
         reply = line.receive()
         theirs = reply["result"]["version"]
         if theirs == __version__ and not reply["result"].get("outdated"):
@@ -211,7 +208,7 @@ def _greet(line: Line, folder: WorkspaceFolder) -> bool:
                 f"{folder.path} is served by Trainmaster {theirs}, which is newer than this one ({__version__})",
                 hint="Use that Trainmaster, or stop it with its own 'trainmaster down'.",
             )
-        line.send({"id": 1, "op": "shutdown", "args": {}})
+        line.send(messages.request("shutdown", {}))
         line.receive()
         # The workspace is free once the dispatcher has ended, not once it has answered.
         line.receive()
@@ -269,7 +266,7 @@ def stop_dispatcher(folder: WorkspaceFolder, pid: int) -> None:
         line = try_line(folder)
         if line is not None:
             with contextlib.suppress(ConnectionError):
-                line.send({"id": 1, "op": "shutdown", "args": {}})
+                line.send(messages.request("shutdown", {}))
             line.close()
         if not select.select([process], [], [], _STOP_LIMIT_SECONDS)[0]:
             raise ServiceException(

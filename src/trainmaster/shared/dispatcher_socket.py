@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _socket
-import json
 import os
 import socket
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 
 from trainmaster.job.agent.peer import is_trusted
 from trainmaster.job.errors import ServiceException, UserErrorException
+from trainmaster.job.helper import messages
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.private import why_not_private
 
@@ -41,7 +41,7 @@ class Line:
         return self._socket.fileno()
 
     def send(self, message: dict[str, Any]) -> None:
-        text = json.dumps(message).encode() + b"\n"
+        text = messages.encode(message) + b"\n"
         if len(text) > LONGEST_REQUEST:
             raise UserErrorException(
                 f"{message['op']}: the request has {len(text) >> 20} MB",
@@ -53,8 +53,7 @@ class Line:
         text = self._reader.readline()
         if not text.endswith(b"\n"):
             raise EOFError("the dispatcher closed the connection")
-        reply: dict[str, Any] = json.loads(text)
-        return reply
+        return messages.decode(text)
 
     def close(self) -> None:
         self._reader.close()

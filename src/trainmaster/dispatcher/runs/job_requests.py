@@ -7,7 +7,6 @@ is not started again. A request can only act for its own run, and can only call 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -17,6 +16,7 @@ from typing import Any
 from trainmaster.dispatcher.runs.storage_requests import inner
 from trainmaster.engines import JobRequest
 from trainmaster.job.errors import TrainmasterError, UserErrorException
+from trainmaster.job.helper import messages
 from trainmaster.job.helper.job_requests import FILES, STORAGE_REQUESTS
 from trainmaster.job.helper.names import is_plain
 from trainmaster.job.script.dataset_files import is_web
@@ -80,14 +80,14 @@ class JobRequests:
 
     async def _answer(self, request: JobRequest) -> None:
         try:
-            reply: dict[str, Any] = {"result": await self._result(request)}
+            answer = messages.success(await self._result(request), {})
         except Exception as error:
             if not isinstance(error, TrainmasterError):
                 # The request itself is not logged: it may contain a secret.
                 log.exception("job request of run %s", request.run_id)
-            reply = {"error": self._error_of(error)}
+            answer = messages.failure(self._error_of(error), {})
         try:
-            await request.answer(json.dumps(reply).encode("ascii"))
+            await request.answer(messages.encode(answer))
         except (TrainmasterError, OSError) as error:
             # The request is still there, so the engine passes it on again.
             log.warning("run %s: the answer to a job request was not delivered: %s", request.run_id, error)
@@ -149,7 +149,7 @@ async def _bring_sources(sources: Sequence[Mapping[str, Any]], request: JobReque
 def _parse(request: JobRequest) -> tuple[str, dict[str, Any]]:
     """The operation and its arguments; refused if jobs may not call it."""
     try:
-        parsed = json.loads(request.text)
+        parsed = messages.decode(request.text)
         op, args = parsed["op"], dict(parsed["args"])
     except (ValueError, KeyError, TypeError) as error:
         raise UserErrorException("the job request cannot be read", cause=str(error)) from None

@@ -18,6 +18,7 @@ from trainmaster.engines.remote.program import program
 from trainmaster.engines.remote.ssh_errors import Unreachable, explain, explain_start
 from trainmaster.engines.remote.transfers import Transfers
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.job.helper import messages
 from trainmaster.job.helper.connection import GREETING, PIECE
 from trainmaster.shared.tasks import start_task
 
@@ -131,12 +132,14 @@ class Connection:
         return data
 
     def _check(self, answer: Mapping[str, Any]) -> None:
-        if "error" in answer:
-            raise ComputeTargetException(
-                f"host {self.host.label} could not store what was sent to it",
-                cause=str(answer["error"]),
-                hint=f"Check that its disk is not full and that {self.host.folder} can be written there.",
-            )
+        messages.check(answer, self._error_of)
+
+    def _error_of(self, problem: str) -> ComputeTargetException:
+        return ComputeTargetException(
+            f"host {self.host.label} could not store what was sent to it",
+            cause=problem,
+            hint=f"Check that its disk is not full and that {self.host.folder} can be written there.",
+        )
 
     async def check_folder(self, parameter: str, hint: str) -> None:
         """Raises an error if the host's folder cannot be written to. Creates nothing."""
@@ -153,7 +156,7 @@ class Connection:
         """Sends a frame and does not wait for an answer."""
         if payload:
             header = {**header, "size": len(payload)}
-        await self._write(json.dumps(header).encode() + b"\n" + payload)
+        await self._write(messages.encode(header) + b"\n" + payload)
 
     async def send_file(
         self, header: Mapping[str, Any], path: Path, size: int, on_sent: Callable[[int], None] = lambda count: None

@@ -7,6 +7,7 @@ from importlib import resources
 
 # In the order of their imports.
 _MODULES = (
+    "messages",
     "connection",
     "names",
     "files",

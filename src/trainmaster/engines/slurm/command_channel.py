@@ -13,6 +13,7 @@ from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.slurm.commands import CommandResult, timeout_error
 from trainmaster.engines.slurm.options import COMMAND_PREFIXES, COMMAND_VARIABLES
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.job.helper import messages
 
 OnReport = Callable[[str, dict[str, Any], bytes], None]
 """Called for each report about a run: with the name under which it is watched, a header and bytes."""
@@ -85,11 +86,13 @@ class CommandChannel:
             answer, data = await self._waiting[number]
         finally:
             del self._waiting[number]
-        if "error" in answer:
-            raise ComputeTargetException(
-                f"host {self._connection.host.label} could not carry out a request", cause=str(answer["error"])
-            )
+        messages.check(answer, self._error_of)
         return answer, data
+
+    def _error_of(self, problem: str) -> ComputeTargetException:
+        return ComputeTargetException(
+            f"host {self._connection.host.label} could not carry out a request", cause=problem
+        )
 
     async def _receive(self) -> None:
         try:

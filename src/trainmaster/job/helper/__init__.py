@@ -1,5 +1,6 @@
 """The helper: our program at the other end of an SSH connection. It receives files, starts agents, and reports on them.
 
+messages.py         requests and answers
 connection.py       frames in, frames out
 names.py            which names and paths may come from outside
 files.py            files and folders

@@ -9,7 +9,7 @@ import subprocess
 import threading
 import time
 
-from . import job_requests
+from . import job_requests, messages
 from .agents import Kit, claim, node_folders
 from .connection import Disconnected
 from .files import names, write_whole
@@ -93,7 +93,7 @@ class CommandChannel(object):
         try:
             return getattr(self, "on_" + header["op"])(header, payload) or {"ok": True}
         except OSError as error:
-            return {"error": "{}: {}".format(error.filename or "", error.strerror or error)}
+            return messages.failure("{}: {}".format(error.filename or "", error.strerror or error), header)
 
     def on_watch(self, header: "Header", payload: bytes) -> None:
         run = self._path("runs/" + header["run"])

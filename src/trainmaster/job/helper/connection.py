@@ -1,14 +1,17 @@
 """The connection. Both sides send frames: a line of JSON, followed by as many bytes as its `size` says."""
 
-import json
 import os
 import select
 
+from . import messages
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator
+    from typing import Iterator
 
-    Header = Dict[str, Any]
+    from .messages import Message
+
+    Header = Message
 
 GREETING = b"trainmaster ferry 1\n"
 PIECE = 256 * 1024
@@ -31,7 +34,7 @@ class Connection(object):
         """Sends one frame. Raises Disconnected."""
         if payload:
             header = dict(header, size=len(payload))
-        self.write(json.dumps(header).encode("ascii") + b"\n" + payload)
+        self.write(messages.encode(header) + b"\n" + payload)
 
     def write(self, data: bytes) -> None:
         """Sends bytes unchanged. Raises Disconnected."""
@@ -53,7 +56,7 @@ class Connection(object):
         while b"\n" not in self._held:
             self._held += self._read()
         line, _, self._held = self._held.partition(b"\n")
-        header: "Header" = json.loads(line.decode("ascii"))
+        header = messages.decode(line)
         self._rest = header.get("size", 0)
         return header
 

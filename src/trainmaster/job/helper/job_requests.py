@@ -1,9 +1,9 @@
 """Requests of scripts to their workspace, and the answers: files that appear complete (`job/script/requests.py`)."""
 
-import json
 import os
 import shutil
 
+from . import messages
 from .files import names, write_new
 
 _FOLDER = "letters"
@@ -42,8 +42,8 @@ def read(run: str, name: str) -> "bytes | None":
 def is_about_files(text: bytes) -> bool:
     """Whether the request can only be answered where the script's files are."""
     try:
-        return bool(json.loads(text.decode("utf-8")).get("files"))
-    except (ValueError, AttributeError):
+        return bool(messages.decode(text).get("files"))
+    except ValueError:
         return False
 
 

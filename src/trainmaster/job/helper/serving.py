@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 
-from . import job_requests
+from . import job_requests, messages
 from .agents import Kit, claim, end, node_folders, start
 from .command_channel import CommandChannel
 from .connection import GREETING, Connection, Disconnected
@@ -73,7 +73,7 @@ class Helper(object):
         if op in _UNANSWERED:
             return None
         problem, self._problem = self._problem, ""
-        return {"error": problem}
+        return messages.failure(problem, {})
 
     def _path(self, name: str) -> str:
         """A path in the workspace's folder here. No name from outside may lead out of it."""
@@ -165,7 +165,7 @@ class Helper(object):
     def on_flush(self, header: "Header") -> "Answer":
         """Whether everything that was sent since the last `flush` has arrived."""
         problem, self._problem = self._problem, ""
-        return {"error": problem} if problem else {"ok": True}
+        return messages.failure(problem, {}) if problem else {"ok": True}
 
     def on_tree(self, header: "Header") -> "Answer":
         """Creates a folder of blobs, links and texts; it appears complete."""
