@@ -276,7 +276,7 @@ def test_data_that_is_gone_fails_the_run(send, shared, store):
     dataset = Dataset.File.from_files((store, "gone"), validate=False)
     details = ended(send("", [dataset.as_mount()]))
     assert details["status"] == "Failed"
-    assert f"There is nothing at {shared.path}/datastore/gone" in details["error"]["message"]
+    assert f"{shared.path}/datastore/gone does not exist" in details["error"]["message"]
 
 
 def test_a_store_that_is_gone_is_missed_at_submit(send, shared, store, tmp_path):

@@ -1,4 +1,4 @@
-"""DataPlan: everything to do for the data of one run, as it is kept in a file."""
+"""DataPlan: everything to do for the data of one run, stored in a file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAN_VERSION = 1
 
 @dataclass(frozen=True)
 class Link:
-    """A link to make at `path`, leading to `target`; both absolute."""
+    """A link to create at `path`, pointing to `target`; both are absolute."""
 
     path: str
     target: str
@@ -29,51 +29,51 @@ class Link:
 
 @dataclass(frozen=True)
 class Transfer:
-    """A file or folder to copy between `path` of the datastore `store` and the place `local`."""
+    """A file or folder to copy between `path` of the datastore `store` and the local path `local`."""
 
     store: str
     path: str
     local: str
     overwrite: bool = False
     globs: tuple[str, ...] = ()
-    """Which files to take back; empty for all."""
+    """Which files to upload; empty for all."""
 
 
 @dataclass(frozen=True)
 class Gather:
-    """The files of a dataset to show in the folder `local`: as links where they lie on this machine, else as copies."""
+    """The files of a dataset to show in the folder `local`: as links if they are on this machine, else as copies."""
 
     sources: tuple[DataSource, ...]
     local: str
     steps: tuple[Mapping[str, Any], ...] = ()
     copy: bool = False
-    """Whether files of this machine are copied too."""
+    """Whether to copy files of this machine too."""
 
 
 @dataclass(frozen=True)
 class DataPlan:
-    """Everything to do for the data of one run. Holds options of datastores, maybe keys: see `write_plan`."""
+    """Everything to do for the data of one run. It contains options of datastores, maybe keys: see `write_plan`."""
 
     version: int = PLAN_VERSION
     variables: Mapping[str, str] = field(default_factory=dict)
     """`AZUREML_DATAREFERENCE_<name>` to the path the script sees; for datasets also `<name>` and `<NAME>`."""
     links: tuple[Link, ...] = ()
-    """In the working folder: for the agent to make, after it laid out the code."""
+    """In the working folder: the agent creates them after it has copied the code."""
     outer_links: tuple[Link, ...] = ()
-    """At absolute places: made by the stage before the job."""
+    """At absolute paths: created by the stage before the job."""
     folders: tuple[str, ...] = ()
-    """To make before the job, if they are missing."""
+    """Folders to create before the job, if they do not exist."""
     downloads: tuple[Transfer, ...] = ()
     uploads: tuple[Transfer, ...] = ()
     stores: Mapping[str, DatastoreRecord] = field(default_factory=dict)
     """The datastores of the transfers and gathers, by name."""
     gathers: tuple[Gather, ...] = ()
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    """What the job is told about its input datasets, by name (`job/script/datasets.py`)."""
+    """Facts about the input datasets for the job, by name (`job/script/datasets.py`)."""
     outputs: Mapping[str, str] = field(default_factory=dict)
-    """Name of each output to the path the script writes to."""
+    """Maps the name of each output to the path the script writes to."""
     outside: tuple[str, ...] = ()
-    """Paths outside of the run's folder that the script has to reach."""
+    """Paths outside of the run's folder that the script needs."""
 
     @property
     def before(self) -> bool:
@@ -87,13 +87,13 @@ class DataPlan:
 
 
 def write_plan(plan: DataPlan, path: Path) -> None:
-    """Keep `plan` in a file that only its owner can read."""
+    """Write `plan` to a file that only its owner can read."""
     with open_part(path) as part, open(part, "x", encoding="utf-8", opener=open_private) as file:
         json.dump(to_plain(plan), file, indent=1)
 
 
 def read_plan(path: Path) -> DataPlan:
-    """The plan in the file `path`; DatastoreException for anything else."""
+    """Read a plan; raise DatastoreException for anything else."""
     try:
         return from_plain(DataPlan, json.loads(path.read_text(encoding="utf-8")), "the data plan")
     except (OSError, ValueError, PlainDataError) as error:

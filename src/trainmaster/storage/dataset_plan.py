@@ -2,12 +2,12 @@
 
 | input | the script sees |
 |---|---|
-| all of a local file or folder, mount or direct | that file or folder itself; nothing is copied |
-| chosen files (wildcards, several sources, take, ...) | a folder of the run with a link for each file, or its copy |
-| anything of another store or the web | a copy in the run's folder |
+| a whole local file or folder, mount or direct | that file or folder itself; nothing is copied |
+| selected files (wildcards, several sources, take, ...) | a folder of the run with a link or copy of each file |
+| anything in another store or on the web | a copy in the run's folder |
 
-An output that is mounted on a folder is written there directly; any other is a folder of the run whose files go to
-the store after the job.
+An output mounted on a folder is written there directly. Any other output is a folder of the run; its files are
+uploaded to the store after the job.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from trainmaster.shared.job_spec import DataBinding, DatasetInput, DatasetOutput
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.dataplan import DataPlan, Gather
-from trainmaster.storage.places import PREFIX, Places, merged, own_place, seen_at, store_of
+from trainmaster.storage.places import PREFIX, Places, merge, own_place, show_at, store_of
 from trainmaster.storage.reference_plan import plan_reference, plan_written_folder
-from trainmaster.storage.storage import local_folder
+from trainmaster.storage.urls import local_folder
 
-# Programs stop working when these are paths of data.
+# Programs break if these variables become paths of data.
 _NEEDED = frozenset({"PATH", "HOME", "USER", "SHELL", "LANG", "TMPDIR", "PYTHONPATH", "LD_LIBRARY_PATH", "PWD"})
 
 
 def plan_input(given: DatasetInput, stores: Mapping[str, DatastoreRecord], places: Places) -> DataPlan:
-    """The plan for one dataset that the script reads."""
+    """Plan one dataset that the script reads."""
     records = {source.store: _store(given.name, source.store, stores) for source in given.definition.sources}
     plan = _plan_files(given, records, places)
     path = plan.variables[PREFIX + given.name]
@@ -43,18 +43,18 @@ def plan_input(given: DatasetInput, stores: Mapping[str, DatastoreRecord], place
         "version": given.dataset_version,
         "mode": given.mode,
         "path": path,
-        "definition": _seen_definition(given, path),
+        "definition": _describe_for_job(given, path),
     }
     variables = {
-        # For the command line, whatever the input is called.
+        # For the command line, independent of the input's name.
         f"TRAINMASTER_DATASET_{given.name}": given.dataset_id,
         **_variables(given.name, given.dataset_id if given.mode == "direct" else path),
     }
-    return merged([plan, DataPlan(variables=variables, inputs={given.name: facts})])
+    return merge([plan, DataPlan(variables=variables, inputs={given.name: facts})])
 
 
 def plan_output(given: DatasetOutput, stores: Mapping[str, DatastoreRecord], places: Places) -> DataPlan:
-    """The plan for one dataset that the script writes."""
+    """Plan one dataset that the script writes."""
     binding = DataBinding(
         given.name, given.datastore, output_path(given, places.run.name), "upload", given.source, given.overwrite
     )
@@ -69,28 +69,28 @@ def plan_output(given: DatasetOutput, stores: Mapping[str, DatastoreRecord], pla
     if given.globs:
         plan = replace(plan, uploads=tuple(replace(upload, globs=given.globs) for upload in plan.uploads))
     path = plan.variables[PREFIX + given.name]
-    return merged([plan, DataPlan(variables=_variables(given.name, path), outputs={given.name: path})])
+    return merge([plan, DataPlan(variables=_variables(given.name, path), outputs={given.name: path})])
 
 
 def output_path(given: DatasetOutput, run_id: str) -> str:
-    """Where an output of a run goes in its store."""
+    """The path of a run's output in its store."""
     return given.path.replace("{run-id}", run_id).replace("{output-name}", given.name)
 
 
 def with_lists(plan: DataPlan, inputs: Sequence[DatasetInput], outputs: Sequence[DatasetOutput]) -> DataPlan:
-    """`plan` with the variables that list all datasets of a run."""
+    """Add the variables that list all datasets of a run."""
     lists = {}
     if inputs:
         lists["AZUREML_DATASET_ENVIRONMENT_VARS"] = ",".join(f"{each.name}:{each.mode}" for each in inputs)
     if outputs:
         lists["AZUREML_DATASET_FILE_OUTPUTS"] = ",".join(each.name for each in outputs)
-    return merged([plan, DataPlan(variables=lists)])
+    return merge([plan, DataPlan(variables=lists)])
 
 
 def _plan_files(given: DatasetInput, records: Mapping[str, DatastoreRecord | None], places: Places) -> DataPlan:
-    """The plan that makes the files visible, with the variable that says where."""
+    """Plan how the files become visible, and the variable with their path."""
     sources = given.definition.sources
-    # Steps of a dataset of tables choose rows: its files are all there.
+    # The steps of a tabular dataset select rows, so it needs all files.
     steps = given.definition.steps if given.definition.kind == "file" else ()
     first = sources[0]
     binding = DataBinding(given.name, first.store, "", "download", given.path_on_compute)
@@ -110,25 +110,25 @@ def _plan_files(given: DatasetInput, records: Mapping[str, DatastoreRecord | Non
     )
     is_file = is_one and is_web(to_plain(first))
     seen = own / PurePosixPath(path.partition("?")[0]).name if is_file else own
-    return seen_at(binding, seen, places, plan)
+    return show_at(binding, seen, places, plan)
 
 
 def _plan_whole(given: DatasetInput, binding: DataBinding, path: Path, places: Places) -> DataPlan:
     if not path.exists():
         raise DatastoreException(
-            f"There is nothing at {printable(path)}",
-            cause=f"Input {given.name!r} is a dataset of the files there.",
+            f"{printable(path)} does not exist",
+            cause=f"Input {given.name!r} is a dataset of these files.",
             hint="Upload them first, or correct the path of the dataset.",
         )
     if given.mode != "download":
-        return seen_at(binding, path, places, DataPlan())
+        return show_at(binding, path, places, DataPlan())
     own = own_place(binding, places)
     gather = Gather((DataSource(str(path)),), str(own), copy=True)
-    return seen_at(binding, own / path.name if path.is_file() else own, places, DataPlan(gathers=(gather,)))
+    return show_at(binding, own / path.name if path.is_file() else own, places, DataPlan(gathers=(gather,)))
 
 
-def _seen_definition(given: DatasetInput, path: str) -> dict[str, Any]:
-    """The dataset as the job reads it: from where its files are seen, with what was chosen among them done."""
+def _describe_for_job(given: DatasetInput, path: str) -> dict[str, Any]:
+    """The dataset's definition for the job: with the path where its files are visible, and file steps already done."""
     definition: dict[str, Any] = to_plain(given.definition)
     steps = definition["steps"] if given.definition.kind == "tabular" else []
     return {**definition, "sources": [{"path": path}], "steps": steps}
@@ -139,7 +139,7 @@ def _variables(name: str, value: str) -> dict[str, str]:
 
 
 def _roots(records: Mapping[str, DatastoreRecord | None]) -> dict[tuple[str, str], Path]:
-    """The folder of each place of this machine."""
+    """The folders of the stores on this machine."""
     roots = {("local", ""): Path("/")}
     for name, record in records.items():
         folder = local_folder(record.url) if record is not None else None
@@ -154,7 +154,7 @@ def _store(name: str, store: str, stores: Mapping[str, DatastoreRecord]) -> Data
     if store not in stores:
         raise DatastoreException(
             f"The workspace has no datastore {store!r}",
-            cause=f"Input {name!r} is a dataset of files there.",
+            cause=f"Input {name!r} is a dataset of files in it.",
             hint=f"It has: {', '.join(sorted(stores))}." if stores else "Register it with Datastore.register.",
         )
     return stores[store]

@@ -1,4 +1,4 @@
-"""What kind of storage an address leads to, in v1's words. Pure."""
+"""The kind of storage behind a URL, in v1's words. Pure."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from trainmaster.storage.storage import local_folder, protocol_of
+from trainmaster.storage.urls import local_folder, protocol_of
 
 _V1_TYPES = {"workspaceblobstore": "AzureBlob", "workspacefilestore": "AzureFile"}
 _TYPES = {"az": "AzureBlob", "abfs": "AzureBlob", "abfss": "AzureBlob", "s3": "S3", "gs": "GoogleStorage"}
 
 
 def storage_type(name: str, url: str) -> str:
-    """v1's type of the storage at `url`. The stores that every workspace has keep their v1 types."""
+    """v1's type of the storage at `url`. The default datastores keep their v1 types."""
     if name in _V1_TYPES:
         return _V1_TYPES[name]
     protocol = protocol_of(url)

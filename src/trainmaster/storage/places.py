@@ -1,4 +1,4 @@
-"""Where the data of a run are seen: the parts that plans of references and of datasets have in common."""
+"""Where a run sees its data: what the plans of data references and of datasets have in common."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ class Places:
     code: Path
 
 
-def seen_at(binding: DataBinding, target: Path, places: Places, plan: DataPlan) -> DataPlan:
-    """`plan`, with `target` seen by the script at `path_on_compute`, if that is given, through a link."""
+def show_at(binding: DataBinding, target: Path, places: Places, plan: DataPlan) -> DataPlan:
+    """Show `target` to the script: at `path_on_compute` through a link, or at its own path."""
     wanted = place_on_compute(binding, places)
     if not target.is_relative_to(places.run):
-        plan = merged([plan, DataPlan(outside=(str(target),))])
+        plan = merge([plan, DataPlan(outside=(str(target),))])
     if wanted is None:
         return with_variable(binding, target, plan)
     link = (Link(str(wanted), str(target)),)
     is_inside = wanted.is_relative_to(places.code)
     linked = DataPlan(links=link) if is_inside else DataPlan(outer_links=link)
-    return with_variable(binding, wanted, merged([plan, linked]))
+    return with_variable(binding, wanted, merge([plan, linked]))
 
 
 def with_variable(binding: DataBinding, seen: Path, plan: DataPlan) -> DataPlan:
-    """`plan`, with the variable by which the script finds `seen`."""
+    """Add the variable by which the script finds `seen`."""
     name = check_name(binding.name, "data reference")
-    return merged([plan, DataPlan(variables={PREFIX + name: str(seen)})])
+    return merge([plan, DataPlan(variables={PREFIX + name: str(seen)})])
 
 
 def place_on_compute(binding: DataBinding, places: Places) -> Path | None:
-    """Where the script wants to see the data, if it says so."""
+    """Where the script wants to see the data; None if it does not say."""
     path = compute_path(binding.path_on_compute)
-    # An absolute path stays itself when it is joined.
+    # Joining keeps an absolute path unchanged.
     return places.code / path if path else None
 
 
 def own_place(binding: DataBinding, places: Places) -> Path:
-    """The folder of the run for what is copied for this binding."""
+    """The folder of the run for copies of this binding."""
     return places.run / "data" / check_name(binding.name, "data reference")
 
 
 def store_of(binding: DataBinding, stores: Mapping[str, DatastoreRecord]) -> DatastoreRecord:
-    """The datastore of a binding; one that names none means the default one."""
+    """The datastore of a binding; by default, the workspace's default datastore."""
     store = stores.get(binding.datastore)
     if not binding.datastore:
         store = next((record for record in stores.values() if record.is_default), None)
@@ -69,7 +69,7 @@ def store_of(binding: DataBinding, stores: Mapping[str, DatastoreRecord]) -> Dat
 
 
 def is_there(path: Path, store: DatastoreRecord) -> bool:
-    """Whether there is anything at `path`."""
+    """Whether `path` exists."""
     try:
         return path.exists()
     except OSError as error:
@@ -78,8 +78,8 @@ def is_there(path: Path, store: DatastoreRecord) -> bool:
         ) from error
 
 
-def merged(plans: Sequence[DataPlan]) -> DataPlan:
-    """All of `plans` in one."""
+def merge(plans: Sequence[DataPlan]) -> DataPlan:
+    """Merge plans into one."""
     return DataPlan(
         variables={name: value for plan in plans for name, value in plan.variables.items()},
         links=tuple(link for plan in plans for link in plan.links),

@@ -4,13 +4,13 @@
 |---|---|
 | mount, the store is a folder | the path in the store; a link to it at `path_on_compute` |
 | mount, the store is elsewhere | as with download: a copy, and changes to it stay in the run |
-| download | a copy from before the job, at `path_on_compute` or in the run's folder |
-| upload | an empty folder, or `path_on_compute`; what lies there after the job goes to the store |
+| download | a copy made before the job, at `path_on_compute` or in the run's folder |
+| upload | an empty folder, or `path_on_compute`; its contents are uploaded after the job |
 
-What is mounted or downloaded has to be there: nothing is made in a store because of a typo. Only outputs are.
+Mounted and downloaded paths must exist, so that a typo creates nothing in a store. Only outputs are created.
 
-Copies go to `<run folder>/data/<name>/<last part of the path>`, so that the path the script sees is known
-before the store was asked whether it is a file or a folder. The working folder has only links to them.
+Copies go to `<run folder>/data/<name>/<last part of the path>`, so that the script's path is known before the store is
+asked whether it is a file or a folder. The working folder only has links to them.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from trainmaster.job.script.store_paths import printable, store_path
 from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.dataplan import DataPlan, Transfer
-from trainmaster.storage.places import Places, is_there, own_place, place_on_compute, seen_at, with_variable
-from trainmaster.storage.storage import local_folder
+from trainmaster.storage.places import Places, is_there, own_place, place_on_compute, show_at, with_variable
+from trainmaster.storage.urls import local_folder
 
-# The run collects these folders of the working folder as its own files: they have to stay real folders.
+# The run collects these folders of the working folder, so they must stay real folders.
 _COLLECTED = ("outputs", "logs")
 
 
 def plan_reference(binding: DataBinding, store: DatastoreRecord, places: Places) -> DataPlan:
-    """The plan for `binding`, a path of `store`."""
+    """Plan `binding`, a path of `store`."""
     mode = check_mode(binding.mode)
     if mode == "upload":
         return _plan_upload(binding, store, places)
@@ -44,26 +44,26 @@ def plan_reference(binding: DataBinding, store: DatastoreRecord, places: Places)
     target = root / store_path(binding.path)
     if not is_there(target, store):
         raise _nothing_there(binding, store, root, target)
-    return seen_at(binding, target, places, DataPlan()) if mode == "mount" else _plan_download(binding, store, places)
+    return show_at(binding, target, places, DataPlan()) if mode == "mount" else _plan_download(binding, store, places)
 
 
 def plan_written_folder(binding: DataBinding, root: Path, store: DatastoreRecord, places: Places) -> DataPlan:
-    """The plan for an output that the script writes straight into `root`, the folder of `store`: made if missing."""
+    """Plan an output that the script writes directly to `root`, the folder of `store`; it is created if missing."""
     target = root / store_path(binding.path)
     folders = () if is_there(target, store) else (str(target),)
-    return seen_at(binding, target, places, DataPlan(folders=folders))
+    return show_at(binding, target, places, DataPlan(folders=folders))
 
 
 def _nothing_there(binding: DataBinding, store: DatastoreRecord, root: Path, target: Path) -> DatastoreException:
     return DatastoreException(
         f"Datastore {store.name!r} has nothing at {printable(binding.path or '/')}",
-        cause=f"Data reference {binding.name!r} wants to {binding.mode} it. {_what_is_there(root, target)}",
-        hint="Upload it first, or correct the path. A script that writes there takes as_upload().",
+        cause=f"Data reference {binding.name!r} is to {binding.mode} it. {_what_is_there(root, target)}",
+        hint="Upload it first, or correct the path. If the script writes there, use as_upload().",
     )
 
 
 def _what_is_there(root: Path, target: Path) -> str:
-    """What a person may have meant: the names beside the one that is missing."""
+    """Suggest existing names next to the missing one."""
     above = next((folder for folder in target.parents if folder.is_dir() and folder.is_relative_to(root)), None)
     if above is None:
         return f"Its folder {printable(root)} does not exist."
@@ -83,7 +83,7 @@ def _plan_download(binding: DataBinding, store: DatastoreRecord, places: Places)
     local = wanted if wanted is not None and is_outside else own
     transfer = Transfer(store.name, path, str(local), binding.overwrite)
     plan = DataPlan(downloads=(transfer,), stores={store.name: store})
-    return with_variable(binding, local, plan) if is_outside else seen_at(binding, local, places, plan)
+    return with_variable(binding, local, plan) if is_outside else show_at(binding, local, places, plan)
 
 
 def _plan_upload(binding: DataBinding, store: DatastoreRecord, places: Places) -> DataPlan:
@@ -95,23 +95,23 @@ def _plan_upload(binding: DataBinding, store: DatastoreRecord, places: Places) -
         folders = _folder_for(wanted, places)
     transfer = Transfer(store.name, store_path(binding.path), str(local), binding.overwrite)
     plan = DataPlan(folders=folders, uploads=(transfer,), stores={store.name: store})
-    return with_variable(binding, local, plan) if local == wanted else seen_at(binding, local, places, plan)
+    return with_variable(binding, local, plan) if local == wanted else show_at(binding, local, places, plan)
 
 
 def _can_be_linked(wanted: Path, places: Places) -> bool:
-    """Whether what the script writes at `wanted` can go to a folder outside of the working folder."""
+    """Whether `wanted` can be a link to a folder outside of the working folder."""
     if not wanted.is_relative_to(places.code) or _looks_like_a_file(wanted):
         return False
     return wanted.relative_to(places.code).parts[0] not in _COLLECTED
 
 
 def _folder_for(wanted: Path, places: Places) -> tuple[str, ...]:
-    """The folder to make so that the script can write at `wanted`; none before the code is laid out."""
+    """The folder to create so that the script can write to `wanted`; none inside the working folder."""
     if wanted.is_relative_to(places.code):
         return ()
     return (str(wanted.parent if _looks_like_a_file(wanted) else wanted),)
 
 
 def _looks_like_a_file(path: Path) -> bool:
-    # A folder made there would be in the script's way.
+    # If a folder were created there, the script could not write a file of that name.
     return bool(path.suffix)

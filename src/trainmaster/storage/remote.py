@@ -1,4 +1,4 @@
-"""A store that fsspec reaches. This module loads fsspec, so it is imported only when such a store is used."""
+"""A store that is accessed through fsspec. Importing this module imports fsspec, so it is imported only on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.job.errors import DatastoreException, TrainmasterError
 from trainmaster.job.script.storage import Storage, StoredFile
 from trainmaster.job.script.store_folder import open_part
 from trainmaster.job.script.store_paths import join, printable
-from trainmaster.storage.storage import protocol_of, shown_url
+from trainmaster.storage.urls import mask_url, protocol_of
 
 _PACKAGES = {
     "s3": "s3fs",
@@ -35,7 +35,7 @@ _PACKAGES = {
     "webhdfs": "requests",
     "hf": "huggingface_hub",
 }
-# Options that name things and open nothing.
+# Options that are not secret.
 _PUBLIC = frozenset({"account_name", "account_host", "endpoint_url", "region_name"})
 _INSTALL = {"adlfs": "pip install 'trainmaster[azure]'"}
 _REFUSED = re.compile(r"credential|forbidden|denied|(?:un|not )authori[sz]ed|authenticat|\b40[13]\b", re.IGNORECASE)
@@ -52,49 +52,49 @@ class RemoteStorage(Storage):
 
     @classmethod
     def open(cls, url: str, options: dict[str, Any]) -> RemoteStorage:
-        """Open `url`; raises DatastoreException when nothing installed can."""
+        """Open `url`; raise DatastoreException if no installed driver can."""
         check_driver(url)
-        with _explained(f"{shown_url(url)} cannot be opened", url, options):
+        with _explain_errors(f"{mask_url(url)} cannot be opened", url, options):
             filesystem, root = url_to_fs(url, **options)
         return cls(filesystem, root, url, options)
 
     def list(self, prefix: str) -> list[StoredFile]:
         """The files at and below `prefix`."""
-        with self._explained("listed", prefix):
-            # Drivers remember listings; a run that waited for its data must see them.
+        with self._explain_errors("listed", prefix):
+            # Drivers cache listings, but a run that waited for its data must see it.
             self._filesystem.invalidate_cache()
             try:
-                found = self._filesystem.find(self._at(prefix), detail=True)
+                found = self._filesystem.find(self._full_path(prefix), detail=True)
                 if not isinstance(found, dict):
-                    # adlfs answers with a list of names when it is asked for a single file.
-                    found = {self._at(prefix): self._filesystem.info(self._at(prefix))}
+                    # adlfs returns a list of names for a single file.
+                    found = {self._full_path(prefix): self._filesystem.info(self._full_path(prefix))}
             except FileNotFoundError:
                 return []
             files = [StoredFile(self._relative(name), info.get("size") or 0) for name, info in found.items()]
         return sorted(file for file in files if file.path)
 
     def exists(self, path: str) -> bool:
-        """Whether a file lies at `path`."""
-        with self._explained("looked up", path):
-            return bool(self._filesystem.isfile(self._at(path)))
+        """Whether there is a file at `path`."""
+        with self._explain_errors("looked up", path):
+            return bool(self._filesystem.isfile(self._full_path(path)))
 
     def get(self, path: str, local: str | os.PathLike[str]) -> None:
         """Copy the file at `path` to `local`."""
-        with self._explained("read", path), open_part(local) as part:
-            self._filesystem.get_file(self._at(path), part)
+        with self._explain_errors("read", path), open_part(local) as part:
+            self._filesystem.get_file(self._full_path(path), part)
 
     def put(self, local: str | os.PathLike[str], path: str) -> None:
         """Copy the file `local` to `path`."""
-        with self._explained("written", path):
-            target = self._at(path)
+        with self._explain_errors("written", path):
+            target = self._full_path(path)
             try:
                 self._filesystem.put_file(os.fspath(local), target)
             except FileNotFoundError:
-                # Only some kinds of store have folders; asking the others to make one may need more rights.
+                # Create the folder only if needed: not all stores have folders, and creating one may need more rights.
                 self._filesystem.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._filesystem.put_file(os.fspath(local), target)
 
-    def _at(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
     def _relative(self, name: str) -> str:
@@ -102,29 +102,27 @@ class RemoteStorage(Storage):
         path = name.strip("/")
         path = path[len(root) :] if path.startswith(root) else path
         path = path.strip("/")
-        # An archive or a bucket may have any text for a name; one that climbs would be written outside.
+        # An archive or a bucket may contain any name; one with '..' would be written outside of the target.
         if ".." in path.split("/"):
-            raise DatastoreException(
-                f"{shown_url(self._url)} has a file whose name leaves the store: {printable(name)}"
-            )
+            raise DatastoreException(f"{mask_url(self._url)} has a file whose name leaves the store: {printable(name)}")
         return path
 
     @contextmanager
-    def _explained(self, done: str, path: str) -> Iterator[None]:
-        where = join(shown_url(self._url).rstrip("/"), printable(path))
-        with _explained(f"{where} cannot be {done}", self._url, self._options):
+    def _explain_errors(self, done: str, path: str) -> Iterator[None]:
+        where = join(mask_url(self._url).rstrip("/"), printable(path))
+        with _explain_errors(f"{where} cannot be {done}", self._url, self._options):
             yield
 
 
 def check_driver(url: str) -> None:
-    """Raise DatastoreException when nothing installed can open `url`."""
+    """Raise DatastoreException if no installed driver can open `url`."""
     protocol = protocol_of(url)
     try:
         fsspec.get_filesystem_class(protocol)
     except ImportError as error:
         package = _PACKAGES.get(protocol, "the package named above")
         raise DatastoreException(
-            f"{shown_url(url)} needs a package that is not installed",
+            f"{mask_url(url)} needs a package that is not installed",
             inner_exception=error,
             cause=str(error),
             hint=_INSTALL.get(package or "", f"pip install {package}")
@@ -133,14 +131,14 @@ def check_driver(url: str) -> None:
         ) from error
     except ValueError as error:
         raise DatastoreException(
-            f"{shown_url(url)}: nothing knows how to open {protocol!r} addresses",
+            f"{mask_url(url)}: nothing knows how to open {protocol!r} addresses",
             inner_exception=error,
             hint="Use a folder, or an address that fsspec knows, such as s3://, az://, gs:// or sftp://.",
         ) from error
 
 
 @contextmanager
-def _explained(headline: str, url: str, options: dict[str, Any]) -> Iterator[None]:
+def _explain_errors(headline: str, url: str, options: dict[str, Any]) -> Iterator[None]:
     try:
         yield
     except TrainmasterError:
@@ -163,7 +161,7 @@ def _hint(error: Exception) -> str:
 
 
 def _without_secrets(text: str, url: str, options: dict[str, Any]) -> str:
-    text = text.replace(url, shown_url(url))
+    text = text.replace(url, mask_url(url))
     for value in _secret_texts(options):
         text = text.replace(value, "***")
     return text

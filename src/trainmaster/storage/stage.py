@@ -1,11 +1,11 @@
-"""Bring the data of a run in, or take it back.
+"""Copies the data of a run in before the job, and its outputs back after the job.
 
     python -m trainmaster.storage.stage <plan.json> before|after
 
-A process of its own, so that no storage driver is ever loaded into the dispatcher. The options of the datastores,
-keys among them, come by name as JSON from standard input. It prints what it does; when something goes wrong it ends
-with 1, and the last line of standard error is the error as JSON. It can be repeated after it was killed: what is there
-already is complete and is passed over.
+It is a separate process, so that no storage driver is ever loaded into the dispatcher. The options of the datastores,
+including keys, come as JSON from standard input. It prints what it does. On an error it exits with 1, and the last line
+of standard error is the error as JSON. It can be repeated after it was killed: existing files are complete and are
+skipped.
 """
 
 from __future__ import annotations
@@ -36,33 +36,33 @@ if TYPE_CHECKING:
 
 
 def main(arguments: list[str]) -> int:
-    """Do one half of a plan; the exit code."""
+    """Carry out one half of a plan; return the exit code."""
     if len(arguments) not in (2, 3) or arguments[1] not in ("before", "after"):
         usage = "Usage: python -m trainmaster.storage.stage <plan.json> before|after [parent process]"
-        return _failed(TrainmasterError(usage))
+        return _report(TrainmasterError(usage))
     if len(arguments) == 3:
         die_with(int(arguments[2]))
-    # Unwinds the stack, so that no half-written file stays behind.
+    # Unwinds the stack, so that no partial file is left behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         plan = _with_options(read_plan(Path(arguments[0])), b"" if sys.stdin.isatty() else sys.stdin.buffer.read())
-        before(plan, say_aloud) if arguments[1] == "before" else after(plan, say_aloud)
+        bring_in(plan, say_aloud) if arguments[1] == "before" else send_back(plan, say_aloud)
     except TrainmasterError as error:
-        return _failed(error)
+        return _report(error)
     except Exception as error:  # noqa: BLE001 - the dispatcher shows this to a person, who gets no traceback of ours
-        return _failed(DatastoreException(f"The data could not be staged: {type(error).__name__}: {error}"))
+        return _report(DatastoreException(f"The data could not be staged: {type(error).__name__}: {error}"))
     return 0
 
 
 def _with_options(plan: DataPlan, given: bytes) -> DataPlan:
-    """`plan` with the options of its stores: keys come through a pipe and are in no file."""
+    """Add the options of the stores: keys come through a pipe and are never in a file."""
     options = json.loads(given) if given.strip() else {}
     stores = {name: replace(store, options=options.get(name, store.options)) for name, store in plan.stores.items()}
     return replace(plan, stores=stores)
 
 
-def before(plan: DataPlan, say: Say) -> None:
-    """What has to be there when the script starts."""
+def bring_in(plan: DataPlan, say: Say) -> None:
+    """Provide everything that must exist when the script starts."""
     for folder in plan.folders:
         _make(Path(folder))
     for link in plan.outer_links:
@@ -73,8 +73,8 @@ def before(plan: DataPlan, say: Say) -> None:
         _gather(gather, plan, say)
 
 
-def after(plan: DataPlan, say: Say) -> None:
-    """What the script wrote, to where it belongs."""
+def send_back(plan: DataPlan, say: Say) -> None:
+    """Upload what the script wrote."""
     for transfer in plan.uploads:
         _take_back(transfer, _open(plan, transfer), say)
 
@@ -94,7 +94,7 @@ def _bring(transfer: Transfer, storage: Storage, say: Say) -> None:
 
 
 def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
-    """The files of a dataset, each at its name: linked if they lie here and may be, else copied."""
+    """Show the files of a dataset under their names: as links if possible, else as copies."""
 
     def open_place(key: tuple[str, str]) -> Any:
         kind, name = key
@@ -106,17 +106,17 @@ def _gather(gather: Gather, plan: DataPlan, say: Say) -> None:
     files = select(find_files(sources, open_place), gather.steps)
     if not files:
         raise DatastoreException(
-            f"There is nothing at {describe_sources(sources)}",
+            f"No files found at {describe_sources(sources)}",
             hint="Upload it first, or correct the path of the dataset.",
         )
     _make(Path(gather.local))
     pairs = [(file, f"{gather.local}/{file.name}") for file in files]
     if gather.copy:
-        # What is there already is complete: the stage may have been killed on its way.
+        # Existing files are complete, even if an earlier stage was killed.
         copy_files([pair for pair in pairs if not os.path.exists(pair[1])])
     else:
         show_files(pairs)
-    say(f"Brought in {len(files)} files of {describe_sources(sources)}")
+    say(f"Provided {len(files)} files of {describe_sources(sources)}")
 
 
 def _is_empty_folder(transfer: Transfer, storage: Storage) -> bool:
@@ -150,7 +150,7 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatastoreException(
-            f"The folder {printable(folder)} cannot be made",
+            f"The folder {printable(folder)} cannot be created",
             inner_exception=error,
             cause=error.strerror or str(error),
         ) from error
@@ -163,18 +163,18 @@ def _link(link: Link, say: Say) -> None:
         path.symlink_to(link.target)
         say(f"Linked {printable(path)} to {printable(link.target)}")
     except FileExistsError:
-        # A link stays after its run, since another run may look through it; the next one finds it.
+        # Links stay after their run, because another run may use them.
         if not path.is_symlink() or os.readlink(path) != link.target:
             raise DatastoreException(
-                f"There is something else at path_on_compute, {printable(path)}",
-                cause=f"It is a link to {printable(os.readlink(path))}, maybe of an earlier run."
+                f"path_on_compute {printable(path)} already exists",
+                cause=f"It is a link to {printable(os.readlink(path))}, maybe from an earlier run."
                 if path.is_symlink()
                 else "",
                 hint="Remove it, or choose another path_on_compute.",
             ) from None
     except OSError as error:
         raise DatastoreException(
-            f"The link {printable(path)} cannot be made",
+            f"The link {printable(path)} cannot be created",
             inner_exception=error,
             cause=error.strerror or str(error),
         ) from error
@@ -185,7 +185,7 @@ def _open(plan: DataPlan, transfer: Transfer) -> Storage:
     return open_storage(record.url, record.options)
 
 
-def _failed(error: TrainmasterError) -> int:
+def _report(error: TrainmasterError) -> int:
     print(error.message, flush=True)
     print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
     return 1

@@ -1,4 +1,4 @@
-"""The data of a run: which paths the script sees, and what has to be linked and copied for that."""
+"""Plans the data of a run: which paths the script sees, and what to link and copy for them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmaster.shared.job_spec import DataBinding, DatasetInput, DatasetOutput
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.storage.dataplan import DataPlan, Link, Transfer, read_plan, write_plan
 from trainmaster.storage.dataset_plan import plan_input, plan_output, with_lists
-from trainmaster.storage.places import PREFIX, Places, merged, store_of
+from trainmaster.storage.places import PREFIX, Places, merge, store_of
 from trainmaster.storage.reference_plan import plan_reference
 
 __all__ = ["DataPlan", "Link", "Transfer", "plan_data", "read_plan", "write_plan"]
@@ -26,7 +26,7 @@ def plan_data(
     inputs: Sequence[DatasetInput] = (),
     outputs: Sequence[DatasetOutput] = (),
 ) -> DataPlan:
-    """The plan for the data of a run. Looks at folder stores to see what is there; changes nothing."""
+    """Plan the data of a run. Inspects folder stores but changes nothing."""
     places = Places(run_folder.absolute(), code_folder.absolute())
     plans = [
         *(plan_reference(binding, store_of(binding, stores), places) for binding in dict.fromkeys(bindings)),
@@ -37,20 +37,20 @@ def plan_data(
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice:
         raise UserErrorException(
-            f"Two data references of the run have one name: {twice.removeprefix(PREFIX)}",
-            hint="Give each its own data_reference_name.",
+            f"Two data references of the run have the same name: {twice.removeprefix(PREFIX)}",
+            hint="Use a different data_reference_name for each.",
         )
-    whole = with_lists(merged(plans), inputs, outputs)
+    whole = with_lists(merge(plans), inputs, outputs)
     _check_apart([*whole.links, *whole.outer_links])
     return whole
 
 
 def _check_apart(links: Sequence[Link]) -> None:
-    """Refuse a link below another: it would be made inside the store that the other leads to."""
+    """Refuse a link below another one: it would be created inside the store that the other points to."""
     paths = sorted(Path(link.path) for link in links)
     for upper, lower in pairwise(paths):
         if lower.is_relative_to(upper):
             raise UserErrorException(
-                f"Two data references of the run want one place: {printable(upper)} and {printable(lower)}",
-                hint="Give each a path_on_compute of its own, none below another.",
+                f"Two data references of the run overlap: {printable(upper)} and {printable(lower)}",
+                hint="Use a different path_on_compute for each, none inside another.",
             )

@@ -1,9 +1,9 @@
-"""Copy between a datastore and a folder of a run's, for a script that cannot reach the storage itself.
+"""Copies between a datastore and a run's folder, for a script that cannot reach the storage itself.
 
     python -m trainmaster.storage.storage_request <parent process>
 
-What to do, with the options of the datastore, comes as JSON from standard input. It prints what it does; when something
-goes wrong it ends with 1, and the last line of standard error is the error as JSON. It can be repeated.
+The request, with the options of the datastore, comes as JSON from standard input. It prints what it does. On an error
+it exits with 1, and the last line of standard error is the error as JSON. It can be repeated.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from trainmaster.storage.storage import open_storage
 
 
 def main(parent: int, given: bytes) -> int:
-    """Do it; the exit code."""
+    """Carry out the request; return the exit code."""
     die_with(parent)
-    # Unwinds the stack, so that no half-written file stays behind.
+    # Unwinds the stack, so that no partial file is left behind.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     try:
         go(json.loads(given))
     except TrainmasterError as error:
-        return _failed(error)
+        return _report(error)
     except Exception as error:  # noqa: BLE001 - the script's author is shown this, without a traceback of ours
-        return _failed(DatastoreException(f"The files could not be copied: {type(error).__name__}: {error}"))
+        return _report(DatastoreException(f"The files could not be copied: {type(error).__name__}: {error}"))
     return 0
 
 
 def go(order: dict[str, Any]) -> None:
-    """Fetch what is at `prefix` of the store, or send the folder to `target`."""
+    """Download the files at `prefix` of the store, or upload the folder to `target`."""
     record = from_plain(DatastoreRecord, order["store"])
     storage, folder, where = (
         open_storage(record.url, record.options),
@@ -49,13 +49,13 @@ def go(order: dict[str, Any]) -> None:
     )
     if "prefix" in order:
         found = files_by_prefix(storage, store_path(order["prefix"]))
-        # The script says what of it was new to it.
+        # The script itself reports which files were new.
         download(storage, [(file, folder / file.path) for file in found], True, say_nothing, where)
     else:
         upload(storage, sources_in(folder), store_path(order["target"]), order["overwrite"], say_aloud, where)
 
 
-def _failed(error: TrainmasterError) -> int:
+def _report(error: TrainmasterError) -> int:
     print(json.dumps(error.to_wire()), file=sys.stderr, flush=True)
     return 1
 

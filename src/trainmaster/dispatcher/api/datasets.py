@@ -12,7 +12,7 @@ from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.shared.job_spec import DataSource
 from trainmaster.shared.records import DatasetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
-from trainmaster.storage.storage import local_folder
+from trainmaster.storage.urls import local_folder
 
 if TYPE_CHECKING:
     from trainmaster.dispatcher.store import Store

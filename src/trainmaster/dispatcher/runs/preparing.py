@@ -24,7 +24,7 @@ from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.job_spec import JobSpec, has_data
 from trainmaster.shared.records import RunRecord
 from trainmaster.storage.staging import DataPlan, plan_data, read_plan, write_plan
-from trainmaster.storage.storage import local_folder
+from trainmaster.storage.urls import local_folder
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from trainmaster.job.helper.names import inner_parts
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type
-from trainmaster.storage.storage import local_folder, shown_url
+from trainmaster.storage.urls import local_folder, mask_url
 
 
 class StorageRequests:
@@ -66,7 +66,7 @@ def _described(record: DatastoreRecord) -> dict[str, Any]:
     return {
         "name": record.name,
         "is_default": record.is_default,
-        "url": shown_url(record.url),
+        "url": mask_url(record.url),
         "folder": None if folder is None else str(folder),
         "inode": _inode(folder),
         "datastore_type": storage_type(record.name, record.url),

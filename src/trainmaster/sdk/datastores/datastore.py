@@ -22,7 +22,8 @@ from trainmaster.shared.job_spec import DataBinding
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type
-from trainmaster.storage.storage import local_folder, open_storage, shown_url
+from trainmaster.storage.storage import open_storage
+from trainmaster.storage.urls import local_folder, mask_url
 
 if TYPE_CHECKING:
     from trainmaster.job.script.store_progress import Say
@@ -188,7 +189,7 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
 
     def __repr__(self) -> str:
         # Never the options: they may hold keys.
-        return f"Datastore(name={self.name!r}, url={shown_url(self.url)!r})"
+        return f"Datastore(name={self.name!r}, url={mask_url(self.url)!r})"
 
 
 def _check_url(url: PathText) -> str:

@@ -96,11 +96,11 @@ def test_a_plan_comes_back_from_its_file(plan, tmp_path):
 
 
 def test_what_is_refused(plan):
-    with pytest.raises(DatastoreException, match="There is nothing at"):
+    with pytest.raises(DatastoreException, match="does not exist"):
         plan(given("d", "mount", DataSource("missing", "local")))
     with pytest.raises(DatastoreException, match="no datastore 'gone'"):
         plan(given("d", "mount", DataSource("x", "gone")))
-    with pytest.raises(UserErrorException, match="have one name: d"):
+    with pytest.raises(UserErrorException, match="have the same name: d"):
         plan(given("d", "mount", DataSource("set", "local")), bindings=[DataBinding("d", "local", "set")])
 
 
@@ -109,8 +109,8 @@ def test_files_are_linked_or_copied(plan, tmp_path):
 
     for mode, linked in (("mount", True), ("download", False)):
         made = plan(given(f"d_{mode}", mode, DataSource("set/*.csv", "local")))
-        stage.before(made, lambda line: None)
+        stage.bring_in(made, lambda line: None)
         # Once more, as after a kill.
-        stage.before(made, lambda line: None)
+        stage.bring_in(made, lambda line: None)
         file = Path(made.variables[f"d_{mode}"], "a.csv")
         assert (file.read_text(), file.is_symlink()) == ("a", linked)

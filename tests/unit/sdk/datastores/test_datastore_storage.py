@@ -5,7 +5,8 @@ import pytest
 from trainmaster.job.errors import DatastoreException
 from trainmaster.job.script.storage import StoredFile
 from trainmaster.sdk.datastores import Datastore
-from trainmaster.storage.storage import local_folder, open_storage, shown_url
+from trainmaster.storage.storage import open_storage
+from trainmaster.storage.urls import local_folder, mask_url
 
 
 @pytest.fixture
@@ -102,5 +103,5 @@ def test_local_folder():
 
 
 def test_shown_url():
-    assert shown_url("sftp://me:pass@host/x") == "sftp://me:***@host/x"
-    assert shown_url("s3://bucket/x") == "s3://bucket/x"
+    assert mask_url("sftp://me:pass@host/x") == "sftp://me:***@host/x"
+    assert mask_url("s3://bucket/x") == "s3://bucket/x"

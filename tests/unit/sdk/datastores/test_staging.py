@@ -37,7 +37,7 @@ def place(tmp_path):
         def do(self, plan, when):
             """What the stage and the agent do; what was said."""
             said = []
-            (stage.before if when == "before" else stage.after)(plan, said.append)
+            (stage.bring_in if when == "before" else stage.send_back)(plan, said.append)
             if when == "before":
                 for link in plan.links:
                     Path(link.path).parent.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def test_a_path_that_is_not_there_is_refused_and_not_made(place, mode, path, bes
     with pytest.raises(DatastoreException) as refused:
         place.plan(DataBinding("d", "local", path, mode))
     assert refused.value.headline == f"Datastore 'local' has nothing at {path}"
-    assert refused.value.cause == f"Data reference 'd' wants to {mode} it. {beside}"
+    assert refused.value.cause == f"Data reference 'd' is to {mode} it. {beside}"
     assert "as_upload" in refused.value.hint
     assert [path.name for path in place.store.rglob("*")] == ["set", "a.txt"]
 
@@ -120,7 +120,7 @@ def test_mount_at_an_absolute_place(place, tmp_path):
     assert (tmp_path / "mnt" / "data" / "a.txt").read_text() == "a"
     assert place.do(plan, "before") == []  # The next run finds the link.
     other = place.plan(DataBinding("d", "local", "", path_on_compute=binding.path_on_compute))
-    with pytest.raises(DatastoreException, match=r"something else at path_on_compute(?s:.)*link to .*earlier run"):
+    with pytest.raises(DatastoreException, match=r"path_on_compute .* already exists(?s:.)*link to .*earlier run"):
         place.do(other, "before")
 
 
@@ -180,7 +180,7 @@ def test_a_store_elsewhere_is_copied(place, memory, tree, mode):
     assert place.plan(folder, file) == plan
     missing = place.plan(DataBinding("d", "memory", "missing", mode))
     with pytest.raises(DatastoreException, match="Datastore 'memory' has nothing at missing"):
-        stage.before(missing, print)
+        stage.bring_in(missing, print)
 
 
 def test_upload_takes_back_what_the_script_wrote(place):
@@ -278,10 +278,10 @@ def test_no_store_means_the_default_one(place):
 def test_two_bindings_in_each_others_way(place):
     same = DataBinding("d", "local", "set")
     assert len(place.plan(same, same).variables) == 1
-    with pytest.raises(UserErrorException, match="have one name: d"):
+    with pytest.raises(UserErrorException, match="have the same name: d"):
         place.plan(same, DataBinding("d", "local"))
     for first, second in (("x", "x"), ("x", "x/y"), ("x/y/z", "./x")):
-        with pytest.raises(UserErrorException, match="want one place"):
+        with pytest.raises(UserErrorException, match="overlap"):
             place.plan(
                 DataBinding("d", "local", path_on_compute=first), DataBinding("e", "local", path_on_compute=second)
             )
