@@ -10,9 +10,10 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable, Iterable, Union
+    from typing import Callable, Iterable, List, Optional, Union
 
     AnyPath = Union[str, os.PathLike[str]]
+    ForEach = Callable[[Callable[[str], None], List[str]], None]
 
 _AT_ONCE = 16
 _MANY = 1000
@@ -49,29 +50,33 @@ def flush_open(handle: int) -> None:
             raise
 
 
-def flush_below(folder: "AnyPath", *more: "AnyPath") -> None:
+def flush_below(folder: "AnyPath", *more: "AnyPath", for_each: "Optional[ForEach]" = None) -> None:
     """Like `flush`, for a folder with all of its contents, and for `more`. Does not follow links.
 
-    Ignores what does not exist or disappears in the meantime.
+    Ignores what does not exist or disappears in the meantime. `for_each` calls a function with every path, several at
+    a time, for programs that have threads for it.
     """
     folder = os.fspath(folder)
-    paths = [folder] + [os.fspath(path) for path in more]
+    paths = [os.fspath(path) for path in more]
     pending = [folder]
     while pending:
+        place = pending.pop()
         try:
-            entries = list(os.scandir(pending.pop()))
+            entries = list(os.scandir(place))
         except FileNotFoundError:
             continue
+        # An empty folder has nothing to flush: its name is in the folder above.
+        if entries or place == folder:
+            paths.append(place)
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 pending.append(entry.path)
-                paths.append(entry.path)
             elif entry.is_file(follow_symlinks=False):
                 paths.append(entry.path)
     if len(paths) > _MANY:
         flush_file_system(folder)
         return
-    _for_each(_flush_if_present, paths)
+    (for_each or _for_each)(_flush_if_present, paths)
 
 
 def flush_file_system(path: "AnyPath") -> None:
