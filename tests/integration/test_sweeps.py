@@ -230,7 +230,7 @@ def test_a_trial_that_fails_does_not_end_the_sweep(sweep: Sweep) -> None:
 def test_many_failures_in_a_row_end_it_with_the_reason(sweep: Sweep) -> None:
     sampling = GridParameterSampling({"--x": choice([0.01 * n for n in range(40)])})
     run = sweep(FAILING, sampling, 40, max_failures_in_a_row=3, max_concurrent_runs=1)
-    with pytest.raises(ActivityFailedException, match="3 trials failed one after the other"):
+    with pytest.raises(ActivityFailedException, match="3 trials in a row failed"):
         run.wait_for_completion()
     assert len(run.get_hyperparameters()) == 3
     assert (
@@ -245,7 +245,7 @@ def test_a_metric_that_is_never_logged_is_told_with_the_names_that_are(sweep: Sw
     assert details["status"] == "Failed"
     assert "'accuracy'" in details["error"]["message"] and "'score'" in details["error"]["message"]
     warned = [each["message"] for each in details["warnings"]]
-    assert any("has not logged the primary metric 'accuracy'; logged instead: 'score'" in text for text in warned)
+    assert any("without logging the primary metric 'accuracy'; logged instead: 'score'" in text for text in warned)
     assert len(run.get_hyperparameters()) < 30
 
 
@@ -405,7 +405,7 @@ def test_a_sweep_whose_time_is_up_ends_with_what_it_has(sweep: Sweep, workspace:
         database.execute("UPDATE runs SET started_at = started_at - 60 WHERE id = ?", (run.id,))
     assert ended(run)["status"] == "Completed"
     assert {row["status"] for row in run.get_children_sorted_by_primary_metric()} == {"Canceled"}
-    assert log_of(run)[-1] == "the sweep is Completed: max_duration_minutes=1 are over"
+    assert log_of(run)[-1] == "the sweep is Completed: max_duration_minutes=1 have passed"
 
 
 def test_a_sweep_whose_description_is_damaged_says_so(sweep: Sweep, workspace: Workspace) -> None:

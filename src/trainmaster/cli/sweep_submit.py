@@ -122,7 +122,7 @@ def _show_plan(spec: SweepSpec, experiment: str, options: Options) -> int:
 
 
 def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
-    from trainmaster.tuning.arguments import sampled_words
+    from trainmaster.tuning.arguments import parameter_words
     from trainmaster.tuning.samplers import Observation, next_parameters
 
     told: list[Observation] = []
@@ -131,7 +131,7 @@ def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
         if parameters is None:
             return
         told.append(Observation(parameters))
-        yield {"parameters": parameters, "arguments": list(sampled_words(parameters))}
+        yield {"parameters": parameters, "arguments": list(parameter_words(parameters))}
 
 
 def _say_plan(plan: dict[str, Any], spec: SweepSpec) -> None:

@@ -1,4 +1,4 @@
-"""From sampled parameters to the words of a trial's command line."""
+"""From sampled parameters to the command line of a trial."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from trainmaster.tuning.spec import SweepSpec
 
 
 def trial_arguments(spec: SweepSpec, parameters: Parameters) -> tuple[str, ...]:
-    """The words of a trial: those of the job, then the sampled ones in the order of the space."""
-    return (*spec.job.arguments, *sampled_words(parameters))
+    """The arguments of a trial: those of the job, then the sampled ones in the order of the space."""
+    return (*spec.job.arguments, *parameter_words(parameters))
 
 
 def trial_job(spec: SweepSpec, parameters: Parameters) -> JobSpec:
     """The job of one trial."""
     if not spec.job.command:
         return replace(spec.job, arguments=trial_arguments(spec, parameters))
-    # A command goes through a shell, which must not take text of a sweep for anything else.
-    words = (shlex.quote(word) for word in sampled_words(parameters))
+    # A command goes through a shell, which must not interpret sampled text.
+    words = (shlex.quote(word) for word in parameter_words(parameters))
     return replace(spec.job, command=(*spec.job.command, *words))
 
 
-def sampled_words(parameters: Parameters) -> tuple[str, ...]:
-    """Name, value, name, value. As in `script_params`, a list is spread, and None or "" makes a bare flag.
+def parameter_words(parameters: Parameters) -> tuple[str, ...]:
+    """Name, value, name, value. As in `script_params`, a list becomes several words, and None or "" a flag alone.
 
-    >>> sampled_words({"learning_rate": 0.1, "--layers": [64, 32], "-v": "", "optimizer": {"--name": "sgd"}})
+    >>> parameter_words({"learning_rate": 0.1, "--layers": [64, 32], "-v": "", "optimizer": {"--name": "sgd"}})
     ('--learning_rate', '0.1', '--layers', '64', '32', '-v', '--name', 'sgd')
     """
     words: list[str] = []
@@ -41,32 +41,34 @@ def sampled_words(parameters: Parameters) -> tuple[str, ...]:
 
 
 def argument_name(name: str) -> str:
-    """How a parameter is written on a command line: with two dashes, unless it has any."""
+    """A parameter on a command line: with two dashes, unless it already has dashes."""
     return name if name.startswith("-") else f"--{name}"
 
 
-def without(words: Iterable[str], names: Collection[str], values_each: int | None) -> tuple[tuple[str, ...], list[str]]:
-    """`words` without the arguments that are sampled, and which those were; names are compared without dashes.
+def remove_arguments(
+    words: Iterable[str], names: Collection[str], values_each: int | None
+) -> tuple[tuple[str, ...], list[str]]:
+    """Returns `words` without the arguments in `names`, and the names that were removed. Dashes do not matter.
 
-    After a name, words are its values up to the next name, `values_each` at most (None: all of them).
+    The words between a name and the next one are its values, at most `values_each` of them (None: all).
 
-    >>> without(["--lr", "0.1", "--lr=2", "--epochs", "-3", "data"], {"lr"}, None)
+    >>> remove_arguments(["--lr", "0.1", "--lr=2", "--epochs", "-3", "data"], {"lr"}, None)
     (('--epochs', '-3', 'data'), ['--lr', '--lr'])
     """
     stems = {name.lstrip("-") for name in names}
     kept: list[str] = []
     removed: list[str] = []
-    left = 0
+    values_left = 0
     for word in words:
         name, equals, _ = word.partition("=")
         if _is_name(word):
-            left = 0
+            values_left = 0
             if name.lstrip("-") in stems:
                 removed.append(name)
-                left = 0 if equals else (sys.maxsize if values_each is None else values_each)
+                values_left = 0 if equals else (sys.maxsize if values_each is None else values_each)
                 continue
-        elif left:
-            left -= 1
+        elif values_left:
+            values_left -= 1
             continue
         kept.append(word)
     return tuple(kept), removed

@@ -1,4 +1,4 @@
-"""Checks of single values of a sweep: each refuses with one sentence that names the parameter."""
+"""Checks of single values of a sweep. Each raises an error that names the parameter."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from trainmaster.job.errors import HyperDriveConfigException
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """`value` as a whole number (numpy's too) within its limits; no bool, text or float."""
+def check_integer(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """Returns `value` as an integer within its limits. numpy's integers are accepted; bool, text and float are not."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -23,8 +23,8 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     return number
 
 
-def not_negative(name: str, value: Any) -> float:
-    """`value` as a number that is 0 or more."""
+def check_not_negative(name: str, value: Any) -> float:
+    """Returns `value` as a number that is 0 or more."""
     try:
         if isinstance(value, bool | str):
             raise TypeError
@@ -36,8 +36,8 @@ def not_negative(name: str, value: Any) -> float:
     return number
 
 
-def text(name: str, value: Any) -> str:
-    """`value`, which must be text of one line that is not empty."""
-    if not isinstance(value, str) or not value.strip() or any(ord(letter) < 32 for letter in value):
-        raise HyperDriveConfigException(f"{name} must be text of one line that is not empty, not {value!r}")
+def check_text(name: str, value: Any) -> str:
+    """Returns `value`, which must be one line of text that is not empty."""
+    if not isinstance(value, str) or not value.strip() or any(ord(character) < 32 for character in value):
+        raise HyperDriveConfigException(f"{name} must be one line of text that is not empty, not {value!r}")
     return value

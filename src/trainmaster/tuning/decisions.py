@@ -1,8 +1,7 @@
-"""What the policies decide: pure functions from the trials' reports to decisions, with their numbers in words.
+"""What the policies decide: pure functions from the trials' reports to decisions, each with its reason.
 
-A trial is looked at once per interval, when it has reported it, and compared with all trials that have reported as
-many values by then, finished and cut ones too. The best of them is never cut, so that a trial that is alone with its
-interval goes on.
+A trial is judged once per interval, after it has reported it. It is compared with all trials that have reported as many
+values by then, including finished and cut ones. The best of them is never cut, and so a trial without peers continues.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from trainmaster.tuning.trial import Decision, Trial
 
 @dataclass(frozen=True)
 class Case:
-    """A trial at an interval, and all that have come as far, itself included."""
+    """A trial at an interval, and all trials that have reached the interval, including itself."""
 
     trial: Trial
     interval: int
@@ -41,19 +40,19 @@ Verdict = tuple[bool, str]
 
 
 def decide(policy: PolicySpec, goal: PrimaryMetricGoal, trials: Sequence[Trial]) -> list[Decision]:
-    """What is to be decided now about the trials that go on, in the order of their numbers; nothing twice."""
+    """The new decisions about running trials, in the order of their numbers."""
     verdict = _VERDICTS.get(policy.kind)
     if verdict is None:
         return []
     found: list[Decision] = []
     for trial in trials:
         if trial.can_be_cut:
-            found += _of_trial(policy, goal, trials, trial, verdict)
+            found += _judge(policy, goal, trials, trial, verdict)
     return found
 
 
 def due(policy: PolicySpec, number: int, after: int, upto: int) -> Iterator[int]:
-    """The intervals at which `policy` looks at trial `number`, above `after` and not above `upto`."""
+    """The intervals at which `policy` judges trial `number`, above `after` and not above `upto`."""
     if policy.kind == "hyperband":
         yield from (rung for rung in _rungs(policy, number, upto) if rung > after)
         return
@@ -62,7 +61,7 @@ def due(policy: PolicySpec, number: int, after: int, upto: int) -> Iterator[int]
     yield from range(-(-first // step) * step, upto + 1, step)
 
 
-def _of_trial(
+def _judge(
     policy: PolicySpec,
     goal: PrimaryMetricGoal,
     trials: Sequence[Trial],
@@ -72,8 +71,8 @@ def _of_trial(
     for interval in due(policy, trial.number, trial.judged, len(trial.values)):
         peers = [other for other in trials if len(other.values) >= interval]
         cut, why = verdict(policy, Case(trial, interval, peers, goal))
-        words = f"interval {interval}: run_{trial.number} {why}: {'cancelled' if cut else 'goes on'}"
-        yield Decision(trial.number, interval, cut, words)
+        reason = f"interval {interval}: run_{trial.number} {why}: {'cancelled' if cut else 'continues'}"
+        yield Decision(trial.number, interval, cut, reason)
         if cut:
             return
 
@@ -92,7 +91,7 @@ def _slack(policy: PolicySpec, goal: PrimaryMetricGoal, leader: float) -> tuple[
             return leader - amount, f"{_short(leader)} - {_short(amount)}"
         return leader + amount, f"{_short(leader)} + {_short(amount)}"
     ratio = 1 + (policy.slack_factor or 0.0)
-    # Below zero the ratio has to go the other way, or the leader itself would be behind its own limit.
+    # Below zero the ratio is inverted; otherwise the leader would be worse than its own limit.
     if maximise == (leader >= 0):
         return leader / ratio, f"{_short(leader)}/(1+{_short(policy.slack_factor or 0.0)})"
     return leader * ratio, f"{_short(leader)}*(1+{_short(policy.slack_factor or 0.0)})"
@@ -102,7 +101,7 @@ def _median(policy: PolicySpec, case: Case) -> Verdict:
     averages = [peer.average(case.interval) for peer in case.peers]
     numbers = [average for average in averages if not math.isnan(average)]
     if not numbers:
-        return False, "has no number to be compared with"
+        return False, "has no number to compare with"
     limit = median(numbers)
     return _compare(case, limit, f"{_short(limit)}, the median of {len(numbers)} averages")
 
@@ -110,22 +109,22 @@ def _median(policy: PolicySpec, case: Case) -> Verdict:
 def _truncation(policy: PolicySpec, case: Case) -> Verdict:
     count = len(case.peers)
     cut = count * policy.truncation_percentage // 100
-    place = _place(case, case.peers)
-    what = f"best {_short(case.best)} is number {place} of {count}"
+    rank = _rank(case, case.peers)
+    what = f"best {_short(case.best)} is number {rank} of {count}"
     worst = f"the last {cut} ({policy.truncation_percentage} %)"
-    return (True, f"{what}, among {worst}") if place > count - cut else (False, f"{what}, not among {worst}")
+    return (True, f"{what}, among {worst}") if rank > count - cut else (False, f"{what}, not among {worst}")
 
 
 def _hyperband(policy: PolicySpec, case: Case) -> Verdict:
     bracket = case.trial.number % policy.brackets
     peers = [peer for peer in case.peers if peer.number % policy.brackets == bracket]
     keep = max(1, len(peers) // policy.reduction_factor)
-    place = _place(case, peers)
-    what = f"best {_short(case.best)} is number {place} of {len(peers)}"
+    rank = _rank(case, peers)
+    what = f"best {_short(case.best)} is number {rank} of {len(peers)}"
     first = f"the first {keep} (1 of {policy.reduction_factor})"
     if len(peers) < policy.reduction_factor:
-        return False, f"{what}, and fewer than {policy.reduction_factor} have come so far"
-    return (True, f"{what}, not among {first}") if place > keep else (False, f"{what}, among {first}")
+        return False, f"{what}, and fewer than {policy.reduction_factor} have reached it"
+    return (True, f"{what}, not among {first}") if rank > keep else (False, f"{what}, among {first}")
 
 
 _VERDICTS: dict[str, Callable[[PolicySpec, Case], Verdict]] = {
@@ -143,15 +142,15 @@ def _rungs(policy: PolicySpec, number: int, upto: int) -> Iterator[int]:
         rung *= policy.reduction_factor
 
 
-def _compare(case: Case, limit: float, limit_in_words: str) -> Verdict:
+def _compare(case: Case, limit: float, limit_text: str) -> Verdict:
     maximise = case.goal == PrimaryMetricGoal.MAXIMIZE
     cut = is_worse(case.goal, case.best, limit)
     sign = ("<" if maximise else ">") if cut else (">=" if maximise else "<=")
-    return cut, f"best {_short(case.best)} {sign} {limit_in_words}"
+    return cut, f"best {_short(case.best)} {sign} {limit_text}"
 
 
-def _place(case: Case, peers: Sequence[Trial]) -> int:
-    """1 for the best; of equal ones the one that was started first."""
+def _rank(case: Case, peers: Sequence[Trial]) -> int:
+    """1 for the best trial; of equal ones the first comes first."""
     own = case.best
     before = sum(
         is_worse(case.goal, own, case.best_of(peer)) or (case.best_of(peer) == own and peer.number < case.trial.number)
@@ -165,5 +164,5 @@ def _best(goal: PrimaryMetricGoal, values: Sequence[float]) -> float:
 
 
 def _short(number: float) -> str:
-    """Six digits at most; what is no number is said so."""
+    """At most six digits."""
     return "no number" if math.isinf(number) else f"{number:.6g}"

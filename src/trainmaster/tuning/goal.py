@@ -1,4 +1,4 @@
-"""Which way is better."""
+"""The goal of a sweep: which values of the metric are better."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class PrimaryMetricGoal(StrEnum):
-    """Whether the primary metric is to be as large or as small as possible."""
+    """Whether to maximize or minimize the primary metric."""
 
     MAXIMIZE = "MAXIMIZE"
     MINIMIZE = "MINIMIZE"
@@ -19,5 +19,5 @@ def is_worse(goal: PrimaryMetricGoal, one: float, other: float) -> bool:
 
 
 def worst(goal: PrimaryMetricGoal) -> float:
-    """What is worse than every number."""
+    """A value that is worse than every number."""
     return -math.inf if goal == PrimaryMetricGoal.MAXIMIZE else math.inf

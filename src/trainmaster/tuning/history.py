@@ -1,6 +1,6 @@
-"""The trials of a sweep, with what planning asks of all of them kept at hand.
+"""The trials of a sweep, with totals that are updated with each change.
 
-A sweep plans whenever a trial ends: looking at every trial each time would make the thousandth dearer than the first.
+A sweep plans whenever a trial ends. Without the totals, the thousandth plan would take longer than the first.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from trainmaster.tuning.trial import Trial
 
 
 class History:
-    """All trials so far, each as it was last put here."""
+    """All trials so far, in their latest states."""
 
     def __init__(self, trials: Iterable[Trial] = ()) -> None:
         self._trials: dict[int, Trial] = {}
@@ -20,11 +20,11 @@ class History:
         self._highest = -1
         self._reported: set[int] = set()
         self.going: dict[int, Trial] = {}
-        """Those that have not ended, by number."""
+        """The trials that have not ended, by number."""
         self.failed = 0
         self.completed = 0
         self.first_completed: Trial | None = None
-        """The one that was the first to complete."""
+        """The trial that completed first."""
         for trial in trials:
             self.put(trial)
 
@@ -32,7 +32,7 @@ class History:
         return len(self._trials)
 
     def put(self, trial: Trial) -> None:
-        """A new trial, or one that has changed."""
+        """Adds a trial or replaces it after a change."""
         number = trial.number
         before = self._trials.get(number)
         if before is not None:
@@ -56,33 +56,33 @@ class History:
 
     def _is_first(self, trial: Trial) -> bool:
         first = self.first_completed
-        return first is None or _moment(trial) <= _moment(first)
+        return first is None or _end_key(trial) <= _end_key(first)
 
     @property
     def ordered(self) -> tuple[Trial, ...]:
-        """All of them by number; the same objects as before where nothing has changed."""
+        """All trials by number; unchanged trials are the same objects as before."""
         if self._ordered is None:
             self._ordered = tuple(self._trials[number] for number in sorted(self._trials))
         return self._ordered
 
     @property
     def in_order_of_end(self) -> list[Trial]:
-        """Those that have ended, the first of them first."""
-        return sorted((trial for trial in self._trials.values() if trial.has_ended), key=_moment)
+        """The trials that have ended, in the order of their ends."""
+        return sorted((trial for trial in self._trials.values() if trial.has_ended), key=_end_key)
 
     @property
     def has_reports(self) -> bool:
-        """Whether any of them has reported a value."""
+        """Whether any trial has reported a value."""
         return bool(self._reported)
 
     def free_numbers(self, limit: int) -> Iterable[int]:
-        """The numbers below `limit` that no trial has, the least first."""
-        # Mostly they are the first ones, without a gap.
+        """The numbers below `limit` that no trial has, in ascending order."""
+        # The numbers of the trials usually have no gap.
         gapless = self._highest == len(self._trials) - 1
         first = len(self._trials) if gapless else 0
         return (number for number in range(first, limit) if number not in self._trials)
 
 
-def _moment(trial: Trial) -> tuple[float, int]:
-    """When it ended; one that has ended, nobody knows when, comes first."""
+def _end_key(trial: Trial) -> tuple[float, int]:
+    """Sorts by the time of the end; a trial that ended at an unknown time comes first."""
     return trial.ended_at or 0.0, trial.number

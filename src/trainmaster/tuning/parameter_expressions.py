@@ -1,4 +1,4 @@
-"""What a parameter of a sweep can be: functions that return v1's form, a list of a name and its arguments.
+"""Parameter expressions: functions that return v1's form, a list of a name and its arguments.
 
 >>> uniform(0.1, 0.9)
 ['uniform', [0.1, 0.9]]
@@ -19,15 +19,15 @@ from trainmaster.tuning import checks
 Expression = list[Any]
 """A name and the list of its arguments; plain JSON data."""
 
-# The largest exponent of e that is still a float, and how far from its mean a drawn normal can lie.
+# The largest exponent of e that is still a float, and the largest distance of a normal sample from its mean.
 _MAX_EXPONENT = 709.0
 _MAX_SIGMAS = 9.0
 
 
 def choice(*options: Any) -> Expression:
-    """One of the values, given one by one, or as one list or one range.
+    """One of the values, which are given one by one, as one list, or as one range.
 
-    Beyond v1 an option may be a dict of further parameters, which are there only if it is chosen:
+    Unlike in v1, an option may be a dict of further parameters, which exist only if the option is chosen:
 
     >>> sgd = {"--optimizer": "sgd", "--momentum": uniform(0.5, 0.99)}
     >>> choice(sgd, {"--optimizer": "adam"})[0]
@@ -36,29 +36,29 @@ def choice(*options: Any) -> Expression:
     lists = [option for option in options if isinstance(option, list | tuple | range)]
     if lists and len(options) > 1:
         raise HyperDriveConfigException(
-            "choice takes one list or range, or single values, not both",
+            "choice takes one list or range, or single values, but not both",
             hint="Write choice(1, 2, 3), choice([1, 2, 3]) or choice(range(1, 4)); for lists choice([[1], [2]]).",
         )
     values = [_option(option) for option in (lists[0] if lists else options)]
     if not values:
-        raise HyperDriveConfigException("choice has nothing to choose from", hint="Write choice(1, 2, 3).")
+        raise HyperDriveConfigException("choice has no values", hint="Write choice(1, 2, 3).")
     _check_one_kind(values)
     return ["choice", [values]]
 
 
 def randint(upper: int) -> Expression:
-    """A whole number from 0 up to, but not, `upper`."""
-    return ["randint", [checks.whole("upper of randint", upper, 1)]]
+    """An integer from 0 to `upper` - 1."""
+    return ["randint", [checks.check_integer("upper of randint", upper, 1)]]
 
 
 def uniform(min_value: float, max_value: float) -> Expression:
-    """A number between the two, each as likely."""
-    return ["uniform", [*_below("uniform", min_value, max_value)]]
+    """A uniformly distributed number between the limits."""
+    return ["uniform", [*_range("uniform", min_value, max_value)]]
 
 
 def quniform(min_value: float, max_value: float, q: int) -> Expression:
     """round(uniform(min_value, max_value) / q) * q"""
-    return ["quniform", [*_below("quniform", min_value, max_value), _step("quniform", q)]]
+    return ["quniform", [*_range("quniform", min_value, max_value), _step("quniform", q)]]
 
 
 def loguniform(min_value: float, max_value: float) -> Expression:
@@ -67,7 +67,7 @@ def loguniform(min_value: float, max_value: float) -> Expression:
     low, high = expression[1]
     if 0 < low < high < 1:
         warn(
-            f"loguniform({low}, {high}): the limits are exponents, so that values lie between {math.exp(low):.4g} and "
+            f"loguniform({low}, {high}): the limits are exponents, so values are between {math.exp(low):.4g} and "
             f"{math.exp(high):.4g}; for values between {low} and {high} write "
             f"loguniform({math.log(low):.4g}, {math.log(high):.4g})"
         )
@@ -108,7 +108,7 @@ EXPRESSIONS: dict[str, Callable[..., Expression]] = {
     "randint": randint,
     "uniform": uniform,
     "quniform": quniform,
-    # Whoever wrote it was warned then; reading it again says nothing.
+    # Without the warning, which its author has already seen.
     "loguniform": _loguniform,
     "qloguniform": qloguniform,
     "normal": normal,
@@ -119,7 +119,7 @@ EXPRESSIONS: dict[str, Callable[..., Expression]] = {
 
 
 def is_expression(value: Any) -> bool:
-    """Whether `value` has the form that the functions here return."""
+    """Whether `value` has the form of a parameter expression."""
     return (
         isinstance(value, list | tuple)
         and len(value) == 2
@@ -129,8 +129,8 @@ def is_expression(value: Any) -> bool:
     )
 
 
-def checked(name: str, value: Any) -> Expression:
-    """`value`, which may have been written by hand or come from a file, as the expression of parameter `name`."""
+def check_expression(name: str, value: Any) -> Expression:
+    """Checks the expression of parameter `name`, which may come from a file, and returns it in its usual form."""
     if not is_expression(value):
         raise HyperDriveConfigException(
             f"parameter {name!r} must be a parameter expression, not {value!r}",
@@ -150,7 +150,7 @@ def checked(name: str, value: Any) -> Expression:
 
 
 def _option(value: Any) -> Any:
-    """`value` as plain data of the command line: numpy's scalars as Python's, tuples as lists."""
+    """`value` as plain data: numpy's scalars become Python's, tuples become lists."""
     if isinstance(value, Mapping):
         return {_name(name): _inner(_name(name), item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -163,12 +163,12 @@ def _inner(name: str, value: Any) -> Any:
         raise HyperDriveConfigException(
             f"parameter {name!r} of a choice is a dict", hint="Write choice({...}, {...}) for further parameters."
         )
-    return checked(name, value) if is_expression(value) else _option(value)
+    return check_expression(name, value) if is_expression(value) else _option(value)
 
 
 def _name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip("-"):
-        raise HyperDriveConfigException(f"the name of a parameter must be text that is not empty, not {name!r}")
+        raise HyperDriveConfigException(f"the name of a parameter must be non-empty text, not {name!r}")
     return name
 
 
@@ -182,7 +182,7 @@ def _scalar(value: Any) -> Any:
     if isinstance(plain, float) and not math.isfinite(plain):
         raise HyperDriveConfigException(f"choice cannot have the value {plain!r}")
     if isinstance(plain, str) and "\0" in plain:
-        raise HyperDriveConfigException(f"choice has a NUL character, which no command line can have: {plain!r}")
+        raise HyperDriveConfigException(f"choice has a NUL character, which a command line cannot contain: {plain!r}")
     return plain
 
 
@@ -208,14 +208,14 @@ def _number(what: str, value: Any) -> float:
 
 
 def _step(kind: str, q: Any) -> int:
-    return checks.whole(f"q of {kind}", q, 1)
+    return checks.check_integer(f"q of {kind}", q, 1)
 
 
 def _limits(kind: str, low: Any, high: Any) -> tuple[float, float]:
     return _number(f"min_value of {kind}", low), _number(f"max_value of {kind}", high)
 
 
-def _below(kind: str, low: Any, high: Any) -> tuple[float, float]:
+def _range(kind: str, low: Any, high: Any) -> tuple[float, float]:
     least, most = _limits(kind, low, high)
     if not least < most:
         raise HyperDriveConfigException(f"min_value of {kind} must be less than max_value, not {least} and {most}")
@@ -226,10 +226,12 @@ def _below(kind: str, low: Any, high: Any) -> tuple[float, float]:
 def _exponents(kind: str, low: Any, high: Any) -> tuple[float, float]:
     least, most = _limits(kind, low, high)
     if least > most:
-        raise HyperDriveConfigException(f"min_value of {kind} must not be above max_value, not {least} and {most}")
+        raise HyperDriveConfigException(
+            f"min_value of {kind} must not be greater than max_value, not {least} and {most}"
+        )
     if most > _MAX_EXPONENT or least < -_MAX_EXPONENT:
         raise HyperDriveConfigException(
-            f"{kind}({least}, {most}): e to the power of these is no number that a computer can hold",
+            f"{kind}({least}, {most}): e to the power of these is too large or too small for a number",
             hint=f"The limits of {kind} are exponents: write {kind}(-6, -1) for values from 0.0025 to 0.37.",
         )
     return least, most
@@ -245,14 +247,14 @@ def _normal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:
 
 def _check_size(kind: str, largest: float) -> None:
     if math.isinf(largest):
-        raise HyperDriveConfigException(f"{kind} would give numbers larger than a computer can hold")
+        raise HyperDriveConfigException(f"{kind} would produce numbers that are too large")
 
 
 def _lognormal(kind: str, mu: Any, sigma: Any) -> tuple[float, float]:
     mean, width = _normal(kind, mu, sigma)
     if abs(mean) + _MAX_SIGMAS * width > _MAX_EXPONENT:
         raise HyperDriveConfigException(
-            f"{kind}({mean}, {width}): e to the power of these is no number that a computer can hold",
+            f"{kind}({mean}, {width}): e to the power of these is too large or too small for a number",
             hint=f"mu and sigma of {kind} are those of the exponent.",
         )
     return mean, width

@@ -1,8 +1,8 @@
 """What a sweep does next: a pure function of its description, its trials and the time.
 
-Whoever carries it out keeps the parameters of a trial when it starts it, the interval of a decision with what the
-decision did, and the ending before anything is done for it. Then a sweep that was killed anywhere goes on as if it
-had not been: the same state gives the same plan.
+The dispatcher stores the parameters of a trial when it starts it, the interval of a decision together with its effect,
+and the ending before it acts on it. So a sweep whose dispatcher was killed continues as if nothing had happened: the
+same state gives the same plan.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SweepState:
     history: History = field(default_factory=History)
     cancel_requested: bool = False
     ending: Ending | None = None
-    """As it was planned and kept before."""
+    """The ending that was planned and stored before."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Start:
     number: int
     parameters: Parameters
     continues: str = ""
-    """The run of an earlier sweep that it goes on with."""
+    """The run of an earlier sweep that it continues."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +63,19 @@ class Plan:
     """What to do now, in this order."""
 
     warnings: tuple[str, ...] = ()
-    """All that is to be said of the sweep so far: each is to be kept once."""
+    """Warnings about the sweep so far; each is stored once."""
     decisions: tuple[Decision, ...] = ()
-    """What the policy said: to be kept with the trials and written to the sweep's log."""
+    """Decisions of the policy, which are stored with the trials and written to the sweep's log."""
     ending: Ending | None = None
-    """The sweep starts no more trials. To be kept before trials are cancelled for it."""
+    """Set when the sweep starts no more trials. It is stored before trials are cancelled."""
     cancels: tuple[Cancel, ...] = ()
     starts: tuple[Start, ...] = ()
     finish: Ending | None = None
-    """The sweep has ended: all its trials have."""
+    """Set when the sweep and all its trials have ended."""
 
 
 def plan(spec: SweepSpec, state: SweepState, now: float) -> Plan:
-    """What to do next; nothing, if trials have to be waited for."""
+    """What to do next; an empty plan if the sweep has to wait for trials."""
     history = state.history
     warnings = tuple(_missing_metric(spec, history.first_completed))
     ending = _ending(spec, state, now)
@@ -119,7 +119,7 @@ def _failures(spec: SweepSpec, history: History) -> Ending | None:
         elif trial.status is Status.COMPLETED or trial.values:
             row = []
         if len(row) >= spec.max_failures_in_a_row:
-            return Ending(Status.FAILED, f"{len(row)} trials failed one after the other; {_last_failure(row)}")
+            return Ending(Status.FAILED, f"{len(row)} trials in a row failed; {_last_failure(row)}")
     return None
 
 
@@ -135,14 +135,14 @@ def _time_up(spec: SweepSpec, state: SweepState, now: float) -> Ending | None:
     is_complete = len(history) >= spec.max_total_runs and not history.going
     if now < deadline(spec, state.started_at) or is_complete:
         return None
-    over = f"max_duration_minutes={spec.max_duration_minutes} are over"
+    over = f"max_duration_minutes={spec.max_duration_minutes} have passed"
     if history.has_reports:
         return Ending(Status.COMPLETED, over)
     return Ending(Status.FAILED, f"{over}, and no trial has logged {_instead(spec, history.ordered)}")
 
 
 def _result(spec: SweepSpec, history: History) -> Ending:
-    """How a sweep ends that has done all it had to do."""
+    """How a sweep ends after its last trial."""
     trials = history.ordered
     count = len(trials)
     completed = [trial for trial in trials if trial.status == Status.COMPLETED]
@@ -161,33 +161,34 @@ def _starts(spec: SweepSpec, history: History) -> Iterable[Start]:
     room = spec.max_concurrent_runs - len(history.going)
     if room <= 0:
         return
-    # Nobody else listens, and it takes its time.
-    listens = spec.sampling.kind == "bayesian"
-    told = [*_of_earlier(spec), *(_told(spec, trial) for trial in history.ordered)] if listens else []
+    # Only Bayesian sampling uses observations, and collecting them takes time.
+    needs_observations = spec.sampling.kind == "bayesian"
+    observations = _observe_all(spec, history) if needs_observations else []
     for number in history.free_numbers(spec.max_total_runs):
         if room <= 0:
             return
-        start = _start(spec, number, told)
+        start = _start(spec, number, observations)
         if start is None:
             return
         yield start
-        told.append(Observation(start.parameters))
+        observations.append(Observation(start.parameters))
         room -= 1
 
 
-def _start(spec: SweepSpec, number: int, told: Sequence[Observation]) -> Start | None:
+def _start(spec: SweepSpec, number: int, observations: Sequence[Observation]) -> Start | None:
     if number < len(spec.continued):
         earlier = spec.continued[number]
         return Start(number, earlier.parameters, continues=earlier.run_id)
-    parameters = next_parameters(spec, number - len(spec.continued), told)
+    parameters = next_parameters(spec, number - len(spec.continued), observations)
     return None if parameters is None else Start(number, parameters)
 
 
-def _of_earlier(spec: SweepSpec) -> Iterable[Observation]:
-    return (Observation(each.parameters, "ended", each.value) for each in spec.earlier)
+def _observe_all(spec: SweepSpec, history: History) -> list[Observation]:
+    earlier = [Observation(each.parameters, "ended", each.value) for each in spec.earlier]
+    return [*earlier, *(_observe(spec, trial) for trial in history.ordered)]
 
 
-def _told(spec: SweepSpec, trial: Trial) -> Observation:
+def _observe(spec: SweepSpec, trial: Trial) -> Observation:
     if not trial.has_ended:
         return Observation(trial.parameters)
     if trial.status == Status.FAILED or not trial.has_value:
@@ -196,17 +197,17 @@ def _told(spec: SweepSpec, trial: Trial) -> Observation:
 
 
 def _missing_metric(spec: SweepSpec, first: Trial | None) -> Iterable[str]:
-    """Said as soon as the first trial has completed without the metric."""
+    """Warns as soon as the first trial has completed without the metric."""
     if first is not None and not first.has_value:
-        yield f"run_{first.number} completed and has not logged {_instead(spec, [first])}"
+        yield f"run_{first.number} completed without logging {_instead(spec, [first])}"
 
 
 def _instead(spec: SweepSpec, trials: Sequence[Trial]) -> str:
     found = {name for trial in trials for name in trial.metric_names}
     if any(trial.values for trial in trials):
-        return f"the primary metric {spec.metric!r} as a number; what has that name is NaN"
+        return f"the primary metric {spec.metric!r} as a number; its values are NaN"
     if spec.metric in found:
-        return f"the primary metric {spec.metric!r} as a number; what has that name is text, a row, a table or an image"
+        return f"the primary metric {spec.metric!r} as a number; it is text, a row, a table or an image"
     names = sorted(found)
     logged = f"logged instead: {', '.join(map(repr, names))}" if names else "nothing was logged"
     return f"the primary metric {spec.metric!r}; {logged}"

@@ -1,6 +1,6 @@
-"""Early termination policies: what a person writes. What they decide is in `decisions.py`.
+"""Early termination policies, as users write them. `decisions.py` has what they decide.
 
-An interval is one report of the primary metric. A policy looks at a trial once at every multiple of
+An interval is one report of the primary metric. A policy judges a trial once at every multiple of
 `evaluation_interval` that is at least `delay_evaluation`.
 """
 
@@ -15,7 +15,7 @@ from trainmaster.tuning.spec import PolicySpec
 
 
 class EarlyTerminationPolicy:
-    """What all policies have in common; use one of the others."""
+    """The base class of all policies; use one of the others."""
 
     def __init__(self, spec: PolicySpec) -> None:
         self._spec = spec
@@ -32,12 +32,12 @@ class EarlyTerminationPolicy:
 
     @property
     def evaluation_interval(self) -> int:
-        """It acts every so many reports."""
+        """The number of reports between two judgements."""
         return self._spec.evaluation_interval
 
     @property
     def delay_evaluation(self) -> int:
-        """The first report at which it may act."""
+        """The first report at which a trial may be judged."""
         return self._spec.delay_evaluation
 
 
@@ -49,7 +49,7 @@ class NoTerminationPolicy(EarlyTerminationPolicy):
 
 
 class BanditPolicy(EarlyTerminationPolicy):
-    """Cuts trials that are further behind the best one than `slack_factor` (a ratio) or `slack_amount`."""
+    """Cuts trials that are worse than the best one by more than `slack_factor` (a ratio) or `slack_amount`."""
 
     def __init__(
         self,
@@ -60,26 +60,26 @@ class BanditPolicy(EarlyTerminationPolicy):
     ) -> None:
         if (slack_factor is None) == (slack_amount is None):
             raise HyperDriveConfigException(
-                "BanditPolicy needs one of slack_factor and slack_amount, and not both",
-                hint="Write BanditPolicy(slack_factor=0.1), for instance.",
+                "BanditPolicy needs either slack_factor or slack_amount, but not both",
+                hint="For example: BanditPolicy(slack_factor=0.1).",
             )
         super().__init__(
             PolicySpec(
                 kind="bandit",
-                **_when(evaluation_interval, delay_evaluation),
-                slack_factor=None if slack_factor is None else checks.not_negative("slack_factor", slack_factor),
-                slack_amount=None if slack_amount is None else checks.not_negative("slack_amount", slack_amount),
+                **_intervals(evaluation_interval, delay_evaluation),
+                slack_factor=None if slack_factor is None else checks.check_not_negative("slack_factor", slack_factor),
+                slack_amount=None if slack_amount is None else checks.check_not_negative("slack_amount", slack_amount),
             )
         )
 
     @property
     def slack_factor(self) -> float | None:
-        """The allowed ratio behind the best trial."""
+        """The allowed ratio to the best trial."""
         return self._spec.slack_factor
 
     @property
     def slack_amount(self) -> float | None:
-        """The allowed distance behind the best trial."""
+        """The allowed distance from the best trial."""
         return self._spec.slack_amount
 
 
@@ -87,7 +87,7 @@ class MedianStoppingPolicy(EarlyTerminationPolicy):
     """Cuts trials whose best value is worse than the median of all trials' averages."""
 
     def __init__(self, evaluation_interval: int = 1, delay_evaluation: int = 0) -> None:
-        super().__init__(PolicySpec(kind="median", **_when(evaluation_interval, delay_evaluation)))
+        super().__init__(PolicySpec(kind="median", **_intervals(evaluation_interval, delay_evaluation)))
 
 
 class TruncationSelectionPolicy(EarlyTerminationPolicy):
@@ -97,32 +97,32 @@ class TruncationSelectionPolicy(EarlyTerminationPolicy):
         super().__init__(
             PolicySpec(
                 kind="truncation",
-                **_when(evaluation_interval, delay_evaluation),
-                truncation_percentage=checks.whole("truncation_percentage", truncation_percentage, 1, 99),
+                **_intervals(evaluation_interval, delay_evaluation),
+                truncation_percentage=checks.check_integer("truncation_percentage", truncation_percentage, 1, 99),
             )
         )
 
     @property
     def truncation_percentage(self) -> int:
-        """How many of a hundred are cut."""
+        """The percentage of trials that are cut."""
         return self._spec.truncation_percentage
 
 
 class HyperbandPolicy(EarlyTerminationPolicy):
     """Asynchronous successive halving (ASHA); with several brackets, Hyperband. Not in v1.
 
-    At report `min_intervals`, and then at every `reduction_factor` times as many, a trial goes on only if it is among
-    the best one in `reduction_factor` of those that came so far. Trials take turns in the brackets; each next bracket
-    begins to cut one step later, and trials are compared within theirs.
+    At report `min_intervals`, and then at every `reduction_factor` times as many, a trial continues only if it is among
+    the best 1/`reduction_factor` of the trials that have reached this report. Trials are assigned to the brackets in
+    turn and compared within their bracket. Each further bracket starts to cut one step later.
     """
 
     def __init__(self, min_intervals: int = 1, reduction_factor: int = 3, brackets: int = 1) -> None:
         super().__init__(
             PolicySpec(
                 kind="hyperband",
-                min_intervals=checks.whole("min_intervals", min_intervals, 1),
-                reduction_factor=checks.whole("reduction_factor", reduction_factor, 2),
-                brackets=checks.whole("brackets", brackets, 1),
+                min_intervals=checks.check_integer("min_intervals", min_intervals, 1),
+                reduction_factor=checks.check_integer("reduction_factor", reduction_factor, 2),
+                brackets=checks.check_integer("brackets", brackets, 1),
             )
         )
 
@@ -134,11 +134,11 @@ POLICIES: Mapping[str, Callable[..., EarlyTerminationPolicy]] = {
     "truncation": TruncationSelectionPolicy,
     "hyperband": HyperbandPolicy,
 }
-"""By their kinds; the parameters of each are fields of PolicySpec."""
+"""The policies by their kinds; the parameters of each are fields of PolicySpec."""
 
 
-def _when(evaluation_interval: Any, delay_evaluation: Any) -> dict[str, Any]:
+def _intervals(evaluation_interval: Any, delay_evaluation: Any) -> dict[str, Any]:
     return {
-        "evaluation_interval": checks.whole("evaluation_interval", evaluation_interval, 1),
-        "delay_evaluation": checks.whole("delay_evaluation", delay_evaluation, 0),
+        "evaluation_interval": checks.check_integer("evaluation_interval", evaluation_interval, 1),
+        "delay_evaluation": checks.check_integer("delay_evaluation", delay_evaluation, 0),
     }

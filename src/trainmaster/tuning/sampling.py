@@ -1,8 +1,8 @@
-"""How the parameters of trials are chosen: what a person writes. What comes out is in `samplers/`.
+"""How the parameters of trials are chosen, as users write it. `samplers/` does the work.
 
-`properties` (reserved in v1) may have `seed`, a whole number: the same seed gives the same trials again. Without one,
-every sweep has a seed of its own, kept with it. Bayesian sampling also takes `algorithm`: `tpe`, or `gp`, which
-needs scipy and torch, and no parameters that depend on others.
+`properties` (reserved in v1) may have `seed`, an integer: the same seed gives the same trials. Without it, every sweep
+gets a random seed, which is stored with it. Bayesian sampling also takes `algorithm`: `tpe` or `gp`. `gp` needs scipy
+and torch, and does not support parameters that depend on others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEED_BITS = 32
 
 
 class HyperParameterSampling:
-    """What all kinds of sampling have in common; use one of the others."""
+    """The base class of all kinds of sampling; use one of the others."""
 
     KIND: ClassVar[SamplingKind]
     OPTIONS: ClassVar[tuple[str, ...]] = ("seed",)
@@ -39,7 +39,7 @@ class HyperParameterSampling:
 
     @property
     def parameter_count(self) -> int:
-        """How many parameters there are, those of branches too."""
+        """The number of parameters, including those of branches."""
         return sum(1 for _ in leaves(read_space(self._space)))
 
     def compile(self) -> SamplingSpec:
@@ -47,22 +47,22 @@ class HyperParameterSampling:
         seed = self._properties.get("seed")
         return SamplingSpec(
             kind=self.KIND,
-            seed=secrets.randbits(_SEED_BITS) if seed is None else checks.whole("seed", seed, 0),
+            seed=secrets.randbits(_SEED_BITS) if seed is None else checks.check_integer("seed", seed, 0),
             algorithm=self._properties.get("algorithm", "tpe"),
         )
 
     def _check(self, space: Space) -> None:
-        """Refuses a space that this kind of sampling cannot have."""
+        """Raises an error for a space that this kind of sampling does not support."""
 
 
 class RandomParameterSampling(HyperParameterSampling):
-    """Parameters at random, each trial by itself; every expression is allowed."""
+    """Chooses parameters at random, independently for each trial; every expression is allowed."""
 
     KIND = "random"
 
 
 class GridParameterSampling(HyperParameterSampling):
-    """Every combination of the given values, once; only `choice` is allowed."""
+    """Tries every combination of the given values once; only `choice` is allowed."""
 
     KIND = "grid"
 
@@ -70,16 +70,16 @@ class GridParameterSampling(HyperParameterSampling):
         for name, leaf in leaves(space):
             if leaf.kind != "choice":
                 raise HyperDriveConfigException(
-                    f"GridParameterSampling allows only choice, and parameter {name!r} is {leaf.kind}",
+                    f"GridParameterSampling allows only choice, but parameter {name!r} is {leaf.kind}",
                     hint="Give its values with choice(...), or use RandomParameterSampling.",
                 )
 
 
 class BayesianParameterSampling(HyperParameterSampling):
-    """Parameters chosen by what the trials before them gave.
+    """Chooses parameters based on the results of earlier trials.
 
-    Beyond v1 every expression is allowed, and so is an early termination policy: a trial that is cut counts with the
-    best value it had.
+    Unlike in v1, every expression and an early termination policy are allowed. A trial that was cut counts with its
+    best value.
     """
 
     KIND = "bayesian"
@@ -96,14 +96,14 @@ class BayesianParameterSampling(HyperParameterSampling):
             raise HyperDriveConfigException(f"algorithm must be 'tpe' or 'gp', not {algorithm!r}")
         if algorithm == "gp" and is_conditional(space):
             raise HyperDriveConfigException(
-                "the algorithm 'gp' cannot have parameters that depend on others", hint="Take the algorithm 'tpe'."
+                "the algorithm 'gp' does not support parameters that depend on others", hint="Use the algorithm 'tpe'."
             )
 
 
 SAMPLINGS: Mapping[str, type[HyperParameterSampling]] = {
     each.KIND: each for each in (RandomParameterSampling, GridParameterSampling, BayesianParameterSampling)
 }
-"""By their kinds; the options of each are fields of SamplingSpec."""
+"""The samplings by their kinds; the options of each are fields of SamplingSpec."""
 
 
 def _properties(kind: type[HyperParameterSampling], given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -112,10 +112,10 @@ def _properties(kind: type[HyperParameterSampling], given: Mapping[str, Any] | N
     if not isinstance(given, Mapping):
         raise HyperDriveConfigException(f"properties must be a dict, not {given!r}")
     if given.get("seed") is not None:
-        checks.whole("seed", given["seed"], 0)
+        checks.check_integer("seed", given["seed"], 0)
     unknown = sorted(str(name) for name in given if name not in kind.OPTIONS)
     if unknown:
-        warn(f"properties of {kind.__name__}: {', '.join(unknown)} has no meaning here and is ignored")
+        warn(f"properties of {kind.__name__}: {', '.join(unknown)} is unknown and ignored")
     return {name: value for name, value in given.items() if name in kind.OPTIONS}
 
 
@@ -124,12 +124,12 @@ def _check_values(name: str, leaf: Leaf) -> None:
     wrong = [option for option in leaf.options if not isinstance(option, int | float | str)]
     if wrong:
         raise HyperDriveConfigException(
-            f"BayesianParameterSampling: parameter {name!r} has the value {wrong[0]!r}, neither number nor text"
+            f"BayesianParameterSampling: parameter {name!r} has a value that is neither a number nor text: {wrong[0]!r}"
         )
     if len(kinds) > 1:
         raise HyperDriveConfigException(
             f"BayesianParameterSampling: parameter {name!r} mixes numbers and text",
-            hint="Write all its values as numbers, or all as text.",
+            hint="Write all of its values as numbers, or all as text.",
         )
 
 
@@ -137,11 +137,11 @@ def _check_points(name: str, leaf: Leaf) -> None:
     low, high, q = leaf.arguments
     if not (float(low).is_integer() and float(high).is_integer()):
         raise HyperDriveConfigException(
-            f"BayesianParameterSampling: limits of quniform must be whole numbers, and {name!r} has {low} and {high}"
+            f"BayesianParameterSampling: the limits of quniform must be integers, but {name!r} has {low} and {high}"
         )
     points = int((high - low) // q) + 1
     if points > _MAX_POINTS:
         raise HyperDriveConfigException(
-            f"BayesianParameterSampling: quniform may have {_MAX_POINTS} values, and {name!r} has {points}",
+            f"BayesianParameterSampling: quniform may have {_MAX_POINTS} values, but {name!r} has {points}",
             hint="Use a larger q, or uniform.",
         )

@@ -1,4 +1,4 @@
-"""The space of a sweep: parameters by name, each an expression, a constant, or branches of further ones."""
+"""The space of a sweep: parameters by name, each an expression, a constant, or branches of further parameters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from statistics import NormalDist
 from typing import Any
 
 from trainmaster.job.errors import HyperDriveConfigException
-from trainmaster.tuning.parameter_expressions import checked, is_expression
+from trainmaster.tuning.parameter_expressions import check_expression, is_expression
 
 Parameters = Mapping[str, Any]
-"""The values of one trial by the names of the space; the value of branches is a dict of its own."""
+"""The values of one trial by the names of the space; the value of branches is a dict."""
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A parameter with a value of its own."""
+    """A parameter with a single value."""
 
     kind: str
     arguments: tuple[Any, ...]
@@ -39,7 +39,7 @@ class Branches:
 
 @dataclass(frozen=True)
 class Constant:
-    """A parameter inside a branch that has one value only."""
+    """A parameter in a branch that always has the same value."""
 
     value: Any
 
@@ -49,28 +49,28 @@ Space = Mapping[str, Node]
 
 
 def read_space(data: Mapping[str, Any]) -> dict[str, Node]:
-    """The space that `data` describes in v1's form; one clear error for anything else."""
+    """Reads a space in v1's form; raises an error for anything else."""
     if not isinstance(data, Mapping) or not data:
         raise HyperDriveConfigException(
-            f"parameter_space must be a dict of parameter expressions that is not empty, not {data!r}",
+            f"parameter_space must be a non-empty dict of parameter expressions, not {data!r}",
             hint="Write {'--lr': loguniform(-6, -1), '--batch-size': choice(16, 32)}.",
         )
     for name in data:
         if not isinstance(name, str) or not name.strip("-"):
-            raise HyperDriveConfigException(f"the name of a parameter must be text that is not empty, not {name!r}")
-    space = {name: _node(checked(name, value)) for name, value in data.items()}
+            raise HyperDriveConfigException(f"the name of a parameter must be non-empty text, not {name!r}")
+    space = {name: _node(check_expression(name, value)) for name, value in data.items()}
     _check_names(space)
     return space
 
 
 def plain_space(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data`, checked, as JSON data."""
+    """Checks a space and returns it as JSON data."""
     read_space(data)
-    return {name: checked(name, value) for name, value in data.items()}
+    return {name: check_expression(name, value) for name, value in data.items()}
 
 
 def leaves(space: Space) -> Iterator[tuple[str, Leaf]]:
-    """All leaves with their names, those of branches too."""
+    """All leaves with their names, including those of branches."""
     for name, node in space.items():
         if isinstance(node, Leaf):
             yield name, node
@@ -80,12 +80,12 @@ def leaves(space: Space) -> Iterator[tuple[str, Leaf]]:
 
 
 def is_conditional(space: Space) -> bool:
-    """Whether some parameters are there only if others have a certain value."""
+    """Whether some parameters exist only for certain values of others."""
     return any(isinstance(node, Branches) for node in space.values())
 
 
 def flat(parameters: Parameters) -> dict[str, Any]:
-    """The values by the names of arguments: those of branches beside the others."""
+    """The values by the names of arguments; those of branches are on the same level."""
     found: dict[str, Any] = {}
     for name, value in parameters.items():
         found.update(flat(value) if isinstance(value, Mapping) else {name: value})
@@ -93,7 +93,7 @@ def flat(parameters: Parameters) -> dict[str, Any]:
 
 
 def value_at(leaf: Leaf, u: float) -> Any:
-    """The value of `leaf` at `u`, where a `u` that is uniform between 0 and 1 gives the leaf's distribution."""
+    """Maps `u`, which is uniformly distributed between 0 and 1, to the distribution of `leaf`."""
     kind, arguments = leaf.kind, leaf.arguments
     if kind == "choice":
         return arguments[0][_index(u, len(arguments[0]))]
@@ -101,16 +101,16 @@ def value_at(leaf: Leaf, u: float) -> Any:
         return _index(u, arguments[0])
     base = kind.removeprefix("q")
     number = _BASES[base](u, arguments[0], arguments[1])
-    return rounded(number, arguments[2]) if kind.startswith("q") else number
+    return round_to(number, arguments[2]) if kind.startswith("q") else number
 
 
-def rounded(number: float, q: int) -> int:
-    """The multiple of `q` next to `number`: whole, so that scripts may read it as int or float."""
+def round_to(number: float, q: int) -> int:
+    """The multiple of `q` nearest to `number`; an integer, which scripts can read as int or float."""
     return round(number / q) * q
 
 
 def branch_of(branches: Branches, value: Any) -> int | None:
-    """The number of the branch that the recorded `value` belongs to."""
+    """The number of the branch to which the recorded `value` belongs."""
     if not isinstance(value, Mapping):
         return None
     return next((n for n, option in enumerate(branches.options) if _admits(option, value)), None)
@@ -158,15 +158,15 @@ def _node(expression: Any) -> Node:
 
 
 def _check_names(space: Space) -> None:
-    """Refuses names that would be one argument twice."""
+    """Raises an error for names that would set the same argument twice."""
     seen: dict[str, str] = {}
     for group in (_names(name, node) for name, node in space.items()):
         for name in group:
             stem = name.lstrip("-")
             if stem in seen:
                 raise HyperDriveConfigException(
-                    f"the parameter {name!r} is there twice" + (f", also as {seen[stem]!r}" * (seen[stem] != name)),
-                    hint="Names are compared without leading dashes.",
+                    f"the parameter {name!r} occurs twice" + (f", also as {seen[stem]!r}" * (seen[stem] != name)),
+                    hint="Leading dashes do not make names different.",
                 )
         seen.update({name.lstrip("-"): name for name in group})
 

@@ -1,4 +1,4 @@
-"""SweepSpec: the frozen description of a sweep, the only thing that passes below the SDK."""
+"""SweepSpec: the frozen description of a sweep, and the only part of it that the layers below the SDK know."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class SamplingSpec:
     kind: SamplingKind = "random"
     seed: int = 0
     algorithm: Algorithm = "tpe"
-    """`bayesian` only."""
+    """For `bayesian` only."""
 
 
 @dataclass(frozen=True)
 class PolicySpec:
-    """When a trial is cut. Each kind looks at its own fields only."""
+    """When a trial is cut. Each kind uses only its own fields."""
 
     kind: PolicyKind = "none"
     evaluation_interval: int = 1
@@ -50,7 +50,7 @@ class PolicySpec:
 
 @dataclass(frozen=True)
 class EarlierTrial:
-    """A trial of a sweep that this one starts from: what Bayesian sampling learns before the first trial."""
+    """A trial of an earlier sweep, from which Bayesian sampling learns before the first trial."""
 
     parameters: Mapping[str, Any]
     value: float
@@ -58,7 +58,7 @@ class EarlierTrial:
 
 @dataclass(frozen=True)
 class ContinuedTrial:
-    """A trial of an earlier sweep that goes on in this one with the same parameters."""
+    """A trial of an earlier sweep that continues in this one with the same parameters."""
 
     run_id: str
     parameters: Mapping[str, Any]
@@ -69,7 +69,7 @@ class SweepSpec:
     """Everything needed to run a sweep."""
 
     job: JobSpec
-    """What every trial runs, without the sampled arguments."""
+    """The job of every trial, without the sampled arguments."""
     space: Mapping[str, Any]
     """Parameter name to expression, in v1's form."""
     metric: str
@@ -82,27 +82,27 @@ class SweepSpec:
     sampling: SamplingSpec = field(default_factory=SamplingSpec)
     policy: PolicySpec = field(default_factory=PolicySpec)
     resume_from: tuple[str, ...] = ()
-    """Ids of the sweeps that this one starts from."""
+    """The ids of the earlier sweeps that this one starts from."""
     resume_child_runs: tuple[str, ...] = ()
     earlier: tuple[EarlierTrial, ...] = ()
     """The trials of `resume_from`; set by submit."""
     continued: tuple[ContinuedTrial, ...] = ()
-    """Those of `resume_child_runs`; set by submit. They are the first trials."""
+    """The trials of `resume_child_runs`; set by submit. They are the first trials."""
     custom_run_id: str = ""
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
-        """The space, read."""
+        """The parsed space."""
         return read_space(self.space)
 
 
 def dump_sweep(spec: SweepSpec) -> str:
-    """`spec` as JSON text. The order of parameters is kept, because a grid is walked in it."""
+    """`spec` as JSON text. It keeps the order of parameters, which is the order of a grid."""
     return json.dumps(to_plain(spec), indent=1)
 
 
 def load_sweep(text: str, where: str = "the description of the sweep") -> SweepSpec:
-    """The SweepSpec in `text`; one clear error for anything else."""
+    """Reads a SweepSpec; raises an error for anything else."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -125,7 +125,7 @@ def load_sweep(text: str, where: str = "the description of the sweep") -> SweepS
 
 
 def _problem(spec: SweepSpec) -> str:
-    """What no sweep can be: a config never compiles to it, but a file may have been edited by hand."""
+    """Why the specification is invalid. A config never compiles to such a one, but a file may have been edited."""
     policy = spec.policy
     counts = {
         "max_total_runs": spec.max_total_runs,
@@ -142,7 +142,7 @@ def _problem(spec: SweepSpec) -> str:
     if policy.reduction_factor < 2:
         return f"policy.reduction_factor={policy.reduction_factor} must be at least 2"
     if policy.kind == "bandit" and (policy.slack_factor is None) == (policy.slack_amount is None):
-        return "a bandit policy needs one of slack_factor and slack_amount"
+        return "a bandit policy needs either slack_factor or slack_amount"
     if policy.kind == "truncation" and not 1 <= policy.truncation_percentage <= 99:
         return f"policy.truncation_percentage={policy.truncation_percentage} must be from 1 to 99"
     return ""

@@ -1,4 +1,4 @@
-"""The tags by which v1 kept what a sweep is."""
+"""The tags in which v1 stored the description of a sweep."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _POLICIES = {
     "truncation": "TruncationSelection",
     "hyperband": "Hyperband",
 }
-_WHEN = ("evaluation_interval", "delay_evaluation")
+_INTERVALS = ("evaluation_interval", "delay_evaluation")
 _FIELDS = {
     "none": (),
-    "bandit": (*_WHEN, "slack_factor", "slack_amount"),
-    "median": _WHEN,
-    "truncation": (*_WHEN, "truncation_percentage"),
+    "bandit": (*_INTERVALS, "slack_factor", "slack_amount"),
+    "median": _INTERVALS,
+    "truncation": (*_INTERVALS, "truncation_percentage"),
     "hyperband": ("min_intervals", "reduction_factor", "brackets"),
 }
 
 
 def sweep_tags(spec: SweepSpec) -> dict[str, str]:
-    """Name to JSON text; every one also by its name with v1's prefix."""
+    """Name to JSON text; each also under its name with v1's prefix."""
     job = spec.job
     values = {
         "generator_config": {"name": _SAMPLINGS[spec.sampling.kind], "parameter_space": dict(spec.space)},
@@ -44,7 +44,7 @@ def sweep_tags(spec: SweepSpec) -> dict[str, str]:
 
 
 def trial_tags(parameters: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """One tag for each trial: its run id, and what was sampled for it."""
+    """One tag for each trial: its run id and its parameters."""
     return {run_id: json.dumps(dict(sampled)) for run_id, sampled in parameters.items()}
 
 

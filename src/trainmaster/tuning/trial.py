@@ -1,4 +1,4 @@
-"""A trial, as planning sees it."""
+"""A trial as the planning sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.tuning.goal import PrimaryMetricGoal, worst
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a sweep. Keep the object as long as the trial has not changed: what was worked out stays with it."""
+    """One run of a sweep. Keep the object while the trial does not change: it caches computed values."""
 
     number: int
     parameters: Mapping[str, Any]
@@ -23,10 +23,10 @@ class Trial:
     values: tuple[float, ...] = ()
     """The reports of the primary metric, oldest first."""
     judged: int = 0
-    """The last interval at which the policy has looked at it; kept, so that nothing is decided twice."""
+    """The last interval at which the policy judged it; stored, so that nothing is decided twice."""
     ended_at: float | None = None
     metric_names: tuple[str, ...] = ()
-    """The names of all that it logged; needed once it has ended."""
+    """The names of all logged metrics; needed after its end."""
     error: str = ""
     """Why it failed, in one line."""
 
@@ -37,7 +37,7 @@ class Trial:
 
     @cached_property
     def can_be_cut(self) -> bool:
-        """Whether it goes on, and nobody wants it to end yet."""
+        """Whether it is running and not being cancelled."""
         return not self.has_ended and self.status not in (Status.CANCEL_REQUESTED, Status.FINALIZING)
 
     @cached_property
@@ -46,7 +46,7 @@ class Trial:
         return any(not math.isnan(value) for value in self.values)
 
     def best(self, goal: PrimaryMetricGoal, interval: int | None = None) -> float:
-        """The best of the first `interval` reports, or of all; the worst possible if none is a number."""
+        """The best of the first `interval` reports, or of all; the worst possible value if none is a number."""
         running = self._largest if goal == PrimaryMetricGoal.MAXIMIZE else self._smallest
         count = len(running) if interval is None else interval
         return running[count - 1] if count else worst(goal)
@@ -56,7 +56,7 @@ class Trial:
         mean = self._sums[interval - 1] / interval
         if math.isnan(mean):
             return mean
-        # Rounding must not make it better than the best, or a trial could be behind its own average.
+        # Rounding must not make it better than the best; a trial could be worse than its own average.
         return min(max(mean, self._smallest[interval - 1]), self._largest[interval - 1])
 
     @cached_property
@@ -74,7 +74,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy said of a trial at an interval, and its numbers in words."""
+    """The decision of a policy about a trial at an interval, and its reason."""
 
     number: int
     interval: int

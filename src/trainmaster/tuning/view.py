@@ -1,4 +1,4 @@
-"""A sweep as it is shown at one moment: plain data that travels, and what can be said of it. Pure."""
+"""A sweep at one moment, as plain data for display. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.tuning.spec import PolicySpec, SamplingSpec, SweepSpec
 from trainmaster.tuning.trial import Decision, Trial
 
 SERIES_POINTS = 40
-"""A trial's reports are thinned to so many: enough for one line of blocks."""
+"""The most reports of a trial in a view: enough for one line of blocks."""
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class TrialView:
     status: Status
     parameters: Mapping[str, Any]
     best: float | None = None
-    """The best of all its reports; None if it has reported no number."""
+    """The best of its reports; None if none is a number."""
     last: float | None = None
     reports: int = 0
     series: tuple[float, ...] = ()
-    """Its reports, oldest first, `SERIES_POINTS` at most."""
+    """Its reports, oldest first, at most `SERIES_POINTS`."""
     started_at: float | None = None
     ended_at: float | None = None
     cut_interval: int | None = None
-    """The report at which the policy cut it; None if it did not."""
+    """The report at which the policy cut it; None if it was not cut."""
     cut_reason: str = ""
-    """The policy's numbers in words."""
+    """The policy's reason."""
     error: str = ""
     """Why it failed, in one line."""
 
@@ -61,11 +61,11 @@ class SweepView:
     policy: str
     """In words: `bandit, slack_factor=0.1`."""
     space: Mapping[str, Any]
-    """Parameter name to expression, in v1's form: an axis of a picture is logarithmic where the space is."""
+    """Parameter name to expression, in v1's form: an axis of a picture is logarithmic if the expression is."""
     max_total_runs: int
     max_concurrent_runs: int
     total: int
-    """How many trials it will have, if nothing ends it earlier: a grid may have fewer points than `max_total_runs`."""
+    """How many trials it will have, unless it ends early: a grid may have fewer points than `max_total_runs`."""
     max_duration_minutes: int
     started_at: float | None = None
     ended_at: float | None = None
@@ -83,7 +83,7 @@ class SweepView:
 
     @property
     def best(self) -> TrialView | None:
-        """The trial with the best value of all."""
+        """The trial with the best value."""
         return best_of([self])
 
 
@@ -95,27 +95,27 @@ class Counts:
     going: int = 0
     completed: int = 0
     cut: int = 0
-    """By the policy."""
+    """Cancelled by the policy."""
     canceled: int = 0
-    """By somebody, or because the sweep ended."""
+    """Cancelled by a user, or because the sweep ended."""
     failed: int = 0
 
     @property
     def ended(self) -> int:
-        """Those whose state is final."""
+        """The number of trials whose state is final."""
         return self.started - self.going
 
 
 @dataclass(frozen=True)
 class SweepSummary:
-    """What a list says of a sweep: all but its trials, of which there may be thousands."""
+    """A sweep in a list: everything except its trials, of which there may be thousands."""
 
     view: SweepView
     """Without trials."""
     counts: Counts
     best: TrialView | None = None
     seconds_left: float | None = None
-    """How long it will still take; None if nobody can know, or it has ended."""
+    """The estimated remaining time; None if unknown or if the sweep has ended."""
 
 
 def sweep_view(
@@ -131,7 +131,7 @@ def sweep_view(
     warnings: tuple[str, ...] = (),
     waiting_for: str = "",
 ) -> SweepView:
-    """What is shown of the sweep that `spec` describes."""
+    """The view of the sweep that `spec` describes."""
     return SweepView(
         run_id=run_id,
         experiment=experiment,
@@ -161,7 +161,7 @@ def trial_view(
     started_at: float | None = None,
     cut: Decision | None = None,
 ) -> TrialView:
-    """What is shown of `trial`; `cut` is the decision that ended it."""
+    """The view of `trial`; `cut` is the decision that ended it."""
     return TrialView(
         number=trial.number,
         run_id=run_id,
@@ -180,7 +180,7 @@ def trial_view(
 
 
 def total(spec: SweepSpec) -> int:
-    """How many trials the sweep will have at most."""
+    """The most trials that the sweep will have."""
     if spec.sampling.kind != "grid":
         return spec.max_total_runs
     return min(spec.max_total_runs, len(spec.continued) + grid.size(spec.nodes))
@@ -218,8 +218,8 @@ def policy_in_words(policy: PolicySpec) -> str:
     return ", ".join(words)
 
 
-def ranked(view: SweepView) -> list[TrialView]:
-    """The best first; those without a value last, the ones that still go before the others."""
+def rank_trials(view: SweepView) -> list[TrialView]:
+    """The trials, best first; those without a value last, with running trials before finished ones."""
     sign = -1 if view.goal == PrimaryMetricGoal.MAXIMIZE else 1
     return sorted(
         view.trials,
@@ -228,23 +228,23 @@ def ranked(view: SweepView) -> list[TrialView]:
 
 
 def best_of(views: Sequence[SweepView], include_failed: bool = True, include_canceled: bool = True) -> TrialView | None:
-    """The trial with the best value of all it has reported, among those of all sweeps; None if nobody reported any.
+    """The trial with the best reported value in all sweeps; None if there is no value.
 
-    Of equal ones the one of the sweep that comes first.
+    Of equal trials, the one of the first sweep is returned.
     """
-    left_out = {*(() if include_failed else (Status.FAILED,)), *(() if include_canceled else (Status.CANCELED,))}
+    excluded = {*(() if include_failed else (Status.FAILED,)), *(() if include_canceled else (Status.CANCELED,))}
     together = replace(views[0], trials=tuple(trial for view in views for trial in view.trials))
-    found = (trial for trial in ranked(together) if trial.best is not None and trial.status not in left_out)
+    found = (trial for trial in rank_trials(together) if trial.best is not None and trial.status not in excluded)
     return next(found, None)
 
 
 def counts(view: SweepView) -> Counts:
     """How many trials are in which state."""
-    return counted(Counter((trial.status, trial.cut_interval is not None) for trial in view.trials))
+    return count_states(Counter((trial.status, trial.cut_interval is not None) for trial in view.trials))
 
 
-def counted(trials: Mapping[tuple[Status, bool], int]) -> Counts:
-    """The same of trials that somebody has counted by state, those that the policy cut (True) apart."""
+def count_states(trials: Mapping[tuple[Status, bool], int]) -> Counts:
+    """The same from numbers of trials by state and by whether the policy cut them."""
     total: Counter[Status] = Counter()
     for (status, _), count in trials.items():
         total[status] += count
@@ -259,12 +259,12 @@ def counted(trials: Mapping[tuple[Status, bool], int]) -> Counts:
 
 
 def summary_of(view: SweepView, now: float) -> SweepSummary:
-    """What a list says of it."""
+    """The entry of a sweep in a list."""
     return SweepSummary(replace(view, trials=()), counts(view), view.best, seconds_left(view, now))
 
 
 def seconds_left(view: SweepView, now: float) -> float | None:
-    """How long the sweep will still take, if trials take as long as those before; None if nobody can know yet."""
+    """The estimated remaining seconds, if trials take as long as those before; None if unknown."""
     took = [_seconds(trial) for trial in view.trials if trial.has_ended and trial.started_at is not None]
     if view.has_ended or view.started_at is None or not took:
         return None
@@ -277,7 +277,7 @@ def seconds_left(view: SweepView, now: float) -> float | None:
 
 
 def value_in_words(value: Any) -> str:
-    """A sampled value for people: numbers of four digits, lists with commas."""
+    """A sampled value as text: numbers with four digits, lists with commas."""
     if isinstance(value, list | tuple):
         return ",".join(value_in_words(item) for item in value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Starting from earlier sweeps, or going on with single trials of them: v1's rules, and what the new sweep gets."""
+"""Starting from earlier sweeps, or continuing single trials of them, by v1's rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import ContinuedTrial, EarlierTrial, SweepSpec
 from trainmaster.tuning.trial import Trial
 
-_MAY_BE_STARTED_FROM = (Status.COMPLETED, Status.CANCELED)
+_USABLE_STATES = (Status.COMPLETED, Status.CANCELED)
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class EarlierChild:
 
 
 def with_history(spec: SweepSpec, sweeps: Sequence[EarlierSweep], children: Sequence[EarlierChild]) -> SweepSpec:
-    """`spec` with what its earlier sweeps and runs give it; refuses those that do not fit."""
+    """Adds the trials of earlier sweeps and runs to `spec`; raises an error if they do not fit."""
     for sweep in sweeps:
         _check_sweep(spec, sweep)
     for child in children:
         _check_child(child)
-    trials = [trial for sweep in sweeps for trial in sweep.trials if _teaches(trial, spec.goal)]
+    trials = [trial for sweep in sweeps for trial in sweep.trials if _is_usable(trial, spec.goal)]
     return replace(
         spec,
         earlier=tuple(EarlierTrial(trial.parameters, trial.best(spec.goal)) for trial in trials),
@@ -50,12 +50,12 @@ def with_history(spec: SweepSpec, sweeps: Sequence[EarlierSweep], children: Sequ
     )
 
 
-def _teaches(trial: Trial, goal: PrimaryMetricGoal) -> bool:
-    return trial.status in _MAY_BE_STARTED_FROM and math.isfinite(trial.best(goal))
+def _is_usable(trial: Trial, goal: PrimaryMetricGoal) -> bool:
+    return trial.status in _USABLE_STATES and math.isfinite(trial.best(goal))
 
 
 def _check_sweep(spec: SweepSpec, sweep: EarlierSweep) -> None:
-    if sweep.status not in _MAY_BE_STARTED_FROM:
+    if sweep.status not in _USABLE_STATES:
         raise HyperDriveConfigException(
             f"resume_from: {sweep.run_id} is {sweep.status}; it must be Completed or Canceled",
             hint="Wait until it has ended." if sweep.status not in TERMINAL else "",
@@ -63,19 +63,19 @@ def _check_sweep(spec: SweepSpec, sweep: EarlierSweep) -> None:
     theirs, ours = (sweep.spec.metric, sweep.spec.goal), (spec.metric, spec.goal)
     if theirs != ours:
         raise HyperDriveConfigException(
-            f"resume_from: {sweep.run_id} has another primary metric or goal",
+            f"resume_from: {sweep.run_id} has a different primary metric or goal",
             cause=f"{theirs[0]!r}, {theirs[1]} there; {ours[0]!r}, {ours[1]} here",
         )
     if spec.sampling.kind == "bayesian" and dict(sweep.spec.space) != dict(spec.space):
         raise HyperDriveConfigException(
-            f"resume_from: {sweep.run_id} has another parameter space",
-            hint="Bayesian sampling can only learn from a sweep of the same space.",
+            f"resume_from: {sweep.run_id} has a different parameter space",
+            hint="Bayesian sampling can only learn from a sweep with the same space.",
         )
 
 
 def _check_child(child: EarlierChild) -> None:
     if child.parent_id is None:
-        raise HyperDriveConfigException(f"resume_child_runs: {child.run_id} is no run of a sweep")
+        raise HyperDriveConfigException(f"resume_child_runs: {child.run_id} is not a run of a sweep")
     if child.status not in TERMINAL:
         raise HyperDriveConfigException(
             f"resume_child_runs: {child.run_id} is {child.status}", hint="Wait until it has ended, or cancel it."

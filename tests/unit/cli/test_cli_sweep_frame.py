@@ -13,7 +13,7 @@ from trainmaster.sdk.display.screen import strict
 from trainmaster.sdk.display.sweep_frame import choose_trials, frame, sweep_as_json, whole
 from trainmaster.sdk.display.table import cells
 from trainmaster.shared.records import Status
-from trainmaster.tuning.view import ranked
+from trainmaster.tuning.view import rank_trials
 
 
 def plain(text, styles):
@@ -53,7 +53,7 @@ def test_the_best_is_first_and_those_that_go_are_there():
     view = sweep_of(1000, 1, going=3, total=2000)
     chosen = choose_trials(view, 10)
     assert len(chosen) == 10
-    assert chosen[0] == ranked(view)[0]
+    assert chosen[0] == rank_trials(view)[0]
     assert {997, 998, 999} <= {trial.number for trial in chosen}
     assert frame(view, NOW, 79, 20, plain)[-1].startswith("and 9")
 
@@ -78,13 +78,13 @@ def test_whole_has_all_trials_or_the_best_of_them():
     assert sum(line.startswith("run_") for line in whole(view, NOW, None, plain)) == 100 + 1  # and the last failure
     few = whole(view, NOW, None, plain, limit=3)
     assert few[-1] == "and 97 more trials"
-    assert few[-4].startswith(f"run_{ranked(view)[0].number} ")
+    assert few[-4].startswith(f"run_{rank_trials(view)[0].number} ")
 
 
 def test_json_is_strict_and_has_the_best():
     view = sweep_of(20, 3, going=2, total=40)
     data = strict(sweep_as_json(view, NOW))
-    assert data["best"]["number"] == data["trials"][0]["number"] == ranked(view)[0].number
+    assert data["best"]["number"] == data["trials"][0]["number"] == rank_trials(view)[0].number
     assert data["counts"] == {
         "started": 20,
         "going": 2,

@@ -246,7 +246,7 @@ def test_no_termination():
             BanditPolicy(slack_factor=0.1, delay_evaluation=4),
             MAXIMIZE,
             [
-                "interval 4: run_0 best 0.9 >= 0.9/(1+0.1) = 0.818182: goes on",
+                "interval 4: run_0 best 0.9 >= 0.9/(1+0.1) = 0.818182: continues",
                 "interval 4: run_1 best 0.81 < 0.9/(1+0.1) = 0.818182: cancelled",
             ],
         ),
@@ -255,14 +255,14 @@ def test_no_termination():
             MINIMIZE,
             [
                 "interval 4: run_0 best 0.9 > 0.81 + 0.05 = 0.86: cancelled",
-                "interval 4: run_1 best 0.81 <= 0.81 + 0.05 = 0.86: goes on",
+                "interval 4: run_1 best 0.81 <= 0.81 + 0.05 = 0.86: continues",
             ],
         ),
         (
             MedianStoppingPolicy(delay_evaluation=4),
             MAXIMIZE,
             [
-                "interval 4: run_0 best 0.9 >= 0.855, the median of 2 averages: goes on",
+                "interval 4: run_0 best 0.9 >= 0.855, the median of 2 averages: continues",
                 "interval 4: run_1 best 0.81 < 0.855, the median of 2 averages: cancelled",
             ],
         ),
@@ -270,7 +270,7 @@ def test_no_termination():
             TruncationSelectionPolicy(50, delay_evaluation=4),
             MAXIMIZE,
             [
-                "interval 4: run_0 best 0.9 is number 1 of 2, not among the last 1 (50 %): goes on",
+                "interval 4: run_0 best 0.9 is number 1 of 2, not among the last 1 (50 %): continues",
                 "interval 4: run_1 best 0.81 is number 2 of 2, among the last 1 (50 %): cancelled",
             ],
         ),
@@ -278,7 +278,7 @@ def test_no_termination():
             HyperbandPolicy(min_intervals=4, reduction_factor=2),
             MAXIMIZE,
             [
-                "interval 4: run_0 best 0.9 is number 1 of 2, among the first 1 (1 of 2): goes on",
+                "interval 4: run_0 best 0.9 is number 1 of 2, among the first 1 (1 of 2): continues",
                 "interval 4: run_1 best 0.81 is number 2 of 2, not among the first 1 (1 of 2): cancelled",
             ],
         ),

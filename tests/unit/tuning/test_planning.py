@@ -81,13 +81,13 @@ def test_a_decision_is_not_made_again():
     [
         (
             [trial(0, "Completed", [0.5]), trial(1)],
-            Ending(Status.COMPLETED, "max_duration_minutes=10 are over"),
+            Ending(Status.COMPLETED, "max_duration_minutes=10 have passed"),
         ),
         (
             [trial(0, "Completed", metric_names=("acc",)), trial(1)],
             Ending(
                 Status.FAILED,
-                "max_duration_minutes=10 are over, and no trial has logged the primary metric 'accuracy'; "
+                "max_duration_minutes=10 have passed, and no trial has logged the primary metric 'accuracy'; "
                 "logged instead: 'acc'",
             ),
         ),
@@ -112,7 +112,7 @@ def test_many_failures_in_a_row_end_it():
     spec = sweep(max_failures_in_a_row=3)
     assert plan(spec, state(*failed[:2]), 0.0).ending is None
     found = plan(spec, state(*failed, trial(3)), 0.0)
-    reason = "3 trials failed one after the other; the last: run_2, ScriptFailed: exit code 1"
+    reason = "3 trials in a row failed; the last: run_2, ScriptFailed: exit code 1"
     assert (found.ending, found.cancels) == (Ending(Status.FAILED, reason), (Cancel(3, reason),))
     # Even if the ending was not kept: trials that were cancelled for it do not change it.
     assert plan(spec, state(*failed, trial(3, "Canceled", [0.5])), 0.0).finish == Ending(Status.FAILED, reason)
@@ -165,7 +165,7 @@ def test_all_cancelled_by_hand():
 def test_the_metric_is_missed_when_the_first_trial_ends():
     first = trial(0, "Completed", metric_names=("val_acc", "loss"))
     found = plan(sweep(), state(first, trial(1)), 0.0)
-    warning = "run_0 completed and has not logged the primary metric 'accuracy'; logged instead: 'loss', 'val_acc'"
+    warning = "run_0 completed without logging the primary metric 'accuracy'; logged instead: 'loss', 'val_acc'"
     assert (found.warnings, found.ending, numbers(found.starts)) == ((warning,), None, [2])
     # It stays the same, whatever comes.
     assert plan(sweep(), state(first, trial(1, "Completed", [0.5])), 0.0).warnings == (warning,)
@@ -175,18 +175,18 @@ def test_a_metric_that_is_no_number_is_told_as_such():
     first = trial(0, "Completed", metric_names=("accuracy", "loss"))
     (warning,) = plan(sweep(), state(first, trial(1)), 0.0).warnings
     assert warning == (
-        "run_0 completed and has not logged the primary metric 'accuracy' as a number; "
-        "what has that name is text, a row, a table or an image"
+        "run_0 completed without logging the primary metric 'accuracy' as a number; "
+        "it is text, a row, a table or an image"
     )
 
 
 def test_nan_is_no_number():
     ended = [trial(n, "Completed", [math.nan, math.nan], metric_names=("accuracy",)) for n in range(3)]
     (warning,) = plan(sweep(), state(ended[0], trial(1)), 0.0).warnings
-    words = "logged the primary metric 'accuracy' as a number; what has that name is NaN"
-    assert warning == f"run_0 completed and has not {words}"
+    words = "the primary metric 'accuracy' as a number; its values are NaN"
+    assert warning == f"run_0 completed without logging {words}"
     found = plan(sweep(max_failures_in_a_row=3), state(*ended, trial(3)), 0.0)
-    assert found.ending == Ending(Status.FAILED, f"3 trials completed, and none {words}")
+    assert found.ending == Ending(Status.FAILED, f"3 trials completed, and none logged {words}")
 
 
 @pytest.mark.parametrize("first", [trial(0, "Failed"), trial(0, "Canceled"), trial(0), trial(0, "Completed", [0.5])])

@@ -44,8 +44,8 @@ def test_properties():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BanditPolicy(), "one of slack_factor and slack_amount"),
-        (lambda: BanditPolicy(slack_factor=0.1, slack_amount=0.1), "one of slack_factor and slack_amount"),
+        (lambda: BanditPolicy(), "either slack_factor or slack_amount"),
+        (lambda: BanditPolicy(slack_factor=0.1, slack_amount=0.1), "either slack_factor or slack_amount"),
         (lambda: BanditPolicy(slack_factor=-0.1), "slack_factor must be 0 or more"),
         (lambda: BanditPolicy(slack_amount="x"), "slack_amount must be a number"),
         (lambda: BanditPolicy(slack_factor=float("nan")), "slack_factor must be 0 or more"),

@@ -7,7 +7,7 @@ from sweeps import MAXIMIZE, MINIMIZE, sweep
 
 from trainmaster.shared.records import Status
 from trainmaster.tuning.trial import Trial
-from trainmaster.tuning.view import best_of, ranked, sweep_view, trial_view
+from trainmaster.tuning.view import best_of, rank_trials, sweep_view, trial_view
 
 TRIALS = [
     Trial(4, {}, Status.RUNNING, (0.5,)),
@@ -29,7 +29,7 @@ def view_of(goal, trials):
     [(MAXIMIZE, [1, 2, 0, 4]), (MINIMIZE, [2, 0, 1, 4])],
 )
 def test_ranked(goal, order):
-    found = ranked(view_of(goal, TRIALS))
+    found = rank_trials(view_of(goal, TRIALS))
     assert [trial.number for trial in found] == [*order, 3, 5]
     assert [trial.number for trial in found if trial.best is not None] == order
 

@@ -62,10 +62,10 @@ def test_a_grid_allows_only_choice(name):
     ("space", "properties", "message"),
     [
         ({"p": choice(1, "a")}, None, "mixes numbers and text"),
-        ({"p": choice([[1, 2], [3]])}, None, "neither number nor text"),
-        ({"p": choice(None, 1)}, None, "neither number nor text"),
-        ({"p": quniform(0.5, 3, 1)}, None, "must be whole numbers"),
-        ({"p": quniform(0, 100_000, 1)}, None, "may have 100000 values, and 'p' has 100001"),
+        ({"p": choice([[1, 2], [3]])}, None, "neither a number nor text"),
+        ({"p": choice(None, 1)}, None, "neither a number nor text"),
+        ({"p": quniform(0.5, 3, 1)}, None, "must be integers"),
+        ({"p": quniform(0, 100_000, 1)}, None, "may have 100000 values, but 'p' has 100001"),
         ({"p": uniform(0, 1)}, {"algorithm": "grid"}, "'tpe' or 'gp'"),
         ({"p": choice({"a": uniform(0, 1)})}, {"algorithm": "gp"}, "depend on others"),
         ({"p": uniform(0, 1)}, {"seed": -1}, "seed must be at least 0"),
@@ -83,5 +83,5 @@ def test_bayesian_allows_what_v1_did():
 
 
 def test_unknown_properties_are_said():
-    with pytest.warns(UserWarning, match="algorithm has no meaning here"):
+    with pytest.warns(UserWarning, match="algorithm is unknown and ignored"):
         RandomParameterSampling(ALL, {"algorithm": "gp"})

@@ -125,7 +125,7 @@ def test_what_is_no_space(data):
     ],
 )
 def test_one_argument_twice(data):
-    with pytest.raises(HyperDriveConfigException, match="is there twice"):
+    with pytest.raises(HyperDriveConfigException, match="occurs twice"):
         read_space(data)
 
 

@@ -50,7 +50,7 @@ def changed(**changes):
         (changed(surprise=1), "unknown keys: surprise"),
         (changed(max_total_runs=0), "max_total_runs=0 must be at least 1"),
         (changed(max_concurrent_runs=0), "max_concurrent_runs=0"),
-        (changed(policy={"kind": "bandit"}), "one of slack_factor and slack_amount"),
+        (changed(policy={"kind": "bandit"}), "either slack_factor or slack_amount"),
         (changed(policy={"kind": "truncation"}), "truncation_percentage=0"),
         (changed(policy={"kind": "median", "evaluation_interval": 0}), "evaluation_interval=0"),
         (changed(policy={"kind": "hyperband", "reduction_factor": 1}), "reduction_factor=1"),

@@ -16,7 +16,7 @@ from trainmaster.tuning.view import (
     SweepView,
     counts,
     policy_in_words,
-    ranked,
+    rank_trials,
     seconds_left,
     sweep_view,
     total,
@@ -63,7 +63,7 @@ def test_long_series_are_thinned_with_their_ends():
 @pytest.mark.parametrize(("goal", "numbers"), [(MAXIMIZE, [2, 0, 3, 4, 1]), (MINIMIZE, [0, 3, 2, 4, 1])])
 def test_the_best_first_then_those_that_go_then_the_others(goal, numbers):
     view = view_of(done(0, 0.5), done(1), done(2, 0.9), going(3, 0.5), going(4), goal=goal)
-    assert [trial.number for trial in ranked(view)] == numbers
+    assert [trial.number for trial in rank_trials(view)] == numbers
     assert view.best.number == numbers[0]
 
 

@@ -4,7 +4,7 @@ import pytest
 from sweeps import sweep
 
 from trainmaster.shared.job_spec import JobSpec
-from trainmaster.tuning.arguments import trial_arguments, trial_job, without
+from trainmaster.tuning.arguments import remove_arguments, trial_arguments, trial_job
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_a_command_gets_them_too_safe_from_the_shell():
     ],
 )
 def test_what_is_sampled_is_left_out(words, values_each, left, removed):
-    assert without(words, {"--lr"}, values_each) == (left, removed)
+    assert remove_arguments(words, {"--lr"}, values_each) == (left, removed)

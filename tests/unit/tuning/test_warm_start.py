@@ -35,8 +35,8 @@ def test_what_a_sweep_gets():
     [
         ({"status": Status.RUNNING}, "old is Running; it must be Completed or Canceled\nWait"),
         ({"status": Status.FAILED}, "old is Failed"),
-        ({"spec": sweep(metric="loss")}, "another primary metric or goal"),
-        ({"spec": sweep(goal=MINIMIZE)}, "another primary metric or goal"),
+        ({"spec": sweep(metric="loss")}, "a different primary metric or goal"),
+        ({"spec": sweep(goal=MINIMIZE)}, "a different primary metric or goal"),
     ],
 )
 def test_sweeps_that_do_not_fit(changes, message):
@@ -47,13 +47,13 @@ def test_sweeps_that_do_not_fit(changes, message):
 def test_only_bayesian_sampling_wants_the_same_space():
     other = replace(OLD, spec=sweep(space={"--lr": uniform(0, 2)}))
     with_history(sweep(), [other], [])
-    with pytest.raises(HyperDriveConfigException, match="another parameter space"):
+    with pytest.raises(HyperDriveConfigException, match="a different parameter space"):
         with_history(sweep(sampling=SamplingSpec("bayesian")), [other], [])
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
-    [({"status": Status.RUNNING}, "old_1 is Running"), ({"parent_id": None}, "is no run of a sweep")],
+    [({"status": Status.RUNNING}, "old_1 is Running"), ({"parent_id": None}, "is not a run of a sweep")],
 )
 def test_children_that_do_not_fit(changes, message):
     with pytest.raises(HyperDriveConfigException, match=message):

@@ -22,7 +22,7 @@ from trainmaster.shared.records import MetricSeries, RunRecord, SweepRecord
 from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.spec import SweepSpec, dump_sweep, load_sweep
-from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, counted, summary_of, sweep_view
+from trainmaster.tuning.view import SweepSummary, SweepView, TrialView, count_states, summary_of, sweep_view
 from trainmaster.tuning.warm_start import EarlierChild, EarlierSweep, with_history
 
 Accept = Callable[[RunRecord, Mapping[str, str] | None], Awaitable[RunRecord]]
@@ -135,7 +135,7 @@ class Sweeps:
 
     def _summary_of_kept(self, run_id: str) -> SweepSummary:
         record, kept, spec = self._described(run_id)
-        counts = counted(self._store.sweeps.count_trials(run_id))
+        counts = count_states(self._store.sweeps.count_trials(run_id))
         best = self._store.sweeps.find_best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
         if best is None:
             return SweepSummary(self._shown(record, kept, spec, ()), counts)

@@ -11,7 +11,7 @@ from trainmaster.dispatcher.sweeps.trials import headline
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.records import RunRecord, Status, TrialRecord
-from trainmaster.tuning.arguments import sampled_words, trial_job
+from trainmaster.tuning.arguments import parameter_words, trial_job
 from trainmaster.tuning.planning import Start
 from trainmaster.tuning.spec import SweepSpec
 
@@ -85,7 +85,7 @@ def start_line(trial: TrialRecord) -> str:
     'run_3 starts: --lr 0.1 --depth 2'
     """
     from_where = f" (goes on with {trial.continues})" if trial.continues else ""
-    return f"run_{trial.number} starts: {' '.join(sampled_words(trial.parameters))}{from_where}"
+    return f"run_{trial.number} starts: {' '.join(parameter_words(trial.parameters))}{from_where}"
 
 
 def end_line(trial: TrialRecord, best: float | None, metric: str) -> str:

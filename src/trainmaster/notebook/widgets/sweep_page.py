@@ -22,7 +22,7 @@ from trainmaster.sdk.display.text import count_of
 from trainmaster.sdk.sweeps.pictures import picture
 from trainmaster.shared.records import Status
 from trainmaster.tuning.space import flat
-from trainmaster.tuning.view import SweepView, TrialView, counts, ranked, value_in_words
+from trainmaster.tuning.view import SweepView, TrialView, counts, rank_trials, value_in_words
 
 _MOST_ROWS = 20
 # Limited, because the chart is sent again at every change.
@@ -52,7 +52,7 @@ def sweep_parts(view: SweepView | None, now: float) -> Iterator[str]:
 
 
 def _picture(view: SweepView) -> str:
-    shown = tuple(sorted(ranked(view)[:_MOST_LINES], key=lambda trial: trial.number))
+    shown = tuple(sorted(rank_trials(view)[:_MOST_LINES], key=lambda trial: trial.number))
     left = len(view.trials) - len(shown)
     note = f'<div class="tm-dim">without the last {count_of(left, "trial")}</div>' if left else ""
     return picture(replace(view, trials=shown)).svg() + note

@@ -17,7 +17,7 @@ from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.tuning.space import flat
-from trainmaster.tuning.view import SweepView, ranked
+from trainmaster.tuning.view import SweepView, rank_trials
 
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
@@ -214,7 +214,7 @@ def _child_data(view: RunView) -> list[dict[str, Any]]:
             "end_time": iso_time(trial.ended_at),
             **{f"param_{name}": value for name, value in flat(trial.parameters).items()},
         }
-        for trial in ranked(view.sweep)
+        for trial in rank_trials(view.sweep)
     ]
 
 

@@ -16,7 +16,7 @@ from trainmaster.tuning.view import (
     SweepView,
     TrialView,
     counts,
-    ranked,
+    rank_trials,
     seconds_left,
     summary_of,
     value_in_words,
@@ -49,7 +49,7 @@ def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: i
     lines = [paint(line, styles) for line, styles in _head(view, now)]
     if not view.trials:
         return lines
-    chosen = ranked(view)[:limit]
+    chosen = rank_trials(view)[:limit]
     # Lines that a very narrow terminal breaks are better than none.
     lines += ["", *(table(view, chosen, now, width, paint) or table(view, chosen, now, None, paint))]
     left = len(view.trials) - len(chosen)
@@ -58,7 +58,7 @@ def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: i
 
 def choose_trials(view: SweepView, room: int) -> list[TrialView]:
     """The best, and half of the room for those that go if they are not among them; in the order of rank."""
-    order = ranked(view)
+    order = rank_trials(view)
     if len(order) <= room:
         return order
     going = [trial for trial in order if not trial.has_ended][: room // 2]
@@ -175,7 +175,7 @@ def sweep_as_json(view: SweepView, now: float) -> dict[str, Any]:
     """The keys of `sweep show --json`. Times are ISO 8601, UTC."""
     return {
         **summary_as_json(summary_of(view, now)),
-        "trials": [_trial_as_json(trial) for trial in ranked(view)],
+        "trials": [_trial_as_json(trial) for trial in rank_trials(view)],
     }
 
 

@@ -13,7 +13,7 @@ from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn, warn_deprecated
 from trainmaster.shared.spelling import suggests_keywords
 from trainmaster.tuning import checks
-from trainmaster.tuning.arguments import without
+from trainmaster.tuning.arguments import remove_arguments
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.policies import EarlyTerminationPolicy, NoTerminationPolicy
 from trainmaster.tuning.sampling import BayesianParameterSampling, HyperParameterSampling
@@ -67,16 +67,16 @@ class HyperDriveConfig:
     ) -> None:
         self._program = _program(estimator, run_config, pipeline)
         self._sampling = _sampling(hyperparameter_sampling)
-        self._metric = checks.text("primary_metric_name", primary_metric_name)
+        self._metric = checks.check_text("primary_metric_name", primary_metric_name)
         self._goal = _goal(primary_metric_goal)
-        self._total = checks.whole("max_total_runs", max_total_runs, 1)
+        self._total = checks.check_integer("max_total_runs", max_total_runs, 1)
         self._at_once = _concurrent_runs(max_concurrent_runs, self._total)
         self._minutes = _minutes(max_duration_minutes)
-        self._failures = checks.whole("max_failures_in_a_row", max_failures_in_a_row, 1)
+        self._failures = checks.check_integer("max_failures_in_a_row", max_failures_in_a_row, 1)
         self._policy = _policy(policy)
         self._resume_from = _run_ids("resume_from", resume_from, _MAX_PARENTS)
         self._resume_child_runs = _run_ids("resume_child_runs", resume_child_runs, self._total)
-        self._custom_run_id = "" if custom_run_id is None else checks.text("custom_run_id", custom_run_id)
+        self._custom_run_id = "" if custom_run_id is None else checks.check_text("custom_run_id", custom_run_id)
         if isinstance(self._sampling, BayesianParameterSampling):
             _advise(self._sampling, self._total, self._at_once)
 
@@ -196,11 +196,11 @@ def _goal(value: Any) -> PrimaryMetricGoal:
 
 
 def _concurrent_runs(value: Any, total: int) -> int:
-    return total if value is None else min(checks.whole("max_concurrent_runs", value, 1), total)
+    return total if value is None else min(checks.check_integer("max_concurrent_runs", value, 1), total)
 
 
 def _minutes(value: Any) -> int:
-    minutes = checks.whole("max_duration_minutes", value, 1)
+    minutes = checks.check_integer("max_duration_minutes", value, 1)
     if minutes > MAX_DURATION_MINUTES:
         warn(f"max_duration_minutes={minutes} is more than a sweep may have; it is {MAX_DURATION_MINUTES} instead")
     return min(minutes, MAX_DURATION_MINUTES)
@@ -245,7 +245,7 @@ def _advise(sampling: HyperParameterSampling, total: int, at_once: int) -> None:
 def _without_sampled(program: BaseEstimator | ScriptRunConfig, job: JobSpec, space: Space) -> JobSpec:
     # The list of an estimator was made from script_params, where all words up to the next name belong to one.
     values_each = None if isinstance(program, BaseEstimator) else 1
-    words, removed = without(job.arguments, _argument_names(space), values_each)
+    words, removed = remove_arguments(job.arguments, _argument_names(space), values_each)
     if removed:
         warn(f"{', '.join(removed)} of the script's arguments: left out, because the sweep samples it")
     return replace(job, arguments=words)

@@ -16,7 +16,7 @@ from trainmaster.shared.records import TERMINAL, MetricSeries
 from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.spec import SweepSpec
 from trainmaster.tuning.tags import trial_tags
-from trainmaster.tuning.view import SweepView, best_of, ranked
+from trainmaster.tuning.view import SweepView, best_of, rank_trials
 
 if TYPE_CHECKING:
     from trainmaster.sdk.experiment import Experiment
@@ -88,7 +88,7 @@ class HyperDriveRun(Run):
         """
         if isinstance(top, bool) or not isinstance(top, int):
             raise UserErrorException(f"top must be a whole number, not {top!r}", hint="0 gives all.")
-        trials = ranked(self.get_view())
+        trials = rank_trials(self.get_view())
         with_value = [trial for trial in trials if trial.best is not None]
         without = [] if discard_no_metric else [trial for trial in trials if trial.best is None]
         found = [*(reversed(with_value) if reverse else with_value), *without]

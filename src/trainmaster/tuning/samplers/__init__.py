@@ -11,11 +11,11 @@ from trainmaster.tuning.spec import SweepSpec
 __all__ = ["Observation", "next_parameters"]
 
 
-def next_parameters(spec: SweepSpec, index: int, told: Sequence[Observation]) -> Parameters | None:
-    """The parameters of the `index`-th sampled trial, or None if the space is exhausted (a grid).
+def next_parameters(spec: SweepSpec, index: int, observations: Sequence[Observation]) -> Parameters | None:
+    """The parameters of the `index`-th sampled trial; None if the space is exhausted (a grid).
 
-    The same arguments give the same parameters; random and grid sampling do not look at `told`, Bayesian sampling
-    wants the earlier trials there, those that still go without a value.
+    The same arguments give the same parameters. Bayesian sampling needs `observations` of the earlier trials, including
+    the running ones; random and grid sampling ignore them.
     """
     sampling, space = spec.sampling, spec.nodes
     if sampling.kind == "grid":
@@ -28,4 +28,4 @@ def next_parameters(spec: SweepSpec, index: int, told: Sequence[Observation]) ->
         return random.parameters_at(space, sampling.seed, index)
     from trainmaster.tuning.samplers import bayesian
 
-    return bayesian.propose(space, sampling, spec.goal, index, told)
+    return bayesian.propose(space, sampling, spec.goal, index, observations)

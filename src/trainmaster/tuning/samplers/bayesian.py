@@ -1,7 +1,7 @@
-"""Bayesian sampling by Optuna, asked for one trial at a time.
+"""Bayesian sampling with Optuna, one trial at a time.
 
-Nothing of Optuna is kept: a study is made in memory from our own records for every question, and its random numbers
-belong to the seed and the trial. So the same records always give the same answer, whatever was killed in between.
+Nothing of Optuna is stored: each call creates a study in memory from our own records, with random numbers that depend
+on the seed and the trial. So the same records always give the same parameters, even after a dispatcher was killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trainmaster.tuning.space import (
     Space,
     branch_of,
     is_conditional,
-    rounded,
+    round_to,
 )
 from trainmaster.tuning.spec import SamplingSpec
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial, Trial
 
-# Quantiles of recorded values stay inside, where they have finite counterparts.
+# Limits the quantiles of recorded values to those with a finite value.
 _LEAST_QUANTILE = 1e-12
 
 
 def propose(
-    space: Space, sampling: SamplingSpec, goal: PrimaryMetricGoal, index: int, told: Sequence[Observation]
+    space: Space, sampling: SamplingSpec, goal: PrimaryMetricGoal, index: int, observations: Sequence[Observation]
 ) -> Parameters:
-    """The parameters of trial `index`, given what is known of the others."""
+    """The parameters of trial `index`, based on the observations of the others."""
     check_installed(sampling.algorithm)
     import optuna
 
@@ -48,15 +48,15 @@ def propose(
         storage=optuna.storages.InMemoryStorage(),
         sampler=_sampler(space, sampling, index),
         direction="maximize" if goal == PrimaryMetricGoal.MAXIMIZE else "minimize",
-        # A name of its own, because Optuna's random one would be drawn and logged for nothing.
+        # A fixed name: Optuna would otherwise create and log a random one.
         study_name="sweep",
     )
-    study.add_trials([_trial(space, each) for each in told])
-    return _ask(study.ask(), space, "")
+    study.add_trials([_trial(space, each) for each in observations])
+    return _sample(study.ask(), space, "")
 
 
 def check_installed(algorithm: str) -> None:
-    """Refuses what cannot be asked for here, before a sweep begins."""
+    """Raises an error if the packages of this algorithm are not installed."""
     if importlib.util.find_spec("optuna") is None:
         raise HyperDriveConfigException(
             "Bayesian sampling needs Optuna, which is not installed", hint="pip install 'trainmaster[tuning]'"
@@ -65,7 +65,7 @@ def check_installed(algorithm: str) -> None:
     if algorithm == "gp" and missing:
         raise HyperDriveConfigException(
             f"the algorithm 'gp' needs {' and '.join(missing)}, which is not installed",
-            hint=f"pip install {' '.join(missing)}, or take the algorithm 'tpe'.",
+            hint=f"pip install {' '.join(missing)}, or use the algorithm 'tpe'.",
         )
 
 
@@ -76,18 +76,18 @@ def _sampler(space: Space, sampling: SamplingSpec, index: int) -> BaseSampler:
     seed = draw.number(sampling.seed, "bayesian", index, bits=32)
     if sampling.algorithm == "gp":
         return optuna.samplers.GPSampler(seed=seed)
-    # Parameters that are not always there can only be looked at one by one.
+    # Conditional parameters can only be sampled independently.
     return optuna.samplers.TPESampler(seed=seed, multivariate=not is_conditional(space), constant_liar=True)
 
 
-def _ask(trial: Trial, space: Space, path: str) -> dict[str, Any]:
+def _sample(trial: Trial, space: Space, path: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, node in space.items():
         if isinstance(node, Constant):
             found[name] = node.value
         elif isinstance(node, Branches):
             chosen = _suggest(trial, path + name, _categories(len(node.options)))
-            found[name] = _ask(trial, node.options[chosen], f"{path}{name}/{chosen}/")
+            found[name] = _sample(trial, node.options[chosen], f"{path}{name}/{chosen}/")
         else:
             found[name] = _to_value(node, _suggest(trial, path + name, _distribution(node)))
     return found
@@ -104,24 +104,24 @@ def _suggest(trial: Trial, name: str, distribution: BaseDistribution) -> Any:
     return trial.suggest_float(name, distribution.low, distribution.high, log=distribution.log)
 
 
-def _trial(space: Space, told: Observation) -> FrozenTrial:
+def _trial(space: Space, observation: Observation) -> FrozenTrial:
     from optuna.trial import TrialState, create_trial
 
-    known = list(_known(space, told.parameters, ""))
+    answers = list(_answers(space, observation.parameters, ""))
     state, value = TrialState.RUNNING, None
-    if told.outcome != "going":
-        usable = told.value is not None and math.isfinite(told.value)
-        state, value = (TrialState.COMPLETE, told.value) if usable else (TrialState.FAIL, None)
+    if observation.outcome != "going":
+        usable = observation.value is not None and math.isfinite(observation.value)
+        state, value = (TrialState.COMPLETE, observation.value) if usable else (TrialState.FAIL, None)
     return create_trial(
         state=state,
         value=value,
-        params={name: answer for name, answer, _ in known},
-        distributions={name: distribution for name, _, distribution in known},
+        params={name: answer for name, answer, _ in answers},
+        distributions={name: distribution for name, _, distribution in answers},
     )
 
 
-def _known(space: Space, parameters: Parameters, path: str) -> Iterator[tuple[str, Any, BaseDistribution]]:
-    """What Optuna would have answered for recorded `parameters`; those that are not of this space are left out."""
+def _answers(space: Space, parameters: Parameters, path: str) -> Iterator[tuple[str, Any, BaseDistribution]]:
+    """What Optuna would have suggested for recorded `parameters`; those outside of this space are left out."""
     for name, node in space.items():
         if name not in parameters or isinstance(node, Constant):
             continue
@@ -130,7 +130,7 @@ def _known(space: Space, parameters: Parameters, path: str) -> Iterator[tuple[st
             chosen = branch_of(node, value)
             if chosen is not None:
                 yield path + name, chosen, _categories(len(node.options))
-                yield from _known(node.options[chosen], value, f"{path}{name}/{chosen}/")
+                yield from _answers(node.options[chosen], value, f"{path}{name}/{chosen}/")
         else:
             answer = _to_answer(node, value)
             if answer is not None:
@@ -144,7 +144,7 @@ def _categories(count: int) -> BaseDistribution:
 
 
 def _distribution(leaf: Leaf) -> BaseDistribution:
-    """How Optuna sees `leaf`: options by number, normal ones by quantile, so that it draws them as they are meant."""
+    """The distribution of `leaf` for Optuna: options by number, and normal distributions by quantile."""
     from optuna.distributions import FloatDistribution, IntDistribution
 
     kind, arguments = leaf.kind, leaf.arguments
@@ -167,12 +167,12 @@ def _to_value(leaf: Leaf, answer: Any) -> Any:
     if kind == "choice":
         return leaf.options[answer]
     if kind.endswith("normal"):
-        answer = _of_quantile(leaf, answer)
-    return rounded(answer, arguments[2]) if kind in ("qloguniform", "qnormal", "qlognormal") else answer
+        answer = _value_at(leaf, answer)
+    return round_to(answer, arguments[2]) if kind in ("qloguniform", "qnormal", "qlognormal") else answer
 
 
 def _to_answer(leaf: Leaf, value: Any) -> Any:
-    """The answer that leads to `value`; None if none does."""
+    """The suggestion that leads to `value`; None if there is none."""
     kind, arguments = leaf.kind, leaf.arguments
     if kind == "choice":
         return leaf.options.index(value) if value in leaf.options else None
@@ -185,14 +185,14 @@ def _to_answer(leaf: Leaf, value: Any) -> Any:
     if kind == "uniform":
         return float(value) if arguments[0] <= value <= arguments[1] else None
     if kind.endswith("loguniform"):
-        # Rounding may have led a little outside.
+        # A rounded value may be slightly outside.
         low, high = _bounds(leaf)
         return min(max(float(value), low), high)
     return _quantile(leaf, value)
 
 
 def _multiples(leaf: Leaf) -> range:
-    """The values of a `quniform`: those that more than a single point is rounded to."""
+    """The values of a `quniform`, without those that only a single point is rounded to."""
     low, high, q = leaf.arguments
     return range(math.floor(low / q + 0.5) * q, math.ceil(high / q - 0.5) * q + 1, q)
 
@@ -201,7 +201,7 @@ def _bounds(leaf: Leaf) -> tuple[float, float]:
     return math.exp(leaf.arguments[0]), math.exp(leaf.arguments[1])
 
 
-def _of_quantile(leaf: Leaf, quantile: float) -> float:
+def _value_at(leaf: Leaf, quantile: float) -> float:
     mu, sigma = leaf.arguments[:2]
     number = NormalDist(mu, sigma).inv_cdf(quantile) if sigma else mu
     return math.exp(number) if leaf.kind.endswith("lognormal") else float(number)

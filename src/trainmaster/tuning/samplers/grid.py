@@ -1,4 +1,4 @@
-"""Grid sampling: every combination once, the last parameter fastest; none is made before its turn."""
+"""Grid sampling: every combination once; the last parameter changes fastest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainmaster.tuning.space import Branches, Constant, Leaf, Node, Parameters,
 
 
 def size(space: Space) -> int:
-    """How many combinations there are.
+    """The number of combinations.
 
     >>> size({"a": Leaf("choice", ([1, 2, 3],)), "b": Leaf("choice", (["x", "y"],))})
     6
@@ -18,7 +18,7 @@ def size(space: Space) -> int:
 
 
 def parameters_at(space: Space, index: int) -> Parameters | None:
-    """Combination `index`, or None if there are fewer."""
+    """Combination `index`; None if there are fewer."""
     return _combination(space, index) if index < size(space) else None
 
 

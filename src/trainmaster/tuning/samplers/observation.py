@@ -1,4 +1,4 @@
-"""What a sampler is told of a trial."""
+"""What a sampler knows about a trial."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Outcome = Literal["going", "ended", "failed"]
 
 @dataclass(frozen=True)
 class Observation:
-    """A trial as far as sampling is concerned: a cut one has ended, with the best value it had."""
+    """The parameters and the result of a trial. A trial that was cut has ended with its best value."""
 
     parameters: Parameters
     outcome: Outcome = "going"
     value: float | None = None
-    """The best value of the primary metric; None for one that has none."""
+    """The best value of the primary metric, if there is one."""

@@ -9,7 +9,7 @@ from trainmaster.sdk.sweeps.pictures.colours import BEST, CUT, INK, QUIET, ramp
 from trainmaster.sdk.sweeps.pictures.shapes import Dot, Label, Line, Shape
 from trainmaster.shared.records import Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
-from trainmaster.tuning.view import SweepView, TrialView, ranked
+from trainmaster.tuning.view import SweepView, TrialView, rank_trials
 
 _LETTER = 0.56
 """The width of a letter on average, in sizes."""
@@ -18,7 +18,7 @@ _GAP = 18.0
 
 def drawing_order(view: SweepView) -> list[TrialView]:
     """The worst first, so that the best are drawn above the others; those that do not count first of all."""
-    trials = list(reversed(ranked(view)))
+    trials = list(reversed(rank_trials(view)))
     return sorted(trials, key=counts)
 
 
