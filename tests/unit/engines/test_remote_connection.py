@@ -1,4 +1,4 @@
-"""A connection through a stand-in for ssh that carries the command out on this machine."""
+"""A connection through a replacement for ssh that runs the command on this machine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from trainmaster.engines.remote.connection import Connection
 from trainmaster.engines.remote.host import SshHost
 
-# As one with a ProxyCommand or a kept connection: what it started outlives it, and holds its pipes.
+# As with a ProxyCommand or a shared connection: a process that ssh started outlives it and holds its pipes.
 SSH = """\
 #!/bin/sh
 sleep 600 &
@@ -51,7 +51,7 @@ def test_a_closed_connection_leaves_nothing_open(sleeper: Path, tmp_path: Path) 
         assert connection.facts.cpus > 0
         during = open_files()
         await connection.close()
-        # One turn of the loop, in which pipes are let go.
+        # The loop closes the pipes in its next turn.
         await asyncio.sleep(0)
         return before, during, open_files()
 

@@ -1,4 +1,4 @@
-"""Slurm from a laptop, the pure parts: what lies where there, and what is here already."""
+"""Slurm through a login node, the pure parts: paths on the cluster, and files that are already here."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_plans_have_the_paths_and_variables_of_the_cluster(tmp_path):
     moved = files["runs/r/nodes/1/plan.json"]
     (process,) = moved["processes"]
     assert process["argv"] == ["/usr/bin/python3", f"{run}/code/train.py"]
-    # Which machines there will be is filled in by the job.
+    # The job replaces the tokens of machines.
     assert process["env"] == {"PATH": "/env/bin:/usr/bin", "HOME": "/home/me", "MASTER_ADDR": host_token(0)}
     assert moved["notify"] is None
     assert str(tmp_path) not in json.dumps(files)
@@ -89,7 +89,7 @@ def test_the_next_attempt_has_folders_of_its_own(tmp_path):
     assert list(files) == ["runs/r/attempts/2/nodes/0/plan.json"]
 
 
-def test_what_is_here_is_not_asked_for_again(tmp_path):
+def test_what_is_here_is_not_sent_again(tmp_path):
     nodes = nodes_in(tmp_path)
     mirror = SharedMirror(nodes.folder)
     mirror.take({"grown": "files/azureml-logs/70_driver_log.txt", "offset": 0}, b"line\n")
@@ -106,7 +106,7 @@ def test_what_is_here_is_not_asked_for_again(tmp_path):
 
 
 def test_results_of_all_nodes_are_seen_at_once(tmp_path):
-    """They are the last thing that is told."""
+    """The host sends results last, so they need not be held back."""
     nodes = nodes_in(tmp_path)
     mirror = SharedMirror(nodes.folder)
     for number in range(2):
@@ -114,8 +114,8 @@ def test_results_of_all_nodes_are_seen_at_once(tmp_path):
         assert (nodes.folder.node(number) / "result.json").exists()
 
 
-class _CutWhereOneWrites:
-    """A connection of which only whoever writes has noticed yet that it is gone."""
+class _LostForWriters:
+    """A lost connection whose loss only writers have noticed."""
 
     host = SshHost("login")
     facts = THERE
@@ -136,14 +136,14 @@ class _CutWhereOneWrites:
 
 def test_a_connection_is_lost_for_all_as_soon_as_one_has_noticed() -> None:
     async def main() -> tuple[Any, list[Any]]:
-        channel = await CommandChannel.start(cast("Connection", _CutWhereOneWrites()), 60.0, lambda *told: None)
-        heard = await asyncio.gather(
+        channel = await CommandChannel.start(cast("Connection", _LostForWriters()), 60.0, lambda *report: None)
+        answers = await asyncio.gather(
             *(channel.run_command(["scancel"], "", 1.0) for _ in range(2)), return_exceptions=True
         )
         lost = channel.lost.result() if channel.lost.done() else None
         await channel.close()
-        return lost, heard
+        return lost, answers
 
-    lost, heard = asyncio.run(main())
+    lost, answers = asyncio.run(main())
     assert isinstance(lost, Unreachable)
-    assert heard == [lost, lost]
+    assert answers == [lost, lost]

@@ -1,4 +1,4 @@
-"""Slurm, the pure parts: options of sbatch, what squeue says, what an end means, blanks that are filled in."""
+"""Slurm, the pure parts: options of sbatch, the output of squeue, the meaning of an end, and tokens."""
 
 from __future__ import annotations
 
@@ -130,29 +130,29 @@ class TestStates:
 
 
 class TestOutcome:
-    """What the engine knows counts where processes were ended from outside, and nowhere else."""
+    """The engine's reason counts only if processes were ended from outside."""
 
     ENDING = Ending(Status.FAILED, RunError("Preempted", "taken"), again=True)
 
     def result(self, **changes):
         return {"reason": "exited", "first_failure": None, "processes": [], "ended_at": 1.0, **changes}
 
-    def said(self, *results, cancel=False):
+    def outcome_of(self, *results, cancel=False):
         return outcome(results, cancel_requested=cancel, time_limit=None, ending=self.ENDING)
 
     def test_agents_that_were_stopped_or_lost(self):
-        assert self.said(self.result(reason="cancelled")).again
-        assert self.said(None, self.result()).error.code == "Preempted"
+        assert self.outcome_of(self.result(reason="cancelled")).again
+        assert self.outcome_of(None, self.result()).error.code == "Preempted"
 
     def test_a_run_that_was_done_before(self):
-        assert self.said(self.result()).status is Status.COMPLETED
+        assert self.outcome_of(self.result()).status is Status.COMPLETED
 
     def test_a_script_that_failed_by_itself(self):
         failure = {"rank": 0, "exit_code": 3, "signal": None}
-        assert self.said(self.result(first_failure=failure)).error.code == "ScriptFailed"
+        assert self.outcome_of(self.result(first_failure=failure)).error.code == "ScriptFailed"
 
     def test_a_run_that_was_to_be_cancelled(self):
-        assert self.said(self.result(reason="cancelled"), cancel=True).status is Status.CANCELED
+        assert self.outcome_of(self.result(reason="cancelled"), cancel=True).status is Status.CANCELED
 
 
 def test_runs_are_handed_over_at_once_but_for_a_limit():
@@ -210,7 +210,7 @@ class TestGang:
 
 
 class TestWatch:
-    """Agents that look after each other."""
+    """Agents that watch each other."""
 
     def put(self, folder, node, name, data):
         (folder / str(node)).mkdir(exist_ok=True)
@@ -247,7 +247,7 @@ class TestWatch:
 
 
 class Answering(Here):
-    """A site where Slurm lists a job of two machines as cancelled, and has lost `down`."""
+    """A site whose Slurm lists a job on two machines as cancelled, and has lost the machines in `down`."""
 
     def __init__(self, down: str) -> None:
         super().__init__()
@@ -260,8 +260,8 @@ class Answering(Here):
 
 class TestSweeping:
     @pytest.fixture
-    def killed(self, tmp_path):
-        """Two agents had begun; neither left a result."""
+    def killed_run(self, tmp_path):
+        """Two agents had started; neither left a result."""
         place = nodes(tmp_path)
         for number in range(2):
             place.folder.node(number).mkdir(parents=True)
@@ -272,37 +272,37 @@ class TestSweeping:
 
     @pytest.fixture(autouse=True)
     def patience(self, monkeypatch):
-        """One that waits for agents waits for ever."""
+        """A sweep that waits for agents waits forever."""
         monkeypatch.setattr(slurm_engine, "_GIVE_UP_SECONDS", float("inf"))
         monkeypatch.setattr(slurm_cluster, "_SETTLE_SECONDS", 0.0)
 
-    async def _swept(self, place, down):
+    async def _sweep(self, place, down):
         context = EngineContext(WorkspaceFolder(place.folder.path), lambda run_id, event: None)
         engine = SlurmEngine(context, OnlyHere(Answering(down)))
         await engine.wait_for_end(place, 0)
         await engine.sweep(place)
         await engine.close()
 
-    def test_agents_that_slurm_has_ended_are_not_waited_for(self, killed):
-        asyncio.run(asyncio.wait_for(self._swept(killed, ""), 60))
-        assert (killed.folder.nodes / "stop.json").exists()
+    def test_agents_that_slurm_has_ended_are_not_waited_for(self, killed_run):
+        asyncio.run(asyncio.wait_for(self._sweep(killed_run, ""), 60))
+        assert (killed_run.folder.nodes / "stop.json").exists()
 
-    def test_one_on_a_machine_that_slurm_has_lost_is(self, killed):
+    def test_one_on_a_machine_that_slurm_has_lost_is(self, killed_run):
         async def sweep():
-            sweeping = asyncio.create_task(self._swept(killed, "two\n"))
-            while not (killed.folder.nodes / "stop.json").exists():
+            sweeping = asyncio.create_task(self._sweep(killed_run, "two\n"))
+            while not (killed_run.folder.nodes / "stop.json").exists():
                 await asyncio.sleep(0.01)
             done, _ = await asyncio.wait({sweeping}, timeout=1.0)
             assert not done
-            # It sees by a file that it is given up, and says its last words.
-            (killed.folder.node(1) / "result.json").write_text(json.dumps({"version": 1, "reason": "cancelled"}))
+            # The file tells the agent to end, and it writes its result.
+            (killed_run.folder.node(1) / "result.json").write_text(json.dumps({"version": 1, "reason": "cancelled"}))
             await sweeping
 
         asyncio.run(asyncio.wait_for(sweep(), 60))
 
 
 def test_a_job_of_a_run_that_was_given_up_does_not_begin(tmp_path, monkeypatch, capfd):
-    """As a controller may start it that lost what it last knew."""
+    """A controller that lost its latest state may start such a job."""
     for name, value in {"SLURM_JOB_NODELIST": "node1", "SLURM_JOB_ID": "7"}.items():
         monkeypatch.setenv(name, value)
     (tmp_path / "stop.json").write_text("{}")

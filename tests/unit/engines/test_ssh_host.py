@@ -1,4 +1,4 @@
-"""Hosts, the command lines that reach them, and what ssh says."""
+"""Hosts, the command lines that reach them, and errors of ssh."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_only_with_a_secret_may_ssh_ask():
     assert "BatchMode=no" in command(SshHost("a", secret="s"))
 
 
-def test_name_is_no_option():
+def test_a_name_is_never_an_option():
     words = command(SshHost("-oProxyCommand=x"))
     assert words[words.index("--") + 1] == "-oProxyCommand=x"
 
@@ -86,7 +86,7 @@ def test_silence_is_noticed_in_time():
         (None, "something new", "was lost", True),
     ],
 )  # fmt: skip
-def test_complaints(code, said, headline, comes_back):
+def test_explain(code, said, headline, comes_back):
     error = explain(SshHost("a"), code, said)
     assert headline in error.message.splitlines()[0]
     assert isinstance(error, Unreachable) is comes_back
@@ -108,11 +108,11 @@ def test_hint_for_a_changed_key_names_the_port():
         ({"hosts": ["a;reboot"]}, "cannot be the name"),
         ({"hosts": ["a"], "python": "python3 -c 'x'"}, "cannot be the name"),
         ({"hosts": ["a"], "port": 0}, "port"),
-        ({"hosts": ["a"], "private_key_file": "/no/such"}, "no file"),
+        ({"hosts": ["a"], "private_key_file": "/no/such"}, "does not exist"),
         ({"hosts": ["a"], "shared_folder": "relative"}, "absolute"),
         ({"hosts": ["a"], "lost_after_seconds": 0.5}, "lost_after_seconds"),
     ],
 )
-def test_configurations_that_cannot_be(settings, message):
+def test_invalid_configurations(settings, message):
     with pytest.raises(ComputeTargetException, match=message):
         SshCompute.configuration(**settings)

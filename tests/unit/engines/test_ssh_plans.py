@@ -1,4 +1,4 @@
-"""From a plan of this machine to one of a host; environments at another path; files that come back."""
+"""Plans of this machine as plans of a host; environments at another path; files that come back."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class TestMirror:
         mirror = Mirror(run, 0, {}, RunData())
         mirror.take({"grown": "journals/a", "offset": 0}, b"one\n")
         mirror.take({"grown": "journals/a", "offset": 4}, b"two\n")
-        # The same again, as after a connection that dropped.
+        # Again, as after a lost connection.
         mirror.take({"grown": "journals/a", "offset": 4}, b"two\nthree\n")
         assert (run.journals / "a").read_text() == "one\ntwo\nthree\n"
         assert mirror.sizes() == {"journals/a": 14}
@@ -189,7 +189,7 @@ class TestMirror:
         "name",
         [
             *("../x", "/etc/x", "nodes/../../x", "nodes/0/../../../x.json", "", ".", "nodes//x.json", 7, None, ["a"]),
-            # Of this machine alone: what the run was given, who runs it, its keys.
+            # Files of this machine: the specification, plans, keys.
             *("spec.json", "data.json", "secrets.json", "nodes/0/plan.json", "attempts/2/nodes/0/plan.json"),
             *("nodes/0/ssh.json", "letters/1.answer", "workspace.json", "children/../../x"),
             *("children/../files/x", "children/other/files/x", "children/interactive/files/x"),

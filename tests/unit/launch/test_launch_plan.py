@@ -49,7 +49,7 @@ def test_the_later_win():
     assert found["PATH"] == "/env/bin:/bin"
     assert found["HOME"] == "/home"
     assert found["LANG"] == "de"
-    # Nobody passes for another run.
+    # A user cannot change the id of the run.
     assert found["TRAINMASTER_RUN_ID"] == "run"
     assert (found["TRAINMASTER_RANK"], found["TRAINMASTER_NODE"]) == ("1", "2")
 

@@ -28,7 +28,7 @@ def trials(*series, judged=0, **statuses):
 
 
 def cut(policy, goal, made):
-    """The numbers of the trials that are cut, with the interval; what is cut is not looked at again."""
+    """The trials that are cut, with the interval; a trial that was cut is not judged again."""
     found = {}
     for each in decide(policy.compile(), goal, made):
         assert each.number not in found
@@ -94,9 +94,9 @@ BANDIT = [
     (MAXIMIZE, {"slack_factor": 0.1, "evaluation_interval": 2}, [[0.9] * 3, [0.1] * 3], {1: 2}),
     (MAXIMIZE, {"slack_factor": 0.1, "evaluation_interval": 2, "delay_evaluation": 3}, [[0.9] * 4, [0.1] * 3], {}),
     (MAXIMIZE, {"slack_factor": 0.1, "evaluation_interval": 2, "delay_evaluation": 3}, [[0.9] * 4, [0.1] * 4], {1: 4}),
-    # reports that came in one go are looked at one by one, and the first that is behind cuts
+    # reports that arrive together are judged one by one, and the first bad one cuts
     (MAXIMIZE, {"slack_factor": 0.1}, [[0.1, 0.9, 0.9], [0.1, 0.2, 0.9]], {1: 2}),
-    # alone, or without data: nobody is cut
+    # a single trial, or no data: no trial is cut
     (MAXIMIZE, {"slack_factor": 0.1}, [[0.001]], {}),
     (MAXIMIZE, {"slack_factor": 0.1}, [[], [], []], {}),
     (MAXIMIZE, {"slack_factor": 0.1}, [[0.5], [], []], {}),
@@ -104,7 +104,7 @@ BANDIT = [
     (MAXIMIZE, {"slack_factor": 0.1}, [[-1.0], [-1.09], [-1.11]], {2: 1}),
     (MINIMIZE, {"slack_factor": 0.1}, [[-1.1], [-1.01], [-0.99]], {2: 1}),
     (MAXIMIZE, {"slack_factor": 0.1}, [[0.0], [-0.1]], {1: 1}),
-    # what is no number is behind every number
+    # NaN is worse than every number
     (MAXIMIZE, {"slack_factor": 0.1}, [[0.5], [NAN], [NAN]], {1: 1, 2: 1}),
     (MINIMIZE, {"slack_amount": 0.1}, [[0.5], [NAN, 0.5]], {1: 1}),
     (MAXIMIZE, {"slack_factor": 0.1}, [[NAN], [NAN]], {}),
@@ -129,7 +129,7 @@ MEDIAN = [
     # with best 0.35 it is worse than the median 0.4
     (MAXIMIZE, {"delay_evaluation": 3}, [[0.4, 0.6, 0.8], [0.3, 0.4, 0.5], [0.1, 0.35, 0.3]], {2: 3}),
     (MINIMIZE, {"delay_evaluation": 2}, [[4, 2], [3, 1], [9, 5]], {2: 2}),
-    # the average is that of the first N reports, not of all
+    # the average of the first N reports, not of all
     (MAXIMIZE, {}, [[0.3, 0.9, 0.9], [0.3]], {}),
     # the mean of equal values is that value, however it is rounded
     (MAXIMIZE, {}, [[0.1] * 20, [0.1] * 20], {}),
@@ -156,7 +156,7 @@ TRUNCATION = [
     (MAXIMIZE, {"truncation_percentage": 20}, TEN, {0: 1, 1: 1}),
     (MINIMIZE, {"truncation_percentage": 20}, TEN, {8: 1, 9: 1}),
     (MAXIMIZE, {"truncation_percentage": 99}, TEN, dict.fromkeys(range(9), 1)),
-    # a fifth of four is nobody
+    # a fifth of four is less than one trial
     (MAXIMIZE, {"truncation_percentage": 20}, TEN[:4], {}),
     (MAXIMIZE, {"truncation_percentage": 20}, TEN[:5], {0: 1}),
     (MAXIMIZE, {"truncation_percentage": 50}, [[0.5], [0.5]], {1: 1}),
@@ -177,14 +177,14 @@ def test_truncation(goal, policy, series, expected):
 # ---- Hyperband
 
 HYPERBAND = [
-    # rungs at 1, 3, 9; a third goes on
+    # rungs at 1, 3, 9; a third continues
     (MAXIMIZE, {}, [[0.3], [0.2], [0.1]], {1: 1, 2: 1}),
     (MINIMIZE, {}, [[0.3], [0.2], [0.1]], {0: 1, 1: 1}),
     (MAXIMIZE, {}, [[0.3], [0.1]], {}),
     (MAXIMIZE, {"reduction_factor": 2}, [[0.3], [0.1]], {1: 1}),
     (MAXIMIZE, {"min_intervals": 2, "reduction_factor": 2}, [[0.3], [0.1]], {}),
     (MAXIMIZE, {"min_intervals": 2, "reduction_factor": 2}, [[0.3] * 2, [0.1] * 2], {1: 2}),
-    # two brackets: even numbers are looked at from 1 on, odd ones from 2 on, each among themselves
+    # two brackets: even numbers are judged from 1 on, odd ones from 2 on, each among themselves
     (MAXIMIZE, {"reduction_factor": 2, "brackets": 2}, [[0.9], [0.8], [0.7], [0.6]], {2: 1}),
     (MAXIMIZE, {"reduction_factor": 2, "brackets": 2}, [[0.9], [0.8] * 2, [0.95], [0.6] * 2], {0: 1, 3: 2}),
     (MAXIMIZE, {}, [[]], {}),

@@ -48,15 +48,15 @@ def test_one_change_after_the_other_gives_the_same_as_all_at_once(changes):
 
 
 class Unseen(History):
-    """One whose trials may not be looked at all."""
+    """A history whose trials must not all be read."""
 
     @property
     def ordered(self):
-        pytest.fail("all trials were looked at")
+        pytest.fail("all trials were read")
 
     @property
     def in_order_of_end(self):
-        pytest.fail("all trials were looked at")
+        pytest.fail("all trials were read")
 
 
 def test_planning_the_next_trial_looks_at_no_other():

@@ -1,4 +1,4 @@
-"""What a sweep was compiled from is had again from its description."""
+"""A config can be rebuilt from the description of a sweep."""
 
 from __future__ import annotations
 

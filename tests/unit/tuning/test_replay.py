@@ -52,7 +52,7 @@ class World:
         return SweepState(0.0, History(self.trials.values()), ending=self.ending)
 
     def tick(self):
-        """The first trial that goes on, by chance, reports or ends; those to be cancelled are."""
+        """A random running trial reports or ends; trials to be cancelled are cancelled."""
         self.time += 1.0
         for trial in list(self.trials.values()):
             if trial.status == Status.CANCEL_REQUESTED:
@@ -73,7 +73,7 @@ class World:
 
 
 def carry_out(world, alive):
-    """One look at the sweep. `alive` is asked before each step that is kept, and may raise."""
+    """One step of the sweep. `alive` is called before each stored step, and may raise."""
     found = plan(load_sweep(world.spec), world.state(), world.time)
     for each in found.decisions:
         alive()

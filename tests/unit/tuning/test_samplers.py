@@ -69,7 +69,7 @@ def test_random_is_a_function_of_seed_and_number():
 
 
 def test_random_stays_the_same_from_release_to_release():
-    """A sweep may go on under a newer Trainmaster."""
+    """A sweep may continue under a newer Trainmaster."""
     space = read_space({"lr": uniform(0, 1), "n": randint(1000), "c": choice("a", "b", "c")})
     assert random.parameters_at(space, 7, 0) == {"lr": 0.670272687078978, "n": 568, "c": "a"}
 
@@ -187,7 +187,7 @@ def test_proposals_lie_in_the_space():
 
 @pytest.mark.parametrize("name", sorted(set(EVERYTHING) - {"choice", "constant"}))
 def test_what_is_told_is_what_was_answered(name):
-    """A proposal that is told again is the same point, but for rounding."""
+    """A proposal that is reported back is the same point, except for rounding."""
     leaf = read_space({name: EVERYTHING[name]})[name]
     for index in range(20):
         value = bayes({name: EVERYTHING[name]}, [], index)[name]

@@ -1,4 +1,4 @@
-"""Pictures of sweeps: every trial has its place, whatever the space and the number, and nothing leaves the picture."""
+"""Pictures of sweeps: every trial has a place in any space, and nothing is outside of the picture."""
 
 import math
 import re
