@@ -7,6 +7,7 @@ import io
 import os
 import posixpath
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from trainmaster.cli.parsing import parse
 
 PROJECT = Path(__file__).parents[2]
 COMMANDS = "<!-- commands -->"
+# As wide as code is on the pages.
+WIDTH = 90
 
 # Documents outside of docs/ that are pages of the site.
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
@@ -72,7 +75,16 @@ def commands() -> str:
 def help_of(name: str) -> str:
     """What `trainmaster NAME --help` prints."""
     printed = io.StringIO()
-    os.environ["COLUMNS"] = "100"
+    os.environ["COLUMNS"] = str(WIDTH)
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         parse([*name.split(), "--help"])
-    return printed.getvalue().strip()
+    return "\n".join(wrap(line) for line in printed.getvalue().strip().splitlines())
+
+
+def wrap(line: str) -> str:
+    """Breaks a long line of a description; the parser breaks those of options.
+
+    >>> wrap("a" * 60 + " " + "b" * 60).split("\\n") == ["a" * 60, "b" * 60]
+    True
+    """
+    return line if line.startswith(" ") else textwrap.fill(line, WIDTH) or line
