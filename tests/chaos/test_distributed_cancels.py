@@ -152,7 +152,7 @@ def test_no_process_stays_whenever_a_run_is_ended(storm: Storm) -> None:
 def _processes_in(folder: Path) -> list[str]:
     """Living processes that work in `folder`, came from it or know its path.
 
-    Not the dispatcher, its nursery, and agents of it that wait for another plan, which have nothing below them.
+    Not the dispatcher, its agent pool, and idle agents of the pool, which have no children.
     """
     found = []
     dispatcher = (folder / "dispatcher.lock").read_text().strip()

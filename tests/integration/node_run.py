@@ -53,12 +53,12 @@ def make_kit(kit: Path, *, with_cgroup: bool = True) -> Path:
     shutil.copytree(SOURCE / "job", package / "job", ignore=shutil.ignore_patterns("__pycache__"))
     if not with_cgroup:
         with open(package / "job" / "agent" / "cgroup.py", "a") as file:
-            file.write("\n\ndef place(run_id, node):\n    return None\n")
+            file.write("\n\ndef path_for(run_id, node):\n    return None\n")
     return kit
 
 
 class NodeRun:
-    """One node's part of one run in a folder of its own."""
+    """One node's part of one run, in a separate folder."""
 
     def __init__(self, folder: Path, kit: Path, python: str, run_id: str, node: int = 0) -> None:
         self.kit, self.python, self.run_id = kit, python, run_id
@@ -131,7 +131,7 @@ class NodeRun:
         return (self.node / "agent.log").read_text()
 
     def heard(self, lines: int = 1, meanwhile: Callable[[], Any] = lambda: None) -> list[str]:
-        """Waits until the processes have written so many lines into $FIFO; does `meanwhile` again and again."""
+        """Waits until the processes have written this many lines into $FIFO; calls `meanwhile` repeatedly."""
         text, until = b"", time.monotonic() + SECONDS
         while text.count(b"\n") < lines:
             meanwhile()

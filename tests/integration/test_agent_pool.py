@@ -23,8 +23,8 @@ pytestmark = pytest.mark.timeout(300)
 Submit = Callable[..., Run]
 
 
-def nursery_of(workspace: Workspace) -> int | None:
-    """The process id of the dispatcher's nursery, if it has one."""
+def pool_of(workspace: Workspace) -> int | None:
+    """The process id of the dispatcher's agent pool, if it has one."""
     dispatcher = int(WorkspaceFolder(workspace.path).lock.read_text())
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,20 +42,20 @@ def claim_of(workspace: Workspace, run: Run) -> dict[str, Any]:
 
 
 @pytest.fixture
-def nursery(workspace: Workspace, submit: Submit) -> int:
+def pool(workspace: Workspace, submit: Submit) -> int:
     """Runs that come quickly one after the other make the dispatcher have one."""
 
     def found() -> int | None:
         # At once, and not one after the other's end, which may be long after on a busy machine.
         for run in [submit("pass") for _ in range(3)]:
             ended(run)
-        return nursery_of(workspace)
+        return pool_of(workspace)
 
-    number: int = until(found, what="a nursery")
+    number: int = until(found, what="an agent pool")
     return number
 
 
-def test_a_forked_agent_is_as_good_as_any(workspace: Workspace, submit: Submit, nursery: int) -> None:
+def test_a_forked_agent_is_as_good_as_any(workspace: Workspace, submit: Submit, pool: int) -> None:
     run = submit("import sys; print('hello'); sys.exit(3)")
     details = ended(run)
     assert details["status"] == "Failed" and details["error"]["exit_code"] == 3
@@ -64,31 +64,31 @@ def test_a_forked_agent_is_as_good_as_any(workspace: Workspace, submit: Submit, 
 
 
 def test_agents_live_on_without_it_and_the_next_are_started_directly(
-    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+    workspace: Workspace, submit: Submit, pool: int, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     waiting = submit(script)
     claim = claim_of(workspace, waiting)
-    assert process.look(claim["pid"]).parent == nursery
-    os.kill(nursery, signal.SIGKILL)
-    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, what="its end")
+    assert process.look(claim["pid"]).parent == pool
+    os.kill(pool, signal.SIGKILL)
+    until(lambda: process.start_time(pool) is None or process.look(pool).gone, what="its end")
     assert ended(submit("pass"))["status"] == "Completed"
     assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
     gate.touch()
     assert ended(waiting)["status"] == "Completed"
 
 
-def test_one_that_hangs_holds_nobody_up(workspace: Workspace, submit: Submit, nursery: int) -> None:
-    os.kill(nursery, signal.SIGSTOP)
+def test_one_that_hangs_holds_nobody_up(workspace: Workspace, submit: Submit, pool: int) -> None:
+    os.kill(pool, signal.SIGSTOP)
     try:
         assert ended(submit("pass"))["status"] == "Completed"
     finally:
-        os.kill(nursery, signal.SIGKILL)
+        os.kill(pool, signal.SIGKILL)
 
 
 def test_it_ends_with_the_dispatcher_and_agents_do_not(
-    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+    workspace: Workspace, submit: Submit, pool: int, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     script = f"import os, time\nwhile not os.path.exists({str(gate)!r}): time.sleep(0.01)"
@@ -96,7 +96,7 @@ def test_it_ends_with_the_dispatcher_and_agents_do_not(
     claim = claim_of(workspace, waiting)
     folder = WorkspaceFolder(workspace.path)
     os.kill(int(folder.lock.read_text()), signal.SIGKILL)
-    until(lambda: process.start_time(nursery) is None or process.look(nursery).gone, what="its end")
+    until(lambda: process.start_time(pool) is None or process.look(pool).gone, what="its end")
     assert process.is_alive(claim["pid"], claim["start_time"], claim["boot_id"])
     gate.touch()
     assert ended(waiting)["status"] == "Completed"
@@ -106,7 +106,7 @@ def agent_of(workspace: Workspace, run: Run) -> int:
     return int(claim_of(workspace, run)["pid"])
 
 
-def test_an_agent_takes_one_plan_after_the_other(workspace: Workspace, submit: Submit, nursery: int) -> None:
+def test_an_agent_takes_one_plan_after_the_other(workspace: Workspace, submit: Submit, pool: int) -> None:
     runs = []
     for number in range(4):
         runs.append(submit(f"print('this is number {number}')"))
@@ -125,7 +125,7 @@ def test_an_agent_takes_one_plan_after_the_other(workspace: Workspace, submit: S
     ids=["fails", "leaves"],
 )
 def test_an_agent_of_a_run_that_did_not_go_well_takes_no_other(
-    workspace: Workspace, submit: Submit, nursery: int, script: str
+    workspace: Workspace, submit: Submit, pool: int, script: str
 ) -> None:
     first, second = submit(script), None
     ended(first)
@@ -135,7 +135,7 @@ def test_an_agent_of_a_run_that_did_not_go_well_takes_no_other(
     assert processes_of(first.id) == []
 
 
-def test_a_cancelled_run_does_not_hurt_the_next_one(workspace: Workspace, submit: Submit, nursery: int) -> None:
+def test_a_cancelled_run_does_not_hurt_the_next_one(workspace: Workspace, submit: Submit, pool: int) -> None:
     for _ in range(3):
         doomed = submit("import time; time.sleep(600)")
         agent = agent_of(workspace, doomed)
@@ -145,7 +145,7 @@ def test_a_cancelled_run_does_not_hurt_the_next_one(workspace: Workspace, submit
         assert ended(following)["status"] == "Completed" and agent_of(workspace, following) != agent
 
 
-def test_one_that_waits_for_a_plan_may_be_killed(workspace: Workspace, submit: Submit, nursery: int) -> None:
+def test_one_that_waits_for_a_plan_may_be_killed(workspace: Workspace, submit: Submit, pool: int) -> None:
     first = submit("pass")
     ended(first)
     os.kill(agent_of(workspace, first), signal.SIGKILL)
@@ -154,7 +154,7 @@ def test_one_that_waits_for_a_plan_may_be_killed(workspace: Workspace, submit: S
 
 
 def test_an_agent_on_its_second_plan_needs_no_dispatcher(
-    workspace: Workspace, submit: Submit, nursery: int, tmp_path: Path
+    workspace: Workspace, submit: Submit, pool: int, tmp_path: Path
 ) -> None:
     gate = tmp_path / "gate"
     first = submit("pass")
@@ -165,7 +165,7 @@ def test_an_agent_on_its_second_plan_needs_no_dispatcher(
     os.kill(int(WorkspaceFolder(workspace.path).lock.read_text()), signal.SIGKILL)
     gate.touch()
     assert ended(second)["status"] == "Completed"
-    # Nobody would give it another plan.
+    # No dispatcher would give it another plan.
     until(lambda: process.look(agent) is None, what="its end")
 
 
@@ -190,7 +190,7 @@ if what == "wait":
 
 @pytest.fixture
 def warm(workspace: Workspace, project: Callable[..., Path], tmp_path: Path) -> Callable[[str], Run]:
-    """Submits a script that asks for a warm Python, once there is one."""
+    """Submits a script that asks for a preloaded Python, once one is ready."""
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "heavy.py").write_text(HEAVY)
     source = project(train=USER)
@@ -224,7 +224,7 @@ def test_a_warm_script_is_a_script(workspace: Workspace, warm: Callable[[str], R
     assert text == "arguments ['train.py', 'end', '1'] __main__ True True\n"
     error = ended(failed)["error"]
     assert error["exit_code"] == 1 and "ValueError: this went wrong" in error["tail"]
-    # The traceback is that of the script, and of nothing below it.
+    # The traceback shows only the script.
     assert error["tail"].count('File "') == 1
     assert ended(left)["error"]["exit_code"] == 7
     assert [run.get_metrics()["warm"] for run in (well, failed, left)] == [1, 1, 1]

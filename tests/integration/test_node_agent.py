@@ -58,7 +58,7 @@ if os.fork() == 0:
 with open(os.environ['FIFO'], 'wb') as fifo:
     fifo.write(os.read(reading, 99) + b'\\n')
 """
-# Says whether it leads a session of its own, and where its output goes.
+# Prints whether it leads its own session, and where its output goes.
 DISPATCHER = """
 import os, sys
 with open(sys.argv[1], 'w') as fifo:
@@ -672,7 +672,7 @@ def test_a_full_disk_does_not_silence_the_result(make: Make, small_disk: Path, k
 
 
 def _is_removed(folder: Path) -> bool:
-    """Not while a process is in the cgroup, nor while the kernel is busy with the last one's end."""
+    """False while a process is in the cgroup, or while the kernel still handles the end of the last one."""
     with contextlib.suppress(OSError):
         folder.rmdir()
     return not folder.exists()

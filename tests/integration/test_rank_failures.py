@@ -1,4 +1,4 @@
-"""How a rank may fail, under MPI and without: the run tells the truth about it, and the log is the script's."""
+"""The ways in which a rank can fail, with and without MPI: the run reports the cause, and the log is the script's."""
 
 from __future__ import annotations
 
@@ -95,8 +95,8 @@ def test_the_rank_that_failed_first_is_the_cause(
     lines = error["message"].splitlines()
     if last == RAISED:
         assert lines.pop(0) == f"rank 2 on node 1: {RAISED}"
-    # After its exception it lets its peers down before it has ended: on a busy machine they may be so much quicker
-    # that it is told to stop. The exception was before that.
+    # After its exception its peers lose their connections before it has ended. On a busy machine they may end first,
+    # and it is asked to stop. The exception was before that.
     told = last == RAISED and lines[0] == "rank 2 on node 1 failed with an exception"
     way = f"was killed by {name}" if name else f"ended with exit code {code}"
     assert told or lines[0].startswith(f"rank 2 on node 1 {way}"), error

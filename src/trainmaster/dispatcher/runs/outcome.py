@@ -14,6 +14,7 @@ from trainmaster.dispatcher.runs.hangs import early_ends, hang_error, is_early, 
 from trainmaster.dispatcher.runs.last_words import exception_in, exceptions_in, last_line, message_in
 from trainmaster.engines import Ending
 from trainmaster.job.agent import cause
+from trainmaster.job.agent.ranks import signal_name
 from trainmaster.shared.records import RunError, Status
 
 _ALSO_NAMED = 4
@@ -266,17 +267,6 @@ def _how(failure: Mapping[str, Any]) -> tuple[str, str]:
     if number is not None:
         return f"was killed by {signal_name(number)}", "ScriptKilled"
     return f"ended with exit code {failure.get('exit_code')}", "ScriptFailed"
-
-
-def signal_name(number: int) -> str:
-    """
-    >>> signal_name(9)
-    'SIGKILL'
-    """
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def _warnings(node: int, result: Mapping[str, Any] | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.dispatcher.runs.failure_hints import Surroundings
-from trainmaster.dispatcher.runs.outcome import by_name, outcome, script_error, signal_name
+from trainmaster.dispatcher.runs.outcome import by_name, outcome, script_error
 from trainmaster.shared.job_spec import JobSpec
 
 
@@ -92,11 +92,6 @@ def test_warnings():
     assert one.warnings == ("node 0: 1 process that the script left behind was ended",)
     # Those of a cancelled run were ended because they should be.
     assert outcome([result("cancelled", killed=2)], cancel_requested=True, time_limit=None).warnings == ()
-
-
-@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (15, "SIGTERM"), (999, "signal 999")])
-def test_signal_names(number, name):
-    assert signal_name(number) == name
 
 
 @pytest.mark.parametrize(

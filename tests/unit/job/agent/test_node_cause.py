@@ -48,13 +48,13 @@ def rank(number, ended_at, *, code=1, signal=None, raised_at=None, told=False, l
         pytest.param([rank(0, 500.0, raised_at=4.5), rank(1, 400.0)], 1, id="an old traceback is not its end"),
         pytest.param([rank(0, 5.0, raised_at=4.8, lost=True), rank(1, 5.1, code=3)], 1, id="the other lost a peer"),
         pytest.param([rank(0, 5.0, lost=True), rank(1, 5.1, lost=True)], 0, id="all lost a peer"),
-        pytest.param([rank(0, 5.0, lost=True), rank(1, 50.0)], 0, id="what fails much later is no cause"),
+        pytest.param([rank(0, 5.0, lost=True), rank(1, 50.0)], 0, id="a much later failure is not the cause"),
         pytest.param(
             [rank(0, 5.0, raised_at=4.9, lost=True), rank(1, 6.0, raised_at=5.5, signal=15, told=True)],
             0,
-            id="a traceback because it was stopped is no cause either",
+            id="a traceback because of a stop is not the cause either",
         ),
-        pytest.param([{"rank": 0, "pid": 7}, rank(1, 4.0)], 1, id="one whose end nobody noted"),
+        pytest.param([{"rank": 0, "pid": 7}, rank(1, 4.0)], 1, id="one without a recorded end"),
     ],
 )
 def test_first(records, first):

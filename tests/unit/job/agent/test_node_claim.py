@@ -1,4 +1,4 @@
-"""The claim: whoever makes it carries out the plan."""
+"""The claim: only the process that creates it executes the plan."""
 
 from __future__ import annotations
 

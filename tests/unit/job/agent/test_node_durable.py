@@ -49,7 +49,7 @@ def test_what_is_asked_for_has_to_be_there(tmp_path: Path) -> None:
 
 
 def test_a_tree_may_hold_anything(tmp_path: Path) -> None:
-    """A pipe would be waited for, a link may lead anywhere, and scripts go on removing."""
+    """Opening a pipe would block, a link may point anywhere, and scripts keep removing files."""
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "file").write_text("text")
     os.mkfifo(tmp_path / "pipe")

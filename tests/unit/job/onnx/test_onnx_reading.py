@@ -1,4 +1,4 @@
-"""What a file says of itself, from files put together byte by byte, and from files that are none."""
+"""Reads the headers of files that were built byte by byte, and of invalid files."""
 
 import json
 import struct
@@ -65,7 +65,7 @@ def test_inputs_outputs_and_opset(tmp_path):
     (tmp_path / "m.onnx").write_bytes(model())
     header = read(tmp_path / "m.onnx")
     assert (header.opset, header.producer, header.facts) == (20, "somebody", {})
-    # A weight that is named among the inputs is none.
+    # A weight that is listed among the inputs is not an input.
     assert header.inputs == (Tensor("x", "float32", ("batch", 4, None)),)
     assert header.outputs == (Tensor("y", "int64", ()), Tensor("z", "object", None))
     assert [str(each) for each in (*header.inputs, *header.outputs)] == [
