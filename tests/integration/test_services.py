@@ -385,7 +385,7 @@ def test_the_oldest_spellings(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> 
     image = bench.workspace.images["of-files"]
     assert (image.id, [model.name for model in image.models]) == ("of-files:1", ["factor"])
     assert [each.name for each in Webservice.list(bench.workspace, image_name="of-files")] == ["of-files"]
-    with pytest.raises(WebserviceException, match="there is a service 'of-files' already"):
+    with pytest.raises(WebserviceException, match="service 'of-files' already exists"):
         Webservice.check_for_existing_webservice(bench.workspace, "of-files")
     local = Webservice.deploy_local_from_model(bench.workspace, "tried", service.models, config, wait=True)
     assert local.state == "running" and local.run(ASKED)["result"] == [6, 12]
