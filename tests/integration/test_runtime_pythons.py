@@ -108,11 +108,11 @@ for use, kind, words in (
     (lambda: BanditPolicy(slack_factor=0.1), AzureMLException, "BanditPolicy cannot be used in this job"),
     (lambda: azureml.train.hyperdrive.runconfig.HyperDriveConfig(), AzureMLException, "cannot be used in this job"),
     (lambda: PyTorch("."), AzureMLException, "PyTorch cannot be used in this job"),
-    (lambda: run.experiment.workspace.datastores, AzureMLException, "datastores cannot be had here"),
+    (lambda: run.experiment.workspace.datastores, AzureMLException, "datastores are not available here"),
     (lambda: Datastore.get(None, "d"), AzureMLException, "TRAINMASTER_SOCKET is not set"),
     (lambda: Datastore.register_dbfs(None, "d"), AzureMLException, "Datastore.register_dbfs cannot be used"),
-    (lambda: run.experiment.workspace.datasets, AttributeError, "only its names, not 'datasets'"),
-    (lambda: run.experiment.submit, AttributeError, "only its names, not 'submit'"),
+    (lambda: run.experiment.workspace.datasets, AttributeError, "the workspace has no 'datasets'"),
+    (lambda: run.experiment.submit, AttributeError, "the experiment has no 'submit'"),
 ):
     try:
         use()

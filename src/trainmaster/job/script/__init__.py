@@ -1,7 +1,7 @@
-"""The runtime in the script: what `import trainmaster` (or `azureml.core`) gives inside a job.
+"""What `import trainmaster` (or `azureml.core`) provides inside a job.
 
-Standard library only, Python 3.6 and up. Each name is loaded when it is first used, so that a script which
-only asks for its run starts in milliseconds.
+Standard library only, Python 3.6 and up. Each name is loaded when it is first used, so that a script that
+only needs its run starts in milliseconds.
 """
 
 import sys
@@ -11,9 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-MYPY = False
-if MYPY:
-    # What a type checker sees of the lazy names.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # The lazy names, for type checkers.
     from trainmaster.job.script.files import RunFiles
     from trainmaster.job.script.journal import Journal
     from trainmaster.job.script.offline import OfflineRun

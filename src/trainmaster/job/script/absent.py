@@ -1,6 +1,6 @@
-"""Classes for names of v1 that a job cannot use, or not whole.
+"""Classes for names of v1 that a job cannot use, or only in part.
 
-A script may import `Environment` and never use it in the job. So the import works, and the use is refused.
+A script may import `Environment` and never use it in the job. So the import works, and using the name raises an error.
 """
 
 TYPE_CHECKING = False
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Absent(type):
-    """The class of a name that can be imported in a job, but only be used with the full Trainmaster."""
+    """The class of a name that a job can import, but only use with the full Trainmaster."""
 
     def __call__(cls, *args: "Any", **kwargs: "Any") -> "NoReturn":
         raise _refusal(cls)
@@ -23,7 +23,7 @@ class Absent(type):
 
 
 class Partly(type):
-    """The class of a name that a job has in part; the rest is there with the full Trainmaster."""
+    """The class of a name that a job has in part; the rest needs the full Trainmaster."""
 
     def __getattr__(cls, name: str) -> "NoReturn":
         if name.startswith("_"):
@@ -33,7 +33,9 @@ class Partly(type):
 
 def stand_in(module: str, name: str) -> "Absent":
     """A class for a name of v1 that this job cannot use."""
-    return Absent(name, (), {"__module__": module, "__doc__": "Not part of what a job gets by itself."})
+    return Absent(
+        name, (), {"__module__": module, "__doc__": "Not part of what a job has without the full Trainmaster."}
+    )
 
 
 def _refusal(cls: type, member: str = "") -> "RunEnvironmentException":
@@ -41,7 +43,7 @@ def _refusal(cls: type, member: str = "") -> "RunEnvironmentException":
 
     return RunEnvironmentException(
         "{}.{}{} cannot be used in this job".format(cls.__module__, cls.__name__, member),
-        cause="A job gets its run by itself, and not the whole of Trainmaster.",
+        cause="A job has only the part of Trainmaster that its script needs for the run.",
         hint="Add 'trainmaster-azureml' (Python 3.11 or newer) to the packages of the job, or use Run.get_context(), "
         "which works in every job.",
     )

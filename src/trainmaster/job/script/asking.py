@@ -1,7 +1,7 @@
-"""Asking the dispatcher from inside a job, for what lies in no file and in no variable of the job.
+"""Asks the dispatcher from inside a job, for what is neither in a file nor in a variable of the job.
 
-On the dispatcher's own machine it is asked over its socket, from a container too, whose files it does not see but for
-those of the run; elsewhere by a letter, which the engine passes on.
+On the dispatcher's own machine the request goes over its socket, from a container too; the dispatcher sees the files of
+the run there, and no other files of the container. On other machines the request is a file, which the engine passes on.
 """
 
 import errno
@@ -17,50 +17,50 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Mapping
 
-# A dispatcher that was killed is replaced by the next client.
+# The next client starts a new dispatcher if the old one was killed.
 _PATIENCE_SECONDS = 30.0
 _PAUSE_SECONDS = 0.1
 _ANSWER_SECONDS = 60.0
-_NOBODY = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE)
+_NO_DISPATCHER = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE)
 
 
 def ask(op: str, args: "Mapping[str, Any]", what: str, hint: str, seconds: float = _ANSWER_SECONDS) -> "Any":
-    """The result of operation `op`; `what` is asked for, and `hint` says what to do where nobody can be asked."""
+    """The result of operation `op`; errors name `what` and give `hint` if the dispatcher cannot be reached."""
     request = {"id": 1, "op": op, "args": args}
     if is_elsewhere():
         from trainmaster.job.script.requests import JobRequest
 
-        with JobRequest(os.environ["TRAINMASTER_LETTERS"], what, hint) as letter:
-            reply = letter.exchange(letter.with_files(request), seconds)
+        with JobRequest(os.environ["TRAINMASTER_LETTERS"], what, hint) as job_request:
+            reply = job_request.exchange(job_request.with_files(request), seconds)
     elif os.environ.get("TRAINMASTER_CONTAINER"):
         from trainmaster.job.script.requests import JobRequest
 
-        with JobRequest(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "letters"), what, hint) as letter:
-            reply = _over_socket(letter.with_files_at_hand(request), what, hint, seconds)
+        with JobRequest(os.path.join(os.environ["TRAINMASTER_RUN_FOLDER"], "letters"), what, hint) as job_request:
+            reply = _ask_socket(job_request.with_visible_files(request), what, hint, seconds)
     else:
-        reply = _over_socket(request, what, hint, seconds)
+        reply = _ask_socket(request, what, hint, seconds)
     if "error" in reply:
         raise from_wire(reply["error"])
     return reply["result"]
 
 
 def is_elsewhere() -> bool:
-    """Whether this is another machine than the dispatcher's: paths of this one mean nothing there."""
+    """Whether this is not the dispatcher's machine: paths of this machine mean nothing there."""
     return bool(os.environ.get("TRAINMASTER_LETTERS"))
 
 
 def can_ask() -> bool:
-    """Whether there is a workspace to ask: this is a job."""
+    """Whether this is a job, which has a workspace to ask."""
     return is_elsewhere() or bool(os.environ.get("TRAINMASTER_SOCKET"))
 
 
-def _over_socket(request: "Mapping[str, Any]", what: str, hint: str, seconds: float) -> "Any":
+def _ask_socket(request: "Mapping[str, Any]", what: str, hint: str, seconds: float) -> "Any":
     path = os.environ.get("TRAINMASTER_SOCKET", "")
     if not path:
         raise RunEnvironmentException(
-            "{} cannot be had here".format(what),
+            "{} are not available here".format(what),
             cause="the variable TRAINMASTER_SOCKET is not set",
-            hint="Hand the variables TRAINMASTER_* on to the processes the script starts.",
+            hint="Pass the variables TRAINMASTER_* to the processes that the script starts.",
         )
     deadline = time.time() + _PATIENCE_SECONDS
     while True:
@@ -68,9 +68,9 @@ def _over_socket(request: "Mapping[str, Any]", what: str, hint: str, seconds: fl
             return _answer(path, request, seconds)
         except OSError as error:
             failure = error
-        if failure.errno not in _NOBODY or time.time() > deadline:
+        if failure.errno not in _NO_DISPATCHER or time.time() > deadline:
             raise ServiceException(
-                "{} of the workspace cannot be asked for".format(what),
+                "the workspace cannot be asked for its {}".format(what),
                 cause="{}: {}".format(path, failure.strerror or failure),
                 hint=hint,
             )
@@ -83,7 +83,7 @@ def _answer(path: str, request: "Mapping[str, Any]", seconds: float) -> "Any":
         connection.settimeout(seconds)
         connection.connect(path)
         if not is_trusted(connection, os.environ.get("TRAINMASTER_RUN_FOLDER", "")):
-            raise OSError(errno.EPERM, "another user listens there, in the place of the dispatcher")
+            raise OSError(errno.EPERM, "the socket belongs to another user, not to the dispatcher")
         connection.sendall(json.dumps(request).encode("ascii") + b"\n")
         with connection.makefile("rb") as reader:
             line = reader.readline()

@@ -52,7 +52,7 @@ class TabularFactory:
         encoding: str = "utf8",
     ) -> "TabularDataset":
         """Tables in CSV and similar files. Quoted line breaks are always understood."""
-        reader = dataset_readers.delimited_text(
+        reader = dataset_readers.text_table(
             include_path,
             infer_column_types,
             set_column_types,

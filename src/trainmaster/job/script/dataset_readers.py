@@ -63,7 +63,7 @@ class PromoteHeadersBehavior:
     ALL_FILES_HAVE_SAME_HEADERS = 3
 
 
-def delimited_text(
+def text_table(
     include_path: bool,
     infer_column_types: bool,
     set_column_types: "Types | None",

@@ -93,13 +93,13 @@ class TableSteps(Steps):
         self: "TabularDataset", end_time: "datetime", include_boundary: bool = True, validate: bool = True
     ) -> "TabularDataset":
         """The rows until `end_time`."""
-        return self._between(None, end_time, include_boundary)
+        return self._filter_by_time(None, end_time, include_boundary)
 
     def time_after(
         self: "TabularDataset", start_time: "datetime", include_boundary: bool = True, validate: bool = True
     ) -> "TabularDataset":
         """The rows from `start_time` on."""
-        return self._between(start_time, None, include_boundary)
+        return self._filter_by_time(start_time, None, include_boundary)
 
     def time_between(
         self: "TabularDataset",
@@ -109,7 +109,7 @@ class TableSteps(Steps):
         validate: bool = True,
     ) -> "TabularDataset":
         """The rows from `start_time` to `end_time`."""
-        return self._between(start_time, end_time, include_boundary)
+        return self._filter_by_time(start_time, end_time, include_boundary)
 
     def time_recent(
         self: "TabularDataset", time_delta: "timedelta", include_boundary: bool = True, validate: bool = True
@@ -122,7 +122,7 @@ class TableSteps(Steps):
             raise UserErrorException("time_delta must be a timedelta, not {!r}".format(time_delta)) from None
         return self._with_steps({"do": "recent", "column": column, "seconds": seconds, "include": include_boundary})
 
-    def _between(
+    def _filter_by_time(
         self: "TabularDataset", start: "datetime | None", end: "datetime | None", include: bool
     ) -> "TabularDataset":
         step = {"do": "between", "column": self._time_column(), "start": _time(start), "end": _time(end)}

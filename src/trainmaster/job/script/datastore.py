@@ -1,4 +1,4 @@
-"""`Datastore` inside a job: that of the full Trainmaster where it is installed, else the job's own."""
+"""`Datastore` inside a job: the class of the full Trainmaster if it is installed, else the job's own."""
 
 from trainmaster.job.script.datastores import datastore_class
 

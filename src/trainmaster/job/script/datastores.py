@@ -125,7 +125,7 @@ class Datastore(RegisteredDatastore, metaclass=Partly):
     def _send(self, sources: "Sources", target: str, overwrite: bool, say: "Say") -> None:
         folder = self.visible_folder()
         if folder is not None and _is_writable(folder):
-            upload(FolderStorage(folder), sources, target, overwrite, say, self._shown_name())
+            upload(FolderStorage(folder), sources, target, overwrite, say, self._full_name())
             return
         for line in sources.left_out:
             say(line)
@@ -144,9 +144,9 @@ class Datastore(RegisteredDatastore, metaclass=Partly):
     def _copy_out(self, folder: str, prefix: str, target: str, overwrite: bool, say: "Say") -> int:
         storage = FolderStorage(folder)
         files = [(file, os.path.join(target, file.path)) for file in files_by_prefix(storage, prefix)]
-        return download(storage, files, overwrite, say, self._shown_name())
+        return download(storage, files, overwrite, say, self._full_name())
 
-    def _shown_name(self) -> str:
+    def _full_name(self) -> str:
         return "datastore {!r}".format(self.name)
 
     def visible_folder(self) -> "str | None":

@@ -1,4 +1,4 @@
-"""The files of a run: added whole or not at all, never outside their folder, never over one another."""
+"""The files of a run: each is added whole or not at all, never outside of their folder, and never overwritten."""
 
 import os
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     # A path, or something to read from.
     Source = Any
 
-# Everyone who lists a run's files passes over these: files that are still being written.
+# Files that are still being written. All listings of a run's files leave them out.
 PARTIAL_PREFIX = ".partial-"
 # The folders that are links into the working folder while a run goes.
 LINKED_FOLDERS = ("outputs", "logs")
@@ -29,9 +29,9 @@ class RunFiles:
         self._folder = os.fspath(folder)
 
     def add(self, name: str, source: "Source") -> str:
-        """Keeps the file at the path `source` (or what the stream gives) as `name`; returns the name as kept.
+        """Keeps the file at the path `source`, or the contents of a stream, as `name`; returns its plain form.
 
-        Adding the same contents again is fine; other contents under a name that is taken are an error.
+        Adding the same contents again is allowed; other contents under an existing name are an error.
         """
         name = file_name(name)
         place = self.path(name)
@@ -40,12 +40,12 @@ class RunFiles:
         if self._keep(source, place, [name]) is None:
             raise UserErrorException(
                 "a file named {!r} already exists in the run, with other contents".format(name),
-                hint="Use another name; the files of a run do not change once they are there.",
+                hint="Use another name; files of a run never change.",
             )
         return name
 
     def add_beside(self, name: str, source: "Source") -> str:
-        """Like `add`, but under the next free name (`plot_1.png`) where it is taken; returns that name."""
+        """Like `add`, but uses the next free name (`plot_1.png`) if the name exists; returns that name."""
         name = file_name(name)
         stem, ending = os.path.splitext(name)
         names = (name if n == 0 else "{}_{}{}".format(stem, n, ending) for n in range(100000))
@@ -54,22 +54,22 @@ class RunFiles:
         return kept
 
     def path(self, name: str) -> str:
-        """Where the file `name` lies or would lie."""
+        """The path of the file `name`, whether it exists or not."""
         name = file_name(name)
         place = os.path.join(self._folder, name)
         top, _, rest = name.partition("/")
-        # outputs and logs may lie in the working folder; no other link leads out.
+        # outputs and logs may be links into the working folder; no other link may lead out.
         root = os.path.join(self._folder, top) if rest and top in LINKED_FOLDERS else self._folder
         root, parent = os.path.realpath(root), os.path.realpath(os.path.dirname(place))
         if parent != root and not parent.startswith(os.path.join(root, "")):
             raise UserErrorException(
                 "the file name {!r} leads out of the run's files".format(name),
-                cause="a link on its way points to {}".format(parent),
+                cause="a link in its path points to {}".format(parent),
             )
         return os.path.join(parent, os.path.basename(place))
 
     def existing(self, name: str) -> str:
-        """The path of the file `name`, which has to be there."""
+        """The path of the file `name`, which must exist."""
         path = self.path(name)
         if not os.path.isfile(path):
             raise UserErrorException(
@@ -84,7 +84,7 @@ class RunFiles:
         return sorted(name for name in names if not os.path.basename(name).startswith(PARTIAL_PREFIX))
 
     def flush(self, names: "Iterable[str]") -> None:
-        """Returns when these files are on the disk: what was uploaded survives a power cut."""
+        """Returns when these files are on the disk, so that they survive a power cut."""
         paths = set()
         for name in names:
             path = self.path(name)
@@ -98,7 +98,7 @@ class RunFiles:
             raise _not_kept(error) from error
 
     def _keep(self, source: "Source", place: str, names: "Iterable[str]") -> "str | None":
-        """Copies `source` to the first of `names` (in the folder of `place`) that is free, or None."""
+        """Copies `source` to the first free one of `names` (in the folder of `place`); None if there is none."""
         parent = os.path.dirname(place)
         partial = os.path.join(parent, PARTIAL_PREFIX + os.urandom(8).hex())
         stream = source if is_stream(source) else open(existing_file(source), "rb")
@@ -128,7 +128,7 @@ def _not_kept(error: "OSError") -> "TrainmasterError":
 
 
 def file_name(name: object) -> str:
-    """`name` in its plain form (`a/b.txt`), if a run's file may have it."""
+    """`name` in its plain form (`a/b.txt`), if it can name a file of a run."""
     if not isinstance(name, str):
         raise UserErrorException("a file's name has to be a str, not {}".format(type(name).__name__))
     parts = [part for part in name.split("/") if part not in ("", ".")]
@@ -144,7 +144,7 @@ def file_name(name: object) -> str:
     elif len(name) > LONGEST_NAME or any(len(part.encode("utf-8")) > LONGEST_PART for part in parts):
         problem = "it is too long"
     elif parts[-1].startswith(PARTIAL_PREFIX):
-        problem = "names with {} are for files in the making".format(PARTIAL_PREFIX)
+        problem = "names with {} are for files that are still being written".format(PARTIAL_PREFIX)
     if problem:
         shown = name if len(name) < 100 else name[:100] + "..."
         raise UserErrorException("{!r} cannot be the name of a run's file".format(shown), cause=problem)
@@ -152,18 +152,18 @@ def file_name(name: object) -> str:
 
 
 def is_stream(source: object) -> bool:
-    """Whether `source` is something to read from, not a path."""
+    """Whether `source` is a stream, not a path."""
     return hasattr(source, "read")
 
 
 def existing_file(path: object) -> str:
-    """`path` as a str, if there is a file to read at it."""
+    """`path` as a str, if there is a file at it."""
     path = _as_path(path)
     if os.path.isdir(path):
         raise UserErrorException("{!r} is a folder".format(path), hint="Use run.upload_folder() for folders.")
     if not os.path.isfile(path):
         raise UserErrorException(
-            "there is no file {!r}".format(path), cause="looked from the folder {}".format(os.getcwd())
+            "there is no file {!r}".format(path), cause="the working folder is {}".format(os.getcwd())
         )
     return path
 
@@ -173,13 +173,13 @@ def existing_folder(path: object) -> str:
     path = _as_path(path)
     if not os.path.isdir(path):
         raise UserErrorException(
-            "there is no folder {!r}".format(path), cause="looked from the folder {}".format(os.getcwd())
+            "there is no folder {!r}".format(path), cause="the working folder is {}".format(os.getcwd())
         )
     return path
 
 
 def walk_files(folder: "str | os.PathLike[str]") -> "Iterator[str]":
-    """The paths of all files below `folder`; links to folders are followed, each folder is entered once."""
+    """The paths of all files below `folder`; links to folders are followed, and each folder is visited once."""
     entered = {os.path.realpath(folder)}
     for parent, folders, files in os.walk(folder, followlinks=True):
         for name in list(folders):
@@ -194,7 +194,7 @@ def walk_files(folder: "str | os.PathLike[str]") -> "Iterator[str]":
 
 
 def copy_out(path: str, target: str) -> None:
-    """Copies the file of a run at `path` to `target`, whole or not at all."""
+    """Copies the file at `path` to `target`, whole or not at all."""
     parent = os.path.dirname(os.path.abspath(target))
     os.makedirs(parent, exist_ok=True)
     if os.path.exists(target) and os.path.samefile(path, target):
@@ -221,7 +221,7 @@ def _make_folder(parent: str, names: "Iterable[str]") -> None:
     except (FileExistsError, NotADirectoryError) as error:
         raise UserErrorException(
             "no file can have the name {!r}".format(next(iter(names))),
-            cause="a part of it is a file, not a folder",
+            cause="a part of its path is a file, not a folder",
         ) from error
 
 
@@ -235,9 +235,9 @@ def _copy(stream: "Any", path: str) -> None:
 
 
 def _place(partial: str, path: str) -> bool:
-    """Gives the finished file its name, unless another has it; whether the name now has these contents."""
+    """Gives the finished file its name, unless the name exists; returns whether the name now has these contents."""
     try:
-        # Unlike a rename, a link never replaces: two processes cannot overwrite each other.
+        # Unlike a rename, a link never replaces a file: two processes cannot overwrite each other.
         os.link(partial, path)
     except FileExistsError:
         return _same_contents(partial, path)

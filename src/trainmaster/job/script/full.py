@@ -1,4 +1,4 @@
-"""The way from a job to the full Trainmaster, which may or may not be installed in the job's environment."""
+"""Loads the full Trainmaster in a job, if it is installed in the job's environment."""
 
 import sys
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 def full_run_class(wanted: str) -> "Any":
-    """The Run class of the full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    """The Run class of the full Trainmaster; `wanted` is named in the error if it is not installed."""
     full_package(wanted)
     return sys.modules["trainmaster.sdk.run.run"].Run
 
 
 def full_package(wanted: str) -> "Any":
-    """The full Trainmaster, for `wanted` (named in the error where it cannot be had)."""
+    """The package of the full Trainmaster; `wanted` is named in the error if it is not installed."""
     import trainmaster
     from trainmaster.job.lookup import has_sdk
 
     has_sdk()
     try:
-        # By its name, because this side of Trainmaster never depends on that one.
+        # By its name, because the job side never depends on the SDK.
         __import__("trainmaster.sdk.run.run")
     except (ImportError, SyntaxError) as error:
         raise RunEnvironmentException(

@@ -1,6 +1,6 @@
 """The journal of one writer: a file of JSON lines that only grows (docs/reference/on-disk.md, 'Journal').
 
-What `write` returned from is in the kernel's hands: killing every process of the run does not lose it.
+When `write` returns, the kernel has the record: killing every process of the run does not lose it.
 """
 
 import os
@@ -14,30 +14,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping
 
-# The reader of journals gives up on endless lines; a record of this size is a file, not a metric.
+# The reader of journals skips longer lines; a value of this size belongs in a file.
 LONGEST_RECORD = 16 * 1024 * 1024
 
-# Ends a line that was written in part: with it the line is no JSON, even if only its line end was missing.
+# Ends a line that was written in part. With it the line is not JSON, even if only its line end was missing.
 _TORN_END = b"#\n"
-_SHORT_WRITES_BORNE = 8
+_MOST_SHORT_WRITES = 8
 
-# Asking for the process id is a system call, a tenth of what logging costs: Python 3.7 and up say when they fork.
-_FORKS_ARE_TOLD = hasattr(os, "register_at_fork")
+# Asking for the process id is a system call, a tenth of the cost of logging. Python 3.7 and up report a fork.
+_REPORTS_FORKS = hasattr(os, "register_at_fork")
 _process = getpid()
 
 
-def _after_fork() -> None:
+def _note_fork() -> None:
     global _process
     _process = getpid()
 
 
-if _FORKS_ARE_TOLD:
-    os.register_at_fork(after_in_child=_after_fork)
+if _REPORTS_FORKS:
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 def process_id() -> int:
     """The id of this process, also after a fork."""
-    return _process if _FORKS_ARE_TOLD else getpid()
+    return _process if _REPORTS_FORKS else getpid()
 
 
 class Journal:
@@ -51,23 +51,23 @@ class Journal:
         self._handles: "dict[int, _Handle]" = {}
 
     @classmethod
-    def in_folder(cls, folder: str, rank: object = "0") -> "Journal":
-        """A journal in `folder` with a file of its own for each process that writes, forked ones too."""
+    def create_in(cls, folder: str, rank: object = "0") -> "Journal":
+        """A journal in `folder` with one file per process that writes, forked ones included."""
         journal = cls(folder)
         label = "".join(c for c in str(rank) if c.isalnum()) or "0"
         journal._name_file = lambda: os.path.join(folder, "{}-{}-{}.jsonl".format(label, getpid(), os.urandom(4).hex()))
         return journal
 
     def append(self, record: "Mapping[str, Any]") -> None:
-        """Keeps one record (a dict that JSON can express); returns when it is safe."""
+        """Appends one record (a dict that JSON can express); returns when the record is safe."""
         import json
 
         self.write((json.dumps(record, separators=(",", ":")) + "\n").encode("ascii"))
 
     def write(self, line: bytes) -> None:
-        """Keeps one complete line of bytes, its line end included; returns when it is safe."""
-        # By process id, so that a forked process finds no file and no (possibly held) lock of its parent's.
-        handle = self._handles.get(_process if _FORKS_ARE_TOLD else getpid())
+        """Appends one complete line of bytes, with its line end; returns when the line is safe."""
+        # By process id, so that a forked process does not use the file or the (possibly held) lock of its parent.
+        handle = self._handles.get(_process if _REPORTS_FORKS else getpid())
         if handle is None:
             handle = self._handles.setdefault(process_id(), _Handle(self._name_file()))
         size = len(line)
@@ -77,7 +77,7 @@ class Journal:
                 hint="Log a smaller value, or upload it as a file with run.upload_file().",
             )
         with handle.lock:
-            # Set before the write: a signal handler that logs in the middle of one starts on a new line then.
+            # Set before the write, so that a signal handler that logs during it starts on a new line.
             torn, handle.torn = handle.torn, True
             try:
                 if torn or handle.fd < 0 or write(handle.fd, line) != size:
@@ -96,7 +96,7 @@ class Journal:
                     os.close(fd)
 
     def records(self) -> "list[dict[str, Any]]":
-        """What this process wrote so far, oldest first."""
+        """The records that this process wrote so far, oldest first."""
         handle = self._handles.get(process_id())
         if handle is None:
             return []
@@ -104,7 +104,7 @@ class Journal:
 
 
 class _Handle:
-    """The open file of one process. `torn` says that the last line in the file may lack its end."""
+    """The open file of one process. If `torn`, the last line in the file may lack its end."""
 
     __slots__ = ("fd", "lock", "path", "torn")
 
@@ -124,20 +124,20 @@ class _Handle:
         self.torn = size > 0 and os.pread(self.fd, 1, size - 1) != b"\n"
 
     def write_with_care(self, line: bytes) -> None:
-        """The whole line on a line of its own, where the plain write was not possible or fell short."""
+        """Writes the line on a new line, after a plain write was not possible or wrote only a part."""
         start = _TORN_END
         if self.fd < 0:
             self.open()
             start = _TORN_END if self.torn else b""
             self.torn = True
-        for _ in range(_SHORT_WRITES_BORNE):
+        for _ in range(_MOST_SHORT_WRITES):
             if write(self.fd, start + line) == len(start) + len(line):
                 return
             start = _TORN_END
-        raise OSError("the file system took only part of the line, {} times".format(_SHORT_WRITES_BORNE))
+        raise OSError("the file system wrote only a part of the line, {} times".format(_MOST_SHORT_WRITES))
 
     def recover(self, line: bytes, error: "OSError") -> None:
-        """One more try where the script closed our file (daemons close all); else the error."""
+        """Tries once more if the script closed our file (daemons close all files); otherwise raises the error."""
         if error.errno == EBADF:
             try:
                 self.fd = -1
@@ -154,7 +154,7 @@ class _Handle:
 
 
 def read_records(path: str) -> "list[dict[str, Any]]":
-    """The complete records in the journal at `path`; torn lines are passed over."""
+    """The complete records in the journal at `path`; torn lines are skipped."""
     import json
 
     try:

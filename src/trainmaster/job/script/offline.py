@@ -1,4 +1,4 @@
-"""OfflineRun: stands for the run when a script is started by hand; it prints instead of keeping."""
+"""OfflineRun: takes the place of the run when a script is started by hand; it prints values instead of keeping them."""
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.script import values
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OfflineRun(Recorder):
-    """The printing stand-in that `Run.get_context()` gives outside of a job.
+    """The printing substitute that `Run.get_context()` returns outside of a job.
 
     >>> OfflineRun().log("loss", 0.5)
     Attempted to log metric 'loss': 0.5
@@ -26,8 +26,8 @@ class OfflineRun(Recorder):
 
     def __getattr__(self, name: str) -> "NoReturn":
         raise AttributeError(
-            "{!r} cannot be had: the script runs outside of a job, there is only this stand-in "
-            "(ask run.id.startswith('OfflineRun'))".format(name)
+            "an offline run has no {!r}: the script was started outside of a job "
+            "(check run.id.startswith('OfflineRun'))".format(name)
         )
 
     def __repr__(self) -> str:
@@ -41,7 +41,7 @@ class OfflineRun(Recorder):
 
     @property
     def id(self) -> str:
-        """`OfflineRun_` and a unique id."""
+        """A unique id that begins with `OfflineRun_`."""
         return self._id
 
     @property
@@ -78,7 +78,7 @@ class OfflineRun(Recorder):
     def get_metrics(
         self, name: "str | None" = None, recursive: bool = False, run_type: "str | None" = None, populate: bool = False
     ) -> "dict[str, Any]":
-        """Nothing: what an offline run is given is printed, not kept."""
+        """Nothing: an offline run prints metrics and keeps none."""
         return {}
 
     def get_file_names(self) -> "list[str]":

@@ -1,4 +1,4 @@
-"""Pictures: what an image file is, and how a plot becomes one."""
+"""Recognises image files, and draws plots as images."""
 
 import io
 
@@ -44,13 +44,13 @@ def image_file(path: object) -> str:
             return path
     raise UserErrorException(
         "{!r} is not an image".format(path),
-        cause="its contents are none of PNG, JPEG, GIF, BMP, TIFF, WebP, SVG",
+        cause="It is not a PNG, JPEG, GIF, BMP, TIFF, WebP or SVG.",
         hint="Use run.upload_file() for other files.",
     )
 
 
 def draw(plot: "Any") -> "io.BytesIO":
-    """A stream with the plot (matplotlib's pyplot, a figure, or what belongs to one) as PNG."""
+    """A stream with the plot (matplotlib's pyplot, a figure, or an object in one) as PNG."""
     owner = plot if hasattr(plot, "savefig") else getattr(plot, "figure", None)
     if owner is None or not hasattr(owner, "savefig"):
         raise TrainmasterError(

@@ -1,4 +1,4 @@
-"""Recorder: everything of a run that writes metrics and files, in a job and outside."""
+"""Recorder: the part of a run that writes metrics and files, in jobs and outside of them."""
 
 import os
 from time import time
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trainmaster.job.script.journal import Journal
 
 try:
-    # The whole json package would cost more than everything else here.
+    # Importing all of json would take longer than the rest of this module.
     from _json import encode_basestring_ascii as as_json
 except ImportError:
     from json.encoder import encode_basestring_ascii as as_json
@@ -22,17 +22,17 @@ except ImportError:
 _FAST_INT = 2**63
 _HEADS_KEPT = 1000
 _LONGEST_STEM = 200
-# Where v1 keeps the files of runs: a file may be sent there by name, because that is where it goes anyway.
+# Where v1 keeps the files of runs. A script may name it, because files of a run are kept with the run anyway.
 _OWN_STORE = "workspaceartifactstore"
 
 
 class Recorder:
-    """Logging and uploading, for classes that say where: `_journal()` gives the Journal, `_files_folder()`
-    the folder of the run's files. `_about` is the id of the run, where that is a child of the journal's run.
+    """Logging and uploading. Subclasses say where to: `_journal()` returns the Journal, `_files_folder()` the folder of
+    the run's files. `_about` is the id of the run if it is a child of the journal's run.
     """
 
     _about: "str | None" = None
-    # The beginnings of scalar records by metric name. Empty here and never changed; each run gets its own.
+    # The first part of scalar records by metric name. This one stays empty; each run gets its own.
     _heads: "dict[str, str]" = {}
 
     def _journal(self) -> "Journal":
@@ -47,7 +47,7 @@ class Recorder:
         >>> run.log("loss", 0.25)  # doctest: +SKIP
         """
         kind = type(value)
-        # What nearly all calls are, without detours; the difference weeds out NaN and infinity.
+        # A fast path for nearly all calls; the difference excludes NaN and infinity.
         if step is None and (
             (kind is float and value - value == 0.0) or (kind is int and -_FAST_INT < value < _FAST_INT)
         ):
@@ -61,7 +61,7 @@ class Recorder:
         self._keep_metric("metric", name, values.scalar(name, value), values.step_number(name, step))
 
     def log_list(self, name: str, value: "Any", description: str = "") -> None:
-        """Appends several values to the metric `name`; any iterable of scalars, generators too."""
+        """Appends several values to the metric `name`: any iterable of scalars, generators included."""
         name = values.metric_name(name)
         self._keep_metric("list", name, values.scalars(name, value))
 
@@ -78,7 +78,7 @@ class Recorder:
     def log_image(
         self, name: str, path: "str | os.PathLike[str] | None" = None, plot: "Any" = None, description: str = ""
     ) -> None:
-        """Keeps a picture: the image file at `path`, or a `plot` of matplotlib; exactly one."""
+        """Keeps a picture: the image file at `path`, or a `plot` of matplotlib. Specify exactly one of them."""
         from trainmaster.job.script import pictures
 
         name = values.metric_name(name)
@@ -112,7 +112,7 @@ class Recorder:
         self._log_json(name, value, "predictions")
 
     def upload_file(self, name: str, path_or_stream: "Any", datastore_name: "str | None" = None) -> None:
-        """Adds the file at a path, or what a stream gives, to the run as `name`.
+        """Adds the file at a path, or the contents of a stream, to the run as `name`.
 
         >>> run.upload_file("outputs/model.pkl", "model.pkl")  # doctest: +SKIP
         """
@@ -127,7 +127,7 @@ class Recorder:
         timeout_seconds: "Any" = None,
         datastore_name: "str | None" = None,
     ) -> "list[str] | None":
-        """Adds several files; as many names as paths. With `return_artifacts` returns the names as kept."""
+        """Adds several files, one name per path. With `return_artifacts` returns the names as kept."""
         _check_datastore(datastore_name)
         if isinstance(names, str) or isinstance(paths, str):
             raise UserErrorException(
@@ -150,7 +150,7 @@ class Recorder:
         self._add_files([("{}/{}".format(name, os.path.relpath(file, folder)), file) for file in files])
 
     def flush(self, timeout_seconds: float = 300) -> None:
-        """Returns at once: what was logged or uploaded is safe when the call returns."""
+        """Returns at once: values and files are already safe when `log` and `upload_file` return."""
 
     def _new_head(self, name: str) -> str:
         checked = values.metric_name(name)
@@ -195,7 +195,7 @@ class Recorder:
 
 
 def _json_metric(name: str, value: "Any", schema: str) -> str:
-    """`value` as JSON text, if it is a structured metric of the kind `schema`."""
+    """`value` as JSON text, if it is a structured metric with this `schema`."""
     import json
 
     if isinstance(value, str):
@@ -233,7 +233,7 @@ def _stem(name: str) -> str:
 
 
 def _own_name(path: str) -> str:
-    """The path as seen from the working folder, or only its last part where it lies elsewhere."""
+    """The path relative to the working folder, or only its last part if the file is not in there."""
     relative = os.path.relpath(path)
     return os.path.basename(path) if relative.split(os.sep)[0] == ".." else relative
 
@@ -241,6 +241,6 @@ def _own_name(path: str) -> str:
 def _check_datastore(name: "str | None") -> None:
     if name not in (None, _OWN_STORE):
         raise UserErrorException(
-            "files of a run cannot be sent to the datastore {!r}".format(name),
+            "files of a run cannot be kept in the datastore {!r}".format(name),
             hint="Leave datastore_name out: the file is kept with the run.",
         )

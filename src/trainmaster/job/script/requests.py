@@ -1,7 +1,8 @@
-"""Requests to the dispatcher from another machine, as files in the run's folder (docs/reference/on-disk.md).
+"""Job requests: how a script on another machine asks the dispatcher, by a file in the run's folder.
 
-`<id>.ask` appears whole in the folder of letters. Whoever brings `<id>.answer` there takes it away again. Both can be
-read by their owner alone, and the answer is gone as soon as it was read: there may be a secret in it.
+`<id>.ask` appears whole in the folder `letters`; the engine passes it on, and puts `<id>.answer` there
+(docs/reference/on-disk.md). Only their owner can read them. The answer is removed as soon as it has been read, because
+it may contain a secret.
 """
 
 import json
@@ -19,22 +20,22 @@ if TYPE_CHECKING:
 
     Request = dict[str, Any]
 
-# Beside the folder of letters: files that they are about, if those are none of the run's.
+# Beside the folder `letters`: the files that a request is about, if they are not files of the run.
 FILES = "kept"
-# In the run's folder: what comes to the dispatcher's machine by itself.
+# In the run's folder: what is copied to the dispatcher's machine anyway.
 _KNOWN = ("code/outputs", "code/logs")
 
-# A host that was cut off is reached again, and a dispatcher that was killed is replaced by the next client.
+# A lost connection to a host comes back, and the next client starts a new dispatcher if the old one was killed.
 _PATIENCE_SECONDS = 900.0
-_TELL_SECONDS = 30.0
+_NOTICE_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
 
 
 class JobRequest:
-    """One question and its answer; both are gone at the end of the context."""
+    """One request and its answer; both files are removed at the end of the `with` block."""
 
     def __init__(self, folder: str, what: str, hint: str) -> None:
-        """`what` is asked for, and `hint` says what to do where no answer comes."""
+        """Errors name `what`, and give `hint` if no answer comes."""
         self._folder = folder
         self._run = os.path.dirname(folder)
         self._name = new_id()
@@ -59,22 +60,22 @@ class JobRequest:
         """The reply to a request."""
         try:
             _write(self._ask, json.dumps(request).encode("ascii"))
-            return self._answered(max(seconds, _PATIENCE_SECONDS))
+            return self._wait_for_answer(max(seconds, _PATIENCE_SECONDS))
         except OSError as error:
             raise self._failure("{}: {}".format(self._folder, error)) from error
 
-    def _answered(self, seconds: float) -> "Any":
+    def _wait_for_answer(self, seconds: float) -> "Any":
         began = time.monotonic()
         pause = _FIRST_PAUSE
-        told = False
-        # The folder is listed, because a network's file system remembers for long that a file was not there.
+        has_noticed = False
+        # Lists the folder, because a network file system may cache for long that a file does not exist.
         while os.path.basename(self._answer) not in os.listdir(self._folder):
             waited = time.monotonic() - began
             if waited > seconds:
-                raise self._failure("nobody answered for {:.0f} seconds".format(waited))
-            if waited > _TELL_SECONDS and not told:
-                told = True
-                text = "trainmaster: still waiting for the workspace to answer about its {}\n".format(self._what)
+                raise self._failure("no answer for {:.0f} seconds".format(waited))
+            if waited > _NOTICE_SECONDS and not has_noticed:
+                has_noticed = True
+                text = "trainmaster: still waiting for an answer of the workspace about its {}\n".format(self._what)
                 sys.stderr.write(text)
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
@@ -83,25 +84,25 @@ class JobRequest:
 
     def _failure(self, cause: str) -> "ServiceException":
         return ServiceException(
-            "{} of the workspace cannot be asked for".format(self._what), cause=cause, hint=self._hint
+            "the workspace cannot be asked for its {}".format(self._what), cause=cause, hint=self._hint
         )
 
-    # Files that travel with a letter
+    # Files that are sent with a request
 
     def with_files(self, request: "Request") -> "Request":
-        """The request, and on its way the files that it is about, by their paths in the run's folder."""
+        """The request with the files that it is about, which are put into the run's folder."""
         args = request["args"]
         if request["op"] == "datastores.send":
-            args = dict(args, files=self._sent(os.path.join(self._run, args["files"]), None))
+            args = dict(args, files=self._put_files(os.path.join(self._run, args["files"]), None))
             return dict(request, args=args, files=True)
         if request["op"] != "models.keep":
             return request
         if not args["of_run"]:
-            args = dict(args, path=self._sent(args["path"], args["child_paths"]), child_paths=None)
+            args = dict(args, path=self._put_files(args["path"], args["child_paths"]), child_paths=None)
         return dict(request, args=args, files=True)
 
-    def with_files_at_hand(self, request: "Request") -> "Request":
-        """The same for a dispatcher that sees the run's folder under the path that it has here, and no other file."""
+    def with_visible_files(self, request: "Request") -> "Request":
+        """The same for a dispatcher that sees the run's folder at the same path, and no other file."""
         if request["op"] != "models.keep":
             return request
         request = self.with_files(request)
@@ -110,7 +111,7 @@ class JobRequest:
             args = dict(args, path=os.path.join(self._run, args["path"]))
         return {"id": request["id"], "op": request["op"], "args": args}
 
-    def _sent(self, path: str, children: "Sequence[str] | None") -> str:
+    def _put_files(self, path: str, children: "Sequence[str] | None") -> str:
         if not os.path.exists(path):
             raise ModelPathNotFoundException(
                 "there is no file or folder {!r}".format(str(path)[:300]),
@@ -120,13 +121,13 @@ class JobRequest:
         if children is None and within.startswith(tuple(known + "/" for known in _KNOWN)):
             return within
         entry = os.path.basename(path) or "model"
-        for source in _chosen(path, children):
+        for source in _choose_files(path, children):
             place(source, os.path.normpath(os.path.join(self._files, entry, os.path.relpath(source, path))))
         return os.path.join(FILES, self._name, entry)
 
 
-def _chosen(path: str, children: "Sequence[str] | None") -> "Iterator[str]":
-    """The files at `path`; of a folder only those in `children`, if there are any."""
+def _choose_files(path: str, children: "Sequence[str] | None") -> "Iterator[str]":
+    """The files at `path`; with `children` only those parts of the folder."""
     from trainmaster.job.script.files import walk_files
 
     for top in [path] if children is None else [_child(path, child) for child in children]:
@@ -135,7 +136,7 @@ def _chosen(path: str, children: "Sequence[str] | None") -> "Iterator[str]":
 
 
 def _child(root: str, child: str) -> str:
-    """v1's were relative to the folder, or began with it."""
+    """The path of a child: v1's were relative to the folder, or began with it."""
     for place in (os.path.join(root, child), os.path.abspath(child)):
         place = os.path.abspath(place)
         if os.path.exists(place) and (place + os.sep).startswith(os.path.join(root, "")):
@@ -144,7 +145,7 @@ def _child(root: str, child: str) -> str:
 
 
 def place(source: str, target: str) -> None:
-    """A file under another name, as a link where that can be."""
+    """Puts a file at another path, as a hard link if possible."""
     os.makedirs(os.path.dirname(target), exist_ok=True)
     try:
         os.link(os.path.realpath(source), target)
@@ -153,7 +154,7 @@ def place(source: str, target: str) -> None:
 
 
 def _write(path: str, data: bytes) -> None:
-    """A file for its owner alone, which appears whole."""
+    """Writes a file that only its owner can read, and that appears whole."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     handle = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""Run: the run of this job, as its script sees it."""
+"""Run: the run of this job and its children, as the script sees them."""
 
 import os
 from time import time
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from trainmaster.job.script.metrics import Reference
 
 _LONGEST_ID = 128
-# One run per process (and one stand-in outside of jobs), by its id.
+# One run per process (outside of jobs one offline run), by its id.
 _contexts: "dict[str, object]" = {}
 
 
 def get_context(allow_offline: bool = True, **kwargs: "Any") -> "Any":
-    """The run of this job; elsewhere a stand-in that prints, or an error without `allow_offline`."""
+    """The run of this job; outside of a job an offline run that prints, or an error without `allow_offline`."""
     run_id = os.environ.get("TRAINMASTER_RUN_ID", "")
     if run_id not in _contexts:
-        # setdefault, so that threads which ask at the same time get one and the same.
+        # setdefault, so that threads that ask at the same time get the same run.
         _contexts.setdefault(run_id, JobRun() if run_id else _offline_run(allow_offline))
     elif not run_id and not allow_offline:
         _offline_run(allow_offline)
@@ -37,7 +37,7 @@ def get_run(experiment: "Any", run_id: str, **kwargs: "Any") -> "Any":
 
 
 class Run(TrackedRun):
-    """A run. In a job `Run.get_context()` gives the job's own; `Run(experiment, run_id)` and the static
+    """A run. In a job `Run.get_context()` returns the job's own; `Run(experiment, run_id)` and the static
     methods need the full Trainmaster in the job's environment.
 
     >>> run = Run.get_context()  # doctest: +SKIP
@@ -51,7 +51,7 @@ class Run(TrackedRun):
 
     @classmethod
     def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: "Any") -> "Any":
-        """The run of this job; elsewhere a stand-in that prints, or an error without `allow_offline`."""
+        """The run of this job; outside of a job an offline run that prints, or an error without `allow_offline`."""
         return get_context(allow_offline)
 
     @classmethod
@@ -76,12 +76,12 @@ class Run(TrackedRun):
 
     @staticmethod
     def add_type_provider(runtype: str, run_factory: "Any") -> "Any":
-        """Names the class for a type of run (full Trainmaster)."""
+        """Sets the class for a type of run (full Trainmaster)."""
         return _full_run_class("Run.add_type_provider").add_type_provider(runtype, run_factory)
 
 
 class JobRun(Run):
-    """The run of the job this process belongs to; what it knows comes from the job's variables."""
+    """The run of the job that this process belongs to; its facts come from the job's variables."""
 
     type = "azureml.scriptrun"
     _known_tags: "dict[str, str | None] | None" = None
@@ -98,15 +98,15 @@ class JobRun(Run):
             raise RunEnvironmentException(
                 "the run {} has no folder to write to".format(self._id),
                 cause="TRAINMASTER_RUN_ID is set, TRAINMASTER_RUN_FOLDER is not",
-                hint="Hand the variables TRAINMASTER_* on to the processes the script starts.",
+                hint="Pass the variables TRAINMASTER_* to the processes that the script starts.",
             )
         rank = os.environ.get("TRAINMASTER_RANK") or "0"
-        self._writer = Journal.in_folder(os.path.join(self._folder, "journals"), rank)
+        self._writer = Journal.create_in(os.path.join(self._folder, "journals"), rank)
         self._experiment = JobExperiment()
         self._children: "builtins.list[Any]" = []
 
     def __reduce__(self) -> "Any":
-        # Scripts hand their run to worker processes, or copy an object that has it: that is the same run.
+        # Scripts pass their run to worker processes, or copy an object that has it: it is still the same run.
         return get_context, ()
 
     def __exit__(self, kind: "Any", error: "BaseException | None", trace: object) -> None:
@@ -119,13 +119,13 @@ class JobRun(Run):
 
     @property
     def number(self) -> "int | None":
-        """The ordinal within the experiment, where the job was told; else None."""
+        """The number within the experiment; None if the job does not know it."""
         number = os.environ.get("TRAINMASTER_RUN_NUMBER", "")
         return int(number) if number.isdigit() else None
 
     @property
     def status(self) -> str:
-        """The state as far as this process knows it."""
+        """The state, as far as this process knows it."""
         return "Running"
 
     @property
@@ -135,12 +135,12 @@ class JobRun(Run):
 
     @property
     def parent(self) -> "Any":
-        """The run this one is a child of, or None; in a job it has an id and an experiment."""
+        """The run of which this one is a child, or None; in a job it has only an id and an experiment."""
         parent_id = os.environ.get("TRAINMASTER_PARENT_RUN_ID", "")
         return ParentRun(parent_id) if parent_id else None
 
     def get_status(self) -> str:
-        """The state as far as this process knows it."""
+        """The state, as far as this process knows it."""
         return self.status
 
     def get_detailed_status(self) -> "dict[str, Any]":
@@ -148,7 +148,7 @@ class JobRun(Run):
         return {"status": self.status, "details": ""}
 
     def get_details(self) -> "dict[str, Any]":
-        """What a job knows of its run; outside of the job there is more."""
+        """What a job knows about its run; outside of the job there is more."""
         return {
             "runId": self.id,
             "target": os.environ.get("AZUREML_TARGET_TYPE", ""),
@@ -167,11 +167,11 @@ class JobRun(Run):
         return {"script": sys.argv[0], "arguments": arguments, "Arguments": arguments}
 
     def get_portal_url(self) -> str:
-        """The web page of the run, where there is one."""
+        """The web page of the run; empty if there is none."""
         return os.environ.get("TRAINMASTER_PORTAL_URL", "")
 
     def get_snapshot_id(self) -> "str | None":
-        """The id of the snapshot the job runs, where the job was told."""
+        """The id of the job's snapshot; None if the job does not know it."""
         return self.properties.get("ContentSnapshotId")
 
     def _read_metrics(self, name: "str | None", reference: "Reference") -> "dict[str, Any]":
@@ -195,7 +195,7 @@ class JobRun(Run):
 
     def get_secret(self, name: str) -> "str | None":
         """A secret of the workspace; None, with a warning, for a name that it does not have."""
-        # Not by way of get_secrets: the warning is to point at the script's line.
+        # Not through self.get_secrets, so that the warning points at the script's line.
         from trainmaster.job.script.secrets import get_secrets
 
         return get_secrets(os.environ["TRAINMASTER_RUN_ID"], [name])[name]
@@ -208,14 +208,14 @@ class JobRun(Run):
 
     @property
     def input_datasets(self) -> "Any":
-        """Name to the path of a dataset input; to the dataset itself where it is used directly."""
+        """Name to the path of a dataset input; to the dataset itself in the mode `direct`."""
         from trainmaster.job.script.datasets import input_datasets
 
         return input_datasets()
 
     @property
     def output_datasets(self) -> "Any":
-        """Name to the path that belongs to a dataset output."""
+        """Name to the path of a dataset output."""
         from trainmaster.job.script.datasets import output_datasets
 
         return output_datasets()
@@ -227,7 +227,7 @@ class JobRun(Run):
         return Model
 
     def child_run(self, name: "str | None" = None, run_id: "str | None" = None, outputs: "Any" = None) -> "ChildRun":
-        """Begins a child run; used with `with` it is Completed at the end, or Failed on an exception."""
+        """Begins a child run; at the end of a `with` block it is Completed, or Failed after an exception."""
         child = ChildRun(self, name, run_id)
         self._children.append(child)
         return child
@@ -240,7 +240,7 @@ class JobRun(Run):
         return children
 
     def submit_child(self, config: "Any", tags: "Mapping[str, Any] | None" = None, **kwargs: "Any") -> "Any":
-        """Submits a configuration as a child of this run; it has a job of its own (full Trainmaster)."""
+        """Submits a configuration as a child of this run, with its own job (full Trainmaster)."""
         from trainmaster.job.script.surroundings import full_workspace
 
         own = _full_run_class("run.submit_child").get(full_workspace(), self.id)
@@ -268,14 +268,14 @@ class JobRun(Run):
                     yield grandchild
 
     def start(self) -> None:
-        """Nothing: the run has begun."""
+        """Nothing: the run has already begun."""
 
     def complete(self, _set_status: bool = True) -> None:
-        """Nothing but a flush: in a job the exit code of the script decides."""
+        """Only flushes: in a job the exit code of the script decides about the state."""
         self.flush()
 
     def fail(self, error_details: "Any" = None, error_code: "str | None" = None, _set_status: bool = True) -> None:
-        """Nothing but a flush: in a job the exit code of the script decides."""
+        """Only flushes: in a job the exit code of the script decides about the state."""
         self.flush()
 
     def cancel(self) -> None:
@@ -346,7 +346,7 @@ class JobRun(Run):
 
 
 class ParentRun(JobRun):
-    """The run a job's run is a child of: known by its id, and not to be written to from here."""
+    """The parent of a job's run: the job knows its id, and cannot write to it."""
 
     def __init__(self, parent_id: str) -> None:
         super(ParentRun, self).__init__()
@@ -363,7 +363,7 @@ class ParentRun(JobRun):
     def _journal(self) -> "NoReturn":
         raise RunEnvironmentException(
             "the parent run {} cannot be written to or read from this job".format(self.id),
-            hint="Log to the job's own run; outside of the job the parent's children can be read together.",
+            hint="Log to the job's own run; outside of the job the metrics of all children can be read together.",
         )
 
     def _files_folder(self) -> "NoReturn":
@@ -377,7 +377,10 @@ class ParentRun(JobRun):
 
 
 class ChildRun(JobRun):
-    """A child of the job's run (or of another child). It ends by `complete`, `fail`, or a `with` block."""
+    """A child of the job's run, or of another child, in the same journals.
+
+    It ends with `complete`, `fail` or a `with` block.
+    """
 
     def __init__(self, parent: "JobRun", name: "str | None" = None, run_id: "str | None" = None) -> None:
         if name is not None and not isinstance(name, str):
@@ -399,7 +402,7 @@ class ChildRun(JobRun):
         return ChildRun, (self._parent, self._first_name, self._id)
 
     def __exit__(self, kind: "Any", error: "BaseException | None", trace: object) -> None:
-        """Completed, or Failed on an exception, which goes on; `sys.exit(0)` is no failure."""
+        """Completed, or Failed after an exception, which is not caught; `sys.exit(0)` is not a failure."""
         if kind is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self.complete()
         else:
@@ -425,7 +428,7 @@ class ChildRun(JobRun):
         self._end("Completed", None)
 
     def fail(self, error_details: "Any" = None, error_code: "str | None" = None, _set_status: bool = True) -> None:
-        """Ends the run as Failed; the details are a text or an exception."""
+        """Ends the run as Failed; the details are text or an exception."""
         self._end("Failed", {"code": str(error_code or "UserError"), "message": str(error_details or "")})
 
     def cancel(self) -> None:
@@ -441,7 +444,7 @@ class ChildRun(JobRun):
 
     def _journal(self) -> "Journal":
         journal = self._parent._journal()
-        # Each process has a journal of its own, and a reader must not meet the child in one that never named it.
+        # Each process has its own journal, and every journal must announce the child before it logs to it.
         if self._announced_in != process_id():
             self._announced_in = process_id()
             self._parent._append({"k": "child", "id": self._id, "name": self._first_name, "t": self._began_at})
@@ -463,9 +466,9 @@ def _full_run_class(wanted: str) -> "Any":
 def _offline_run(allowed: bool) -> "Any":
     if not allowed:
         raise RunEnvironmentException(
-            "there is no run here: the script was started outside of a job",
+            "there is no run: the script was started outside of a job",
             cause="the variable TRAINMASTER_RUN_ID is not set",
-            hint="Submit the script, or use Run.get_context(), which gives a stand-in here.",
+            hint="Submit the script, or use Run.get_context(), which returns an offline run here.",
         )
     from trainmaster.job.script.offline import OfflineRun
 

@@ -1,4 +1,4 @@
-"""Secrets of the workspace, as the dispatcher gives them to a job: they are in no variable of it."""
+"""Secrets of the workspace, which a job asks the dispatcher for: none of its variables contains them."""
 
 import os
 
@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class JobKeyvault:
-    """The secrets of the job's workspace, to be read; more of it is there where the full Trainmaster is."""
+    """The secrets of the job's workspace, to be read; anything else needs the full Trainmaster."""
 
     def __init__(self, workspace: "Any") -> None:
         self.workspace = workspace
 
     def get_secret(self, name: str) -> "str | None":
-        """The value; None, with a warning, for a name that is not known."""
+        """The value; None, with a warning, for an unknown name."""
         return get_secrets(os.environ["TRAINMASTER_RUN_ID"], [name])[name]
 
     def get_secrets(self, secrets: "Sequence[str]") -> "dict[str, str | None]":
-        """Name to value; None, with a warning, for a name that is not known."""
+        """Name to value; None, with a warning, for an unknown name."""
         return get_secrets(os.environ["TRAINMASTER_RUN_ID"], secrets)
 
     def __getattr__(self, name: str) -> "Any":

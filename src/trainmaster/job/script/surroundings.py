@@ -1,6 +1,6 @@
-"""What a run in a job knows of its experiment and workspace: their names, from the job's variables.
+"""The experiment and workspace of a run in a job: their names, from the job's variables.
 
-Everything else of them is there where the full Trainmaster is installed in the job's environment.
+Everything else about them needs the full Trainmaster in the job's environment.
 """
 
 import os
@@ -34,7 +34,7 @@ class JobWorkspace:
         return JobKeyvault(self)
 
     def get_default_datastore(self) -> "Datastore":
-        """The datastore that is used when none is named."""
+        """The default datastore."""
         from trainmaster.job.script.datastores import default_datastore
 
         return default_datastore(self)
@@ -47,7 +47,7 @@ class JobWorkspace:
         return all_datastores(self)
 
     def get_mlflow_tracking_uri(self) -> str:
-        """Where MLflow logs to this run."""
+        """The address by which MLflow logs to this run."""
         return "trainmaster:run"
 
     def open_full(self) -> "Any":
@@ -55,14 +55,14 @@ class JobWorkspace:
         return full_workspace()
 
     def __getattr__(self, name: str) -> "Any":
-        return _of_full("workspace", name, full_workspace)
+        return _load_attribute("workspace", name, full_workspace)
 
     def __repr__(self) -> str:
         return "Workspace(name={!r})".format(self.name)
 
 
 class RunWorkspace(JobWorkspace, metaclass=Partly):
-    """`Workspace` in a job without the full Trainmaster: who opens one gets that of the run."""
+    """`Workspace` in a job without the full Trainmaster: always the workspace of the run."""
 
     __module__ = "azureml.core.workspace"
 
@@ -78,7 +78,7 @@ class RunWorkspace(JobWorkspace, metaclass=Partly):
         if workspace_name not in ("", self.name):
             raise RunEnvironmentException(
                 "workspace {!r} cannot be opened in this job".format(workspace_name),
-                cause="The run is in workspace {!r}, and a job gets no other one by itself.".format(self.name),
+                cause="The run is in workspace {!r}, and a job can open no other one.".format(self.name),
                 hint="Do it outside of the job, or add 'trainmaster' (Python 3.11 or newer) to its packages.",
             )
 
@@ -89,7 +89,7 @@ class RunWorkspace(JobWorkspace, metaclass=Partly):
 
     @classmethod
     def get(cls, name: str = "", *args: "Any", **kwargs: "Any") -> "RunWorkspace":
-        """The workspace of the run, if it is named so."""
+        """The workspace of the run; an error for any other name."""
         return cls(workspace_name=name)
 
 
@@ -105,28 +105,28 @@ class JobExperiment:
         self.workspace = JobWorkspace()
 
     def __getattr__(self, name: str) -> "Any":
-        return _of_full("experiment", name, lambda: _full_experiment(self.name))
+        return _load_attribute("experiment", name, lambda: _full_experiment(self.name))
 
     def __repr__(self) -> str:
         return "Experiment(name={!r})".format(self.name)
 
 
-def _of_full(kind: str, name: str, open_it: "Callable[[], Any]") -> "Any":
+def _load_attribute(kind: str, name: str, open_full: "Callable[[], Any]") -> "Any":
     if name.startswith("__"):
         raise AttributeError(name)
     try:
-        whole = open_it()
+        full = open_full()
     except TrainmasterError:
-        # Alone: what could not be imported is no news to the reader of this.
+        # Without the error above it: what could not be imported does not help the reader.
         raise AttributeError(
-            "inside a job the {0} has only its names, not {1!r}: open it outside of the job, or with Trainmaster "
-            "itself installed in the job's environment".format(kind, name)
+            "inside a job the {0} has no {1!r}: use it outside of the job, or install Trainmaster itself in the job's "
+            "environment".format(kind, name)
         ) from None
-    return getattr(whole, name)
+    return getattr(full, name)
 
 
 def full_workspace() -> "Any":
-    """The workspace as the full Trainmaster opens it: the folder that has the run's folder."""
+    """The workspace as the full Trainmaster opens it: the folder above the run's folder."""
     from trainmaster.job.script.full import full_package
 
     runs = os.path.dirname(os.path.abspath(os.environ.get("TRAINMASTER_RUN_FOLDER", "")))

@@ -1,4 +1,4 @@
-"""The rows of a dataset of tables as a pandas DataFrame. pandas is the user's: whichever the environment has."""
+"""Reads the rows of a dataset of tables into a pandas DataFrame, with the pandas of the environment."""
 
 import re
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ENCODINGS = {"iso88591": "iso-8859-1", "utf8bom": "utf-8-sig", "windows1252": "cp1252", "latin1": "iso-8859-1"}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:Z|[+-]\d{2}:?\d{2})?)?\Z")
-# v1's letters for the parts of a time in a partition format.
+# v1's codes for the parts of a time in a partition format.
 _TIME_CODES = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
 
@@ -40,12 +40,12 @@ def read_frame(
         if len(frame.columns):
             frames.append(_with_path_columns(pandas, frame, name, reader))
             rows += len(frame)
-    frame = _joined(pandas, frames)
+    frame = _concatenate(pandas, frames)
     if reader.get("infer", True) and reader["format"] == "delimited":
         frame = _with_dates(pandas, frame)
-    frame = _typed(pandas, frame, reader.get("types") or {}, on_error, out_of_range_datetime)
+    frame = _set_types(pandas, frame, reader.get("types") or {}, on_error, out_of_range_datetime)
     for step in steps:
-        frame = _after(pandas, frame, step)
+        frame = _apply_step(pandas, frame, step)
     return frame.reset_index(drop=True)
 
 
@@ -111,7 +111,7 @@ def _read_delimited(pandas: "Any", path: str, reader: "Reader", limit: "int | No
 
 
 def _read_lines(pandas: "Any", path: str, reader: "Reader", limit: "int | None") -> "Any":
-    """One column with a row for each line: what a line break as the separator means, as v1's documents use it."""
+    """One column with a row for each line: the meaning of a line break as the separator in v1's documents."""
     import io
 
     encoding = _ENCODINGS.get(reader.get("encoding", "utf8"), reader.get("encoding", "utf8"))
@@ -143,7 +143,7 @@ def _read_json_lines(pandas: "Any", path: str, reader: "Reader", limit: "int | N
             try:
                 row = json.loads(line)
                 if not isinstance(row, dict):
-                    raise ValueError("it is no object")
+                    raise ValueError("it is not an object")
                 rows.append(row)
             except ValueError as error:
                 if not drop:
@@ -163,7 +163,7 @@ def _with_path_columns(pandas: "Any", frame: "Any", name: str, reader: "Reader")
 
 
 def partition_values(form: str, name: str) -> "list[tuple[str, Any]]":
-    """The columns that a partition format finds in a path, as pairs of name and value.
+    """The columns that a partition format finds in a path: pairs of name and value.
 
     >>> partition_values("{region}/{day:yyyy/MM/dd}/data.csv", "north/2020/01/02/data.csv")
     [('region', 'north'), ('day', datetime.datetime(2020, 1, 2, 0, 0))]
@@ -185,8 +185,8 @@ def partition_values(form: str, name: str) -> "list[tuple[str, Any]]":
     found = re.search(r"(?:^|/)" + text + r"\Z", name)
     if found is None:
         raise UserErrorException(
-            "{!r} does not fit the partition_format {!r}".format(name, form),
-            hint="The format describes the path from a folder on, to the end of the file's name.",
+            "{!r} does not match the partition_format {!r}".format(name, form),
+            hint="The format describes the end of the path, from a folder to the file's name.",
         )
     return [
         (column, datetime.strptime(value, codes[column]) if column in codes else value)
@@ -194,14 +194,14 @@ def partition_values(form: str, name: str) -> "list[tuple[str, Any]]":
     ]
 
 
-def _joined(pandas: "Any", frames: "Sequence[Any]") -> "Any":
+def _concatenate(pandas: "Any", frames: "Sequence[Any]") -> "Any":
     if not frames:
         return pandas.DataFrame()
     return frames[0] if len(frames) == 1 else pandas.concat(frames, ignore_index=True, sort=False)
 
 
 def _with_dates(pandas: "Any", frame: "Any") -> "Any":
-    """Texts that are all dates of the form 2020-01-31 (with or without a time) become times, as in v1."""
+    """Turns columns of text into times, as v1 did, if all values look like 2020-01-31 (with or without a time)."""
     import warnings
 
     for column in frame.columns:
@@ -212,21 +212,23 @@ def _with_dates(pandas: "Any", frame: "Any") -> "Any":
         if len(given) and all(isinstance(value, str) and _DATE.match(value) for value in given):
             try:
                 with warnings.catch_warnings():
-                    # A first value that is no date after all is said by the error, where it is one.
+                    # pandas warns about a first value that is not a date; the error below covers that.
                     warnings.simplefilter("ignore")
                     frame[column] = pandas.to_datetime(values)
             except (ValueError, TypeError):
-                # Such as the 31st of February, or a mix of zones: texts they stay.
+                # For example the 31st of February, or a mix of time zones: the column stays text.
                 continue
     return frame
 
 
-def _typed(pandas: "Any", frame: "Any", types: "Mapping[str, Any]", on_error: str, out_of_range_datetime: str) -> "Any":
+def _set_types(
+    pandas: "Any", frame: "Any", types: "Mapping[str, Any]", on_error: str, out_of_range_datetime: str
+) -> "Any":
     for column, wanted in types.items():
         if column not in frame.columns:
             raise _unknown_column(column, frame, "set_column_types")
         try:
-            frame[column] = _converted(pandas, frame[column], wanted, on_error, out_of_range_datetime)
+            frame[column] = _convert(pandas, frame[column], wanted, on_error, out_of_range_datetime)
         except (ValueError, TypeError, OverflowError) as error:
             raise UserErrorException(
                 "column {!r} cannot be read as {}".format(column, wanted["type"]),
@@ -237,7 +239,7 @@ def _typed(pandas: "Any", frame: "Any", types: "Mapping[str, Any]", on_error: st
     return frame
 
 
-def _converted(
+def _convert(
     pandas: "Any", values: "Any", wanted: "Mapping[str, Any]", on_error: str, out_of_range_datetime: str
 ) -> "Any":
     kind = wanted["type"]
@@ -248,14 +250,14 @@ def _converted(
         return pandas.to_numeric(values, errors=errors).astype("float64")
     if kind == "long":
         numbers = pandas.to_numeric(values, errors=errors)
-        # Whole numbers cannot have gaps without a type of their own, which v1 did not use either.
+        # Integers with missing values would need a nullable type, which v1 did not use either.
         return numbers if numbers.isna().any() else numbers.astype("int64")
     if kind == "bool":
         return _booleans(values, on_error)
     if kind == "datetime":
         errors = "coerce" if "null" in (on_error, out_of_range_datetime) else "raise"
         return _times(pandas, values, wanted.get("formats") or (), errors)
-    raise UserErrorException("set_column_types knows no type {!r}".format(kind))
+    raise UserErrorException("set_column_types has no type {!r}".format(kind))
 
 
 def _booleans(values: "Any", on_error: str) -> "Any":
@@ -279,12 +281,12 @@ def _times(pandas: "Any", values: "Any", formats: "Sequence[str]", errors: str) 
     return result
 
 
-def _after(pandas: "Any", frame: "Any", step: "Step") -> "Any":
+def _apply_step(pandas: "Any", frame: "Any", step: "Step") -> "Any":
     what = step["do"]
     if what == "keep":
-        return frame[_known(step["columns"], frame, "keep_columns")]
+        return frame[_check_columns(step["columns"], frame, "keep_columns")]
     if what == "drop":
-        return frame.drop(columns=_known(step["columns"], frame, "drop_columns"))
+        return frame.drop(columns=_check_columns(step["columns"], frame, "drop_columns"))
     if what == "skip":
         return frame.iloc[step["count"] :]
     if what == "take":
@@ -292,53 +294,53 @@ def _after(pandas: "Any", frame: "Any", step: "Step") -> "Any":
     if what == "sample":
         return frame[draw_sample(len(frame), step)]
     if what == "filter":
-        return _filtered(pandas, frame, step["condition"])
+        return _filter(pandas, frame, step["condition"])
     if what == "timestamps":
         named = [step[key] for key in ("timestamp", "partition_timestamp") if step[key]]
-        for column in _known(named, frame, "with_timestamp_columns"):
+        for column in _check_columns(named, frame, "with_timestamp_columns"):
             frame = frame.assign(**{column: pandas.to_datetime(frame[column])})
         return frame
     if what == "between":
-        return _between(pandas, frame, step, step["start"], step["end"])
+        return _filter_by_time(pandas, frame, step, step["start"], step["end"])
     if what == "recent":
         from datetime import datetime, timedelta, timezone
 
         start = datetime.now(timezone.utc).replace(tzinfo=None) - timedelta(seconds=step["seconds"])
-        return _between(pandas, frame, step, start.isoformat(), None)
-    raise UserErrorException("a dataset of tables knows no step {!r}".format(what))
+        return _filter_by_time(pandas, frame, step, start.isoformat(), None)
+    raise UserErrorException("a dataset of tables has no step {!r}".format(what))
 
 
-def _filtered(pandas: "Any", frame: "Any", condition: "Mapping[str, Any]") -> "Any":
+def _filter(pandas: "Any", frame: "Any", condition: "Mapping[str, Any]") -> "Any":
     from trainmaster.job.script.dataset_expressions import columns_of, evaluate
 
-    _known(columns_of(condition), frame, "filter")
+    _check_columns(columns_of(condition), frame, "filter")
     try:
         return frame[evaluate(pandas, frame, condition)]
     except (TypeError, ValueError) as error:
         raise UserErrorException(
-            "filter compares what cannot be compared",
+            "filter compares values that cannot be compared",
             inner_exception=error,
             cause=str(error),
             hint="The types of the columns are those of to_pandas_dataframe().dtypes; set_column_types changes them.",
         ) from error
 
 
-def _between(pandas: "Any", frame: "Any", step: "Step", start: "str | None", end: "str | None") -> "Any":
+def _filter_by_time(pandas: "Any", frame: "Any", step: "Step", start: "str | None", end: "str | None") -> "Any":
     if step["column"] not in frame.columns:
         raise _unknown_column(step["column"], frame, "a filter by time")
     times = pandas.to_datetime(frame[step["column"]])
-    kept = times.notna()
+    is_kept = times.notna()
     if start is not None:
-        limit = _like(pandas, start, times)
-        kept &= (times >= limit) if step["include"] else (times > limit)
+        limit = _parse_time(pandas, start, times)
+        is_kept &= (times >= limit) if step["include"] else (times > limit)
     if end is not None:
-        limit = _like(pandas, end, times)
-        kept &= (times <= limit) if step["include"] else (times < limit)
-    return frame[kept]
+        limit = _parse_time(pandas, end, times)
+        is_kept &= (times <= limit) if step["include"] else (times < limit)
+    return frame[is_kept]
 
 
-def _like(pandas: "Any", text: str, times: "Any") -> "Any":
-    """The time in `text`, with a zone exactly where `times` have one: those without count as UTC."""
+def _parse_time(pandas: "Any", text: str, times: "Any") -> "Any":
+    """The time in `text`, with a time zone if `times` have one; a time without a zone counts as UTC."""
     moment = pandas.Timestamp(text)
     zoned = getattr(times.dt, "tz", None)
     if zoned is not None:
@@ -346,7 +348,7 @@ def _like(pandas: "Any", text: str, times: "Any") -> "Any":
     return moment if moment.tzinfo is None else moment.tz_convert("UTC").tz_localize(None)
 
 
-def _known(columns: "Sequence[str]", frame: "Any", method: str) -> "Sequence[str]":
+def _check_columns(columns: "Sequence[str]", frame: "Any", method: str) -> "Sequence[str]":
     for column in columns:
         if column not in frame.columns:
             raise _unknown_column(column, frame, method)

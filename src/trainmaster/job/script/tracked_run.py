@@ -50,7 +50,7 @@ class TrackedRun(Labels, Recorder):
         raise NotImplementedError
 
     def _find_file(self, name: str) -> str:
-        """The path of a file of the run; an error if there is none of this name."""
+        """The path of a file of the run; an error if the run has no such file."""
         raise NotImplementedError
 
     def _list_files(self, prefix: str) -> "builtins.list[str]":

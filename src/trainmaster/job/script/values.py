@@ -1,4 +1,4 @@
-"""What may be logged: v1's rules for names, scalars, lists, rows and tables, from value to value."""
+"""What may be logged: v1's rules for names, scalars, lists, rows and tables."""
 
 from trainmaster.job.errors import UserErrorException
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     Scalar = Union[None, bool, int, float, str]
 
 LONGEST_NAME = 255
-# Python reads at most 4,300 digits back; a number of more could be written but never read again.
+# Python reads integers of at most 4,300 digits; a longer one could be written but not read.
 _LARGEST_INT_BITS = 14000
 _LONGEST_REPR = 10000
 
@@ -31,13 +31,13 @@ def metric_name(name: object) -> str:
 
 
 def is_text(text: str) -> bool:
-    """Whether every store and file system can keep `text`: no control characters, no halves of characters."""
+    """Whether every store and file system can keep `text`: no control characters, no lone surrogates."""
     return not any(c < " " or c == "\x7f" or "\ud800" <= c <= "\udfff" for c in text)
 
 
 def scalar(name: str, value: "Any") -> "Scalar":
-    """`value` as None, bool, int, float or str: for `log`. As in v1 a list, range or generator is an error, and of
-    any other type, such as an array, the text is kept.
+    """`value` as None, bool, int, float or str, for `log`. As in v1 a list, range or generator is an error; any other
+    type, such as an array, is kept as its text.
     """
     plain, is_plain = _plain(value)
     if is_plain:
@@ -51,7 +51,7 @@ def scalar(name: str, value: "Any") -> "Scalar":
 
 
 def cell(name: str, value: "Any") -> "Scalar":
-    """`value` as a scalar: for the items of lists, rows and tables, which cannot be lists themselves."""
+    """`value` as a scalar, for the items of lists, rows and tables, which cannot be lists themselves."""
     plain, is_plain = _plain(value)
     if is_plain:
         return plain
@@ -64,7 +64,7 @@ def cell(name: str, value: "Any") -> "Scalar":
 
 
 def scalars(name: str, values: "Any") -> "list[Scalar]":
-    """`values` as a list of scalars: for `log_list`; any iterable but text and mappings."""
+    """`values` as a list of scalars, for `log_list`: any iterable except text and mappings."""
     if isinstance(values, (str, bytes, dict)) or not _is_iterable(values):
         raise UserErrorException(
             "log_list({!r}, ...) takes a list of values, not a {}".format(name, type(values).__name__),
@@ -74,7 +74,7 @@ def scalars(name: str, values: "Any") -> "list[Scalar]":
 
 
 def row(name: str, columns: "Mapping[str, Any]") -> "dict[str, Scalar]":
-    """The columns of one row: for `log_row`."""
+    """The columns of one row, for `log_row`."""
     if not columns:
         raise UserErrorException(
             "log_row({!r}) has no columns".format(name),
@@ -84,7 +84,7 @@ def row(name: str, columns: "Mapping[str, Any]") -> "dict[str, Scalar]":
 
 
 def table(name: str, columns: "Any") -> "dict[str, list[Scalar]]":
-    """Column name to list of scalars, all of one length: for `log_table`. A scalar is a column of one row."""
+    """Column name to list of scalars, all of the same length, for `log_table`. A scalar is a column with one row."""
     if not (hasattr(columns, "keys") and hasattr(columns, "__getitem__")):
         raise UserErrorException(
             "log_table({!r}, ...) takes a dict of columns, not a {}".format(name, type(columns).__name__)
@@ -119,26 +119,26 @@ def _column(name: str, values: "Any") -> "list[Scalar]":
 
 def _column_name(name: str, key: object) -> str:
     if not isinstance(key, str):
-        raise UserErrorException("a column of {!r} has to be named by a str, not {!r}".format(name, key))
+        raise UserErrorException("the name of a column of {!r} has to be a str, not {!r}".format(name, key))
     return metric_name(key)
 
 
 def _plain(value: "Any") -> "tuple[Scalar, bool]":
-    """(value as a plain scalar, True), or (None, False) where it is none."""
+    """(value as a plain scalar, True), or (None, False) if it is not a scalar."""
     if value is None or isinstance(value, bool):
         return value, True
-    # Subclasses are brought to the plain type: the repr of a numpy.float64, say, is no number.
+    # Subclasses become the plain type: the repr of a numpy.float64, for example, is not a number.
     if isinstance(value, int):
-        return _bounded(int(value)), True
+        return _check_size(int(value)), True
     if isinstance(value, float):
         return float(value), True
     if isinstance(value, str):
         return _storable(str.__str__(value)), True
-    return _unwrapped(value)
+    return _unwrap(value)
 
 
-def _unwrapped(value: "Any") -> "tuple[Scalar, bool]":
-    """The scalar within a numpy or torch scalar, or within an array of one element: what its item() gives."""
+def _unwrap(value: "Any") -> "tuple[Scalar, bool]":
+    """The scalar in a numpy or torch scalar, or in an array of one element: the result of its item()."""
     if isinstance(value, type):
         return None, False
     try:
@@ -148,7 +148,7 @@ def _unwrapped(value: "Any") -> "tuple[Scalar, bool]":
         return None, False
     if inner is None or isinstance(inner, (bool, int, float, str)):
         return _plain(inner)
-    # numpy.longdouble gives itself; as a float it is at least a number.
+    # numpy.longdouble returns itself; as a float it is at least a number.
     if type(inner) is type(value) and hasattr(inner, "__float__") and not isinstance(inner, complex):
         try:
             return float(inner), True
@@ -162,7 +162,7 @@ def _holds_several(value: "Any") -> bool:
         return False
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and not shape:
-        # An array without dimensions is one value, though its type can be iterated over.
+        # An array without dimensions is one value, although its type has __iter__.
         return False
     return _is_iterable(value)
 
@@ -171,10 +171,10 @@ def _is_iterable(value: "Any") -> bool:
     return hasattr(value, "__iter__") or hasattr(value, "__next__")
 
 
-def _bounded(number: int) -> int:
+def _check_size(number: int) -> int:
     if number.bit_length() > _LARGEST_INT_BITS:
         raise UserErrorException(
-            "the integer has {} bits; {} can be kept".format(number.bit_length(), _LARGEST_INT_BITS),
+            "the integer has {} bits; at most {} can be kept".format(number.bit_length(), _LARGEST_INT_BITS),
             hint="Log its logarithm, or its text in a file.",
         )
     return number
@@ -184,7 +184,7 @@ def _storable(text: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # Halves of characters (from undecodable file names) cannot be stored anywhere.
+        # Lone surrogates (from undecodable file names) cannot be stored anywhere.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
     return text
 
@@ -199,12 +199,12 @@ def _as_repr(name: str, value: "Any") -> str:
         raise UserErrorException(
             "the value of {!r} is a {} that cannot be shown as text".format(name, type(value).__name__), error
         ) from error
-    # The warning points at the script's own line, however deep in here the value was met.
+    # The warning points at the script's own line, however deep in this package the value was checked.
     depth, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("trainmaster."):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(
-        "{!r} is of type {}, which is no type of metric: its text is kept".format(name, type(value).__name__),
+        "{!r} is of type {}, which is not a type of metric: its text is kept".format(name, type(value).__name__),
         stacklevel=depth,
     )
     return _storable(text[:_LONGEST_REPR])

@@ -96,7 +96,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
         set_column_types: Any = None,
     ) -> OutputTabularDatasetConfig:
         """The same output as tables in CSV and similar files."""
-        reader = dataset_readers.delimited_text(
+        reader = dataset_readers.text_table(
             include_path, True, set_column_types, separator, header, partition_format, False, "utf8"
         )
         return OutputTabularDatasetConfig(self, reader, path_glob)

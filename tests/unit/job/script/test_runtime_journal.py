@@ -21,13 +21,13 @@ def test_one_line_per_record_with_its_end(tmp_path):
 
 
 def test_nothing_is_made_before_the_first_record(tmp_path):
-    journal = Journal.in_folder(str(tmp_path / "journals"), "0")
+    journal = Journal.create_in(str(tmp_path / "journals"), "0")
     assert journal.records() == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_file_is_named_by_rank_and_process(tmp_path):
-    journal = Journal.in_folder(str(tmp_path), "../7")
+    journal = Journal.create_in(str(tmp_path), "../7")
     journal.append({})
     (file,) = tmp_path.iterdir()
     assert file.name.startswith(f"7-{os.getpid()}-") and file.suffix == ".jsonl"
@@ -139,7 +139,7 @@ def test_a_record_that_no_reader_takes_is_refused(tmp_path):
 
 
 def test_threads_and_forks_write_whole_lines(tmp_path):
-    journal = Journal.in_folder(str(tmp_path), "0")
+    journal = Journal.create_in(str(tmp_path), "0")
     journal.append({"who": "first"})
 
     def write(who):

@@ -20,7 +20,7 @@ def test_outside_of_a_job_there_is_a_stand_in():
 def test_or_an_error():
     for _ in range(2):
         for ask in (lambda: Run.get_context(allow_offline=False), Run.get_submitted_run):
-            with pytest.raises(RunEnvironmentException, match="no run here"):
+            with pytest.raises(RunEnvironmentException, match="there is no run"):
                 ask()
         Run.get_context()
 

@@ -80,7 +80,7 @@ def test_nobody_gets_an_answer_to_a_letter_that_was_taken_back(run):
 def test_a_folder_that_cannot_be_written(run, monkeypatch):
     (run / "file").touch()
     monkeypatch.setenv("TRAINMASTER_LETTERS", str(run / "file" / "letters"))
-    with pytest.raises(ServiceException, match="cannot be asked for") as caught:
+    with pytest.raises(ServiceException, match="cannot be asked for its") as caught:
         ask("models.list", {}, "models", "Do that.")
     assert caught.value.hint == "Do that."
 

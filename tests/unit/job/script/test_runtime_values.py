@@ -105,7 +105,7 @@ def test_several_values_belong_to_log_list(value):
     ],
 )
 def test_other_types_are_kept_as_text_with_a_warning(value):
-    with pytest.warns(UserWarning, match="no type of metric") as caught:
+    with pytest.warns(UserWarning, match="not a type of metric") as caught:
         assert values.scalar("m", value) == repr(value)
     assert caught[0].filename == __file__
 

@@ -75,7 +75,7 @@ def test_files_are_joined_in_order_with_their_paths(table):
 def test_columns_from_the_folders(table):
     dataset = table({"north/2020/01/02/d.csv": "x\n1\n"}, partition_format="{region}/{day:yyyy/MM/dd}/d.csv")
     assert records(dataset) == [{"region": "north", "day": datetime(2020, 1, 2), "x": 1}]
-    with pytest.raises(UserErrorException, match="does not fit the partition_format"):
+    with pytest.raises(UserErrorException, match="does not match the partition_format"):
         table({}, partition_format="{region}/other.csv").to_pandas_dataframe()
 
 
