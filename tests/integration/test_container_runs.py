@@ -244,7 +244,7 @@ def test_an_image_that_does_not_exist(launch, podman):
     assert details["status"] == "Failed"
     assert details["error"]["code"] == "EnvironmentError"
     message = details["error"]["message"]
-    assert "image 'localhost/trainmaster-none:1' cannot be had" in message
+    assert "image 'localhost/trainmaster-none:1' cannot be fetched" in message
     assert "docker://localhost/trainmaster-none:1" in message, "the words of podman"
     assert "podman pull localhost/trainmaster-none:1" in text(run, "azureml-logs/20_image_build_log.txt")
 
