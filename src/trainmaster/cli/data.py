@@ -101,8 +101,7 @@ def _kind(record: DatasetRecord) -> str:
 
 
 def _source(record: DatasetRecord) -> str:
-    shown: str = describe_sources([to_plain(source) for source in record.definition.sources])
-    return shown
+    return describe_sources([to_plain(source) for source in record.definition.sources])
 
 
 def _as_json(record: DatasetRecord) -> dict[str, Any]:

@@ -58,11 +58,19 @@ def list_environments(options: Options) -> int:
 
 
 def _row(each: Built, in_use: dict[str, list[str]]) -> tuple[str, ...]:
-    asked = " ".join(each.facts.specification.pip_packages) if each.facts else "?"
+    packages = " ".join(each.facts.specification.pip_packages) if each.facts else "?"
     name = each.name if each.current else f"{each.name} (replaced)"
     runs = str(len(in_use.get(str(each.path), ())))
     used = moment(each.last_used, time.time()) if each.last_used else "-"
-    return (name, each.facts.python if each.facts else "?", size(each.bytes), size(each.own_bytes), used, runs, asked)
+    return (
+        name,
+        each.facts.python if each.facts else "?",
+        size(each.bytes),
+        size(each.own_bytes),
+        used,
+        runs,
+        packages,
+    )
 
 
 def as_json(each: Built, in_use: dict[str, list[str]]) -> dict[str, Any]:
@@ -220,23 +228,23 @@ def prune(options: Options) -> int:
     workspace = open_workspace(options.workspace)
     in_use = workspace.connection.call("environments.in_use")
     builds = cleanup.list_builds(_place(workspace))
-    gone = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
+    removable = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
     if not options.dry_run:
         # Called even if nothing is to be deleted: it also removes what killed builders left behind.
-        removed = set(workspace.connection.call("environments.remove", names=[each.name for each in gone]))
-        gone = [each for each in gone if each.name in removed]
-    sums = {"bytes": sum(each.bytes for each in gone), "own_bytes": sum(each.own_bytes for each in gone)}
+        removed = set(workspace.connection.call("environments.remove", names=[each.name for each in removable]))
+        removable = [each for each in removable if each.name in removed]
+    sums = {"bytes": sum(each.bytes for each in removable), "own_bytes": sum(each.own_bytes for each in removable)}
     if options.json:
-        say_json({"removed": [each.name for each in gone], **sums, "dry_run": options.dry_run})
+        say_json({"removed": [each.name for each in removable], **sums, "dry_run": options.dry_run})
         return exits.OK
-    if not gone:
+    if not removable:
         note("Nothing to delete.")
         return exits.OK
-    for each in gone:
+    for each in removable:
         say(each.name)
     verb = "Would delete" if options.dry_run else "Deleted"
     freed = f"{size(sums['own_bytes'])} of {size(sums['bytes'])}"
-    note(f"{verb} {count_of(len(gone), 'environment')}, which frees {freed}.")
+    note(f"{verb} {count_of(len(removable), 'environment')}, which frees {freed}.")
     return exits.OK
 
 

@@ -116,8 +116,8 @@ def show_end(record: RunRecord, shown_warnings: Collection[str] = (), preparatio
     if record.error is not None:
         line += f": {first_line(record.error.message)}"
         # The last lines of the script are on the screen already. Anything else is only in the error.
-        shown = record.error.details.get("tail")
-        more = record.error.details.get("hint", "") if shown else record.error.message.partition("\n")[2]
+        has_tail = bool(record.error.details.get("tail"))
+        more = record.error.details.get("hint", "") if has_tail else record.error.message.partition("\n")[2]
         line += "".join(f"\n  {text}" for text in without_lines(str(more), preparation).splitlines())
     sys.stderr.write(line + "\n")
     for text in record.warnings:

@@ -125,12 +125,12 @@ def _samples(spec: SweepSpec) -> Iterator[dict[str, Any]]:
     from trainmaster.tuning.arguments import parameter_words
     from trainmaster.tuning.samplers import Observation, next_parameters
 
-    told: list[Observation] = []
+    drawn: list[Observation] = []
     for index in range(min(_SAMPLES, spec.max_total_runs)):
-        parameters = next_parameters(spec, index, told)
+        parameters = next_parameters(spec, index, drawn)
         if parameters is None:
             return
-        told.append(Observation(parameters))
+        drawn.append(Observation(parameters))
         yield {"parameters": parameters, "arguments": list(parameter_words(parameters))}
 
 

@@ -44,10 +44,10 @@ class _LiveView:
         self._has_ended = False
 
     def begin(self) -> None:
-        import IPython.display as shown
+        import IPython.display
 
         view = look_at(self._run)
-        display: Any = shown.display
+        display: Any = IPython.display.display
         self._handle = display(_bundle(view), raw=True, display_id=True)
         self._has_ended = view.has_ended
         if self._has_ended:
