@@ -19,7 +19,7 @@ from trainmaster.cli.parsing import parse
 PROJECT = Path(__file__).parents[2]
 COMMANDS = "<!-- commands -->"
 # As wide as code is on the pages.
-WIDTH = 90
+WIDTH = 88
 
 # Documents outside of docs/ that are pages of the site.
 _PAGES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "README.md": "index.md"}
@@ -78,13 +78,15 @@ def help_of(name: str) -> str:
     os.environ["COLUMNS"] = str(WIDTH)
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
         parse([*name.split(), "--help"])
-    return "\n".join(wrap(line) for line in printed.getvalue().strip().splitlines())
+    return "\n\n".join(wrap(part) for part in printed.getvalue().strip().split("\n\n"))
 
 
-def wrap(line: str) -> str:
-    """Breaks a long line of a description; the parser breaks those of options.
+def wrap(part: str) -> str:
+    """Breaks the long lines of a paragraph; options and examples, whose lines are indented, stay as they are.
 
-    >>> wrap("a" * 60 + " " + "b" * 60).split("\\n") == ["a" * 60, "b" * 60]
+    >>> wrap("a" * 60 + " " + "b" * 60 + "\\nc").split("\\n") == ["a" * 60, "b" * 60 + " c"]
     True
     """
-    return line if line.startswith(" ") else textwrap.fill(line, WIDTH) or line
+    lines = part.splitlines()
+    is_prose = not any(line.startswith(" ") for line in lines) and any(len(line) > WIDTH for line in lines)
+    return textwrap.fill(" ".join(lines), WIDTH) if is_prose else part
