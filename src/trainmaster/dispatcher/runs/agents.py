@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from trainmaster.dispatcher.runs.outcome import ended_well
+from trainmaster.dispatcher.runs.outcome import has_succeeded
 from trainmaster.engines import Engine, Nodes
 from trainmaster.job.agent import cause
 from trainmaster.shared.folders import RunFolder
@@ -14,7 +14,7 @@ from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.json_files import read_json
 
 
-async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:
+async def wait_until_gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:
     """Returns when no agent lives any more; `news` is set when one says that only services are left with it."""
     if nodes.count == 1:
         # Alone, it sees by itself when only services are left.
@@ -24,13 +24,13 @@ async def gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event)
         asyncio.create_task(engine.wait_for_end(nodes, number)): number for number in range(nodes.count)
     }
     try:
-        await _gone_one_by_one(engine, nodes, spec, news, waiting)
+        await _wait_one_by_one(engine, nodes, spec, news, waiting)
     finally:
         for task in waiting:
             task.cancel()
 
 
-async def _gone_one_by_one(
+async def _wait_one_by_one(
     engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event, waiting: dict[asyncio.Task[Any], int]
 ) -> None:
     stopped = failed = False
@@ -47,7 +47,7 @@ async def _gone_one_by_one(
         told.cancel()
         numbers = [waiting.pop(task) for task in ended if task in waiting]
         results = [read_json(nodes.folder.node(number) / "result.json") for number in numbers]
-        failed = failed or any(not ended_well(result) for result in results)
+        failed = failed or any(not has_succeeded(result) for result in results)
 
 
 def _is_served(spec: JobSpec, folder: RunFolder, number: int) -> bool:

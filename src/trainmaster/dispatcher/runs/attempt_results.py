@@ -12,8 +12,8 @@ from typing import Any
 
 from trainmaster.dispatcher.runs.agents import only_serves
 from trainmaster.dispatcher.runs.failure_hints import Surroundings
-from trainmaster.dispatcher.runs.left_files import left_files, warning
-from trainmaster.dispatcher.runs.outcome import Outcome, by_name, outcome
+from trainmaster.dispatcher.runs.left_files import find_left_files, warning
+from trainmaster.dispatcher.runs.outcome import Outcome, name_process, outcome
 from trainmaster.dispatcher.runs.rank_results import with_ranks, write_process_table
 from trainmaster.dispatcher.secrets import Secrets
 from trainmaster.engines import Ending, Engine, Nodes
@@ -75,12 +75,12 @@ class AttemptResults:
             surroundings=Surroundings(self.spec, self.folder.code),
             services={number for number in range(len(self.results)) if only_serves(self.spec, self.folder, number)},
         )
-        return by_name(found, names)
+        return name_process(found, names)
 
     @property
     def left_warnings(self) -> tuple[str, ...]:
         """A sentence about files outside of outputs/ and logs/, if there are any."""
-        left = left_files(self.results)
+        left = find_left_files(self.results)
         return () if left is None else (warning(left, self.folder.path.name, self.folder_stays),)
 
     def write_processes(self) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmaster.dispatcher.runs.gpus import gpus_of, has_gpus_here, used_elsewhere
+from trainmaster.dispatcher.runs.gpus import find_gpus_used_elsewhere, gpus_of, has_gpus_here
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.launch import most_processes
 from trainmaster.launch.variables import GPUS
@@ -140,7 +140,7 @@ def decide(
                 reasons[request.run_id] = f"waiting: '{target.name}' is given {most} runs at a time"
             continue
         free = _free(target.nodes, here.values())
-        taken = _taken_gpus(target, holders, targets, waited_for)
+        taken = _find_taken_gpus(target, holders, targets, waited_for)
         usable = [node for node in free if taken.keys().isdisjoint(node_gpus(target, node))] if taken else free
         if request.target not in blocked and len(usable) >= request.node_count:
             starts[request.run_id] = here[request.run_id] = tuple(usable[: request.node_count])
@@ -160,7 +160,7 @@ def _free(nodes: int, held: Iterable[tuple[int, ...]]) -> list[int]:
     return [node for node in range(nodes) if node not in taken]
 
 
-def _taken_gpus(
+def _find_taken_gpus(
     target: TargetRecord,
     holders: Mapping[str, Mapping[str, tuple[int, ...]]],
     targets: Mapping[str, TargetRecord],
@@ -170,16 +170,16 @@ def _taken_gpus(
     if not has_gpus_here(target):
         return {}
     waiting = {gpu: run for name, gpus in waited_for.items() if name != target.name for gpu, run in gpus.items()}
-    return {**waiting, **used_elsewhere(target, holders, targets)}
+    return {**waiting, **find_gpus_used_elsewhere(target, holders, targets)}
 
 
 def _gpu_reason(taken: Mapping[str, str]) -> str:
     names = sorted(set(taken.values()))
     words = ("run", "needs") if len(names) == 1 else ("runs", "need")
-    return f"{words[0]} {_listed(names)} of another target {words[1]} its GPUs"
+    return f"{words[0]} {_join_names(names)} of another target {words[1]} its GPUs"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -187,7 +187,7 @@ def _reason(target: TargetRecord, here: Mapping[str, tuple[int, ...]], free: int
     names = sorted(here)
     if not names:
         return f"'{target.name}' has only {target.nodes}"
-    shown = _listed(names)
+    shown = _join_names(names)
     verb = "run {} holds {}" if len(names) == 1 else "runs {} hold {}"
     held = target.nodes - free
     return verb.format(shown, "it" if held == 1 and target.nodes == 1 else "them")

@@ -32,7 +32,7 @@ def plan_container(
 
     It may write to the run's folder and to the run's data.
     """
-    seen = [str(workspace.path), *_of_environment(prefix), *read]
+    seen = [str(workspace.path), *_environment_folders(prefix), *read]
     return Container(
         engine=engine,
         mounts=mounts(seen, [str(folder.path), *written]),
@@ -43,7 +43,7 @@ def plan_container(
     )
 
 
-def known_engine() -> Engine:
+def require_engine() -> Engine:
     """The engine that answers; it did when the run was submitted."""
     engine, found = find_engine(os.environ)
     if engine is None:
@@ -74,7 +74,7 @@ async def ready(
     return replace(container, path=found.path)
 
 
-def _of_environment(prefix: Prefix) -> list[str]:
+def _environment_folders(prefix: Prefix) -> list[str]:
     """The folder of a built environment, and that of the Python it stands on, under the names by which it is found."""
     if not prefix.folder:
         return []

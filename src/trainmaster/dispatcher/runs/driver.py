@@ -279,7 +279,7 @@ class RunDriver:
         """Returns when all agents are gone; passes a cancel request on to them."""
         self._has_folder = True
         nodes = self._nodes(spec)
-        gone = asyncio.ensure_future(agents.gone(self._engine, nodes, spec, self._agent_news))
+        gone = asyncio.ensure_future(agents.wait_until_gone(self._engine, nodes, spec, self._agent_news))
         try:
             await asyncio.wait({gone, self._state.cancel_request}, return_when=asyncio.FIRST_COMPLETED)
             if not gone.done():

@@ -18,7 +18,7 @@ from typing import Any
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs.accepting import as_on
 from trainmaster.dispatcher.runs.capacity import Request, check_fits, decide
-from trainmaster.dispatcher.runs.containers import known_engine, plan_container
+from trainmaster.dispatcher.runs.containers import plan_container, require_engine
 from trainmaster.dispatcher.runs.lookup import require_target
 from trainmaster.dispatcher.runs.preparing import Preparation
 from trainmaster.dispatcher.runs.scheduler import Scheduler
@@ -90,7 +90,7 @@ def _find_room(spec: JobSpec, target: TargetRecord, now: Situation) -> dict[str,
 
 def _describe_environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, Any]:
     environment = spec.environment
-    found = prefix.find(environment, folder, "", _shared())
+    found = prefix.find(environment, folder, "", _environments_variable())
     if environment.user_managed:
         python = found.python if found else environment.interpreter
         return {"kind": "user-managed", "digest": None, "ready": True, "python": python, "packages": []}
@@ -103,7 +103,7 @@ def _describe_environment(spec: JobSpec, folder: WorkspaceFolder) -> dict[str, A
     }
 
 
-def _shared() -> str:
+def _environments_variable() -> str:
     return os.environ.get("TRAINMASTER_ENVIRONMENTS", "")
 
 
@@ -135,11 +135,11 @@ def _plan_processes(spec: JobSpec, experiment: str, target: TargetRecord, now: S
 
 def _prepare(spec: JobSpec, folder: WorkspaceFolder) -> Preparation:
     path = spec.environment_variables.get("PATH") or spec.inherited_variables.get("PATH", "")
-    ready = prefix.find(spec.environment, folder, path, _shared())
+    ready = prefix.find(spec.environment, folder, path, _environments_variable())
     found = ready or prefix.open_prefix(folder.environments / prefix.digest(spec.environment), path)
     container = None
     if spec.environment.container is not None:
-        container = plan_container(known_engine(), found, folder.run(_RUN_ID), folder)
+        container = plan_container(require_engine(), found, folder.run(_RUN_ID), folder)
     return Preparation(found, str(folder.path / "kits" / "KIT"), None, container)
 
 

@@ -13,7 +13,7 @@ def has_gpus_here(target: TargetRecord) -> bool:
     return target.engine == "local" and target.gpus_per_node > 0
 
 
-def used_elsewhere(
+def find_gpus_used_elsewhere(
     target: TargetRecord, held: Mapping[str, Mapping[str, tuple[int, ...]]], targets: Mapping[str, TargetRecord]
 ) -> dict[str, str]:
     """GPU to the run of another target that has it. (The nodes of one target may share GPUs, if it was made so.)"""

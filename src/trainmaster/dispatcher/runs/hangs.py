@@ -47,7 +47,7 @@ def headline(waiting: Sequence[Mapping[str, Any]], early: Sequence[Mapping[str, 
     'rank 1 ended with 0 at 00:00:03 UTC while rank 0 still waits: no output and no metric for 60 s'
     """
     if early:
-        wait = f"{named(waiting)} still {'wait' if len(waiting) > 1 else 'waits'}"
+        wait = f"{name_ranks(waiting)} still {'wait' if len(waiting) > 1 else 'waits'}"
         return f"{early_ends(early)} while {wait}: no output and no metric for {seconds:g} s"
     whom = f" from any of {len(waiting)} ranks" if len(waiting) > 1 else ""
     return f"no output and no metric{whom} for {seconds:g} s: taken for a hang"
@@ -66,13 +66,13 @@ def early_ends(records: Sequence[Mapping[str, Any]]) -> str:
     'ranks 1, 2, 3 ended with 0 until 00:00:03 UTC'
     """
     if len(records) > 2:
-        return f"{named(records)} ended with 0 until {_clock(max(record['ended_at'] for record in records))}"
+        return f"{name_ranks(records)} ended with 0 until {_clock(max(record['ended_at'] for record in records))}"
     return " and ".join(f"rank {record['rank']} ended with 0 at {_clock(record['ended_at'])}" for record in records)
 
 
-def named(records: Sequence[Mapping[str, Any]]) -> str:
+def name_ranks(records: Sequence[Mapping[str, Any]]) -> str:
     """
-    >>> named([{"rank": 0}, {"rank": 2}])
+    >>> name_ranks([{"rank": 0}, {"rank": 2}])
     'ranks 0, 2'
     """
     return f"rank{'s' if len(records) > 1 else ''} {', '.join(str(record['rank']) for record in records)}"

@@ -68,7 +68,7 @@ class Ingest:
 
     def _look(self, run_id: str, folder: RunFolder) -> list[_Journal]:
         """Begins to read; the journals that are still to be read."""
-        offsets = self._known_offsets(run_id)
+        offsets = self._offsets_of(run_id)
         journals = self._readable(run_id, folder)
         unread = [journal for journal in journals if journal.size > offsets.get(journal.path.name, 0)]
         return self._read(run_id, unread)
@@ -84,7 +84,7 @@ class Ingest:
     def _read_chunk(self, run_id: str, journal: _Journal) -> bool:
         """One transaction; whether there is more to read."""
         begun = time.perf_counter()
-        name, offsets = journal.path.name, self._known_offsets(run_id)
+        name, offsets = journal.path.name, self._offsets_of(run_id)
         start = offsets.get(name, 0)
         end, records = self._chunk(run_id, journal, start)
         if end == start:
@@ -96,7 +96,7 @@ class Ingest:
         self._chunk_bytes = next_chunk(self._chunk_bytes, time.perf_counter() - begun)
         return journal.size > end
 
-    def _known_offsets(self, run_id: str) -> dict[str, int]:
+    def _offsets_of(self, run_id: str) -> dict[str, int]:
         offsets = self._offsets.get(run_id)
         if offsets is None:
             offsets = self._offsets[run_id] = self._store.journals.get_offsets(run_id)
@@ -104,7 +104,7 @@ class Ingest:
 
     def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
         """All that the journals of a run still have; None if that is more than should be applied on the event loop."""
-        offsets = self._known_offsets(run_id)
+        offsets = self._offsets_of(run_id)
         journals = self._readable(run_id, folder)
         starts = {journal.path.name: offsets.get(journal.path.name, 0) for journal in journals}
         if sum(max(0, journal.size - starts[journal.path.name]) for journal in journals) > _MOST_AT_ONCE:
@@ -140,7 +140,7 @@ class Ingest:
         except OSError as error:
             if is_temporary(error):
                 raise
-            self._warn(run_id, [replace(journal, problem=_said(error))])
+            self._warn(run_id, [replace(journal, problem=_describe_error(error))])
             return start, []
 
     def _warn(self, run_id: str, problems: list[_Journal]) -> None:
@@ -168,7 +168,7 @@ def read_chunk(journal: Path, start: int, size: int) -> tuple[int, list[Record]]
     A line beyond all measure is read as one unusable record. Its rest is skipped when it has been written.
     """
     with closing(_open(journal)) as file:
-        begin = _after_long_line(file, start)
+        begin = _skip_long_line(file, start)
         while True:
             file.seek(begin)
             text = file.read(size)
@@ -185,7 +185,7 @@ def _open(journal: Path) -> FileIO:
     return FileIO(os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
-def _after_long_line(file: FileIO, start: int) -> int:
+def _skip_long_line(file: FileIO, start: int) -> int:
     """Where the next line begins: at `start`, unless the last chunk ended within a line that was too long."""
     if start == 0:
         return start
@@ -222,7 +222,7 @@ def _journals(folder: Path) -> list[_Journal]:
     except OSError as error:
         if is_temporary(error):
             raise
-        return [_Journal(folder, problem=_said(error))]
+        return [_Journal(folder, problem=_describe_error(error))]
     found = [_journal(folder / name) for name in names if name.endswith(".jsonl")]
     return [journal for journal in found if journal is not None]
 
@@ -242,9 +242,9 @@ def _journal(path: Path) -> _Journal | None:
     except OSError as error:
         if is_temporary(error):
             raise
-        return _Journal(path, problem=_said(error))
+        return _Journal(path, problem=_describe_error(error))
     return _Journal(path, facts.st_size)
 
 
-def _said(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     return f"cannot be read ({error.strerror})"

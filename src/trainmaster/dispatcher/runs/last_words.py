@@ -41,12 +41,12 @@ def exceptions_in(tail: str) -> list[str]:
     """The exception that ended a script, then the one that led to it, and so on."""
     lines = [_plain(line) for line in tail.splitlines()]
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
-    of_main = [number for number in headers if not _before(lines, number).startswith((*_IGNORED, _OF_THREAD))]
-    of_threads = [number for number in headers if _before(lines, number).startswith(_OF_THREAD)]
+    of_main = [number for number in headers if not _previous_line(lines, number).startswith((*_IGNORED, _OF_THREAD))]
+    of_threads = [number for number in headers if _previous_line(lines, number).startswith(_OF_THREAD)]
     found = list(_chain(lines, of_main or of_threads))
     if not found and not headers:
         found = [_without_header(lines)]
-    return [_shortened(line) for line in found if line]
+    return [_shorten(line) for line in found if line]
 
 
 def message_in(tail: str, exit_code: int | None) -> str:
@@ -62,14 +62,14 @@ def message_in(tail: str, exit_code: int | None) -> str:
 def last_line(tail: str) -> str:
     """The last line that says something."""
     lines = (_plain(line).strip() for line in reversed(tail.splitlines()))
-    return _shortened(next((line for line in lines if _says_something(line)), ""))
+    return _shorten(next((line for line in lines if _says_something(line)), ""))
 
 
 def _chain(lines: Sequence[str], headers: Sequence[int]) -> Iterator[str]:
     """The exception below the last header, and those above it that it is chained to."""
     for place in reversed(range(len(headers))):
-        yield _below(lines, headers[place])
-        if _before(lines, headers[place]) not in _CHAINED:
+        yield _find_exception(lines, headers[place])
+        if _previous_line(lines, headers[place]) not in _CHAINED:
             return
 
 
@@ -77,12 +77,12 @@ def _without_header(lines: Sequence[str]) -> str:
     """Of a traceback that lost its first lines, or of a program that writes it in its own way."""
     first = next((number for number, line in enumerate(lines) if _FRAME.fullmatch(line)), None)
     if first is not None:
-        return _below(lines, first - 1)
+        return _find_exception(lines, first - 1)
     last = next((line for line in reversed(lines) if line.strip()), "")
     return last if _NAMED.fullmatch(last) else ""
 
 
-def _below(lines: Sequence[str], header: int) -> str:
+def _find_exception(lines: Sequence[str], header: int) -> str:
     """The exception of the traceback that begins with `header`: the first line which is no part of a frame."""
     place = ""
     for number in range(header + 1, len(lines)):
@@ -105,7 +105,7 @@ def _whole(line: str, kind: str, after: Sequence[str], place: str) -> str:
     return line.rstrip(": ")
 
 
-def _before(lines: Sequence[str], number: int) -> str:
+def _previous_line(lines: Sequence[str], number: int) -> str:
     """The last line before this one that is not empty."""
     return next((line.strip() for line in reversed(lines[:number]) if line.strip()), "")
 
@@ -119,5 +119,5 @@ def _plain(line: str) -> str:
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
-def _shortened(line: str) -> str:
+def _shorten(line: str) -> str:
     return line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."

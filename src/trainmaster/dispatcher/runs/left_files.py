@@ -30,7 +30,7 @@ class Cleanup:
         return f"The script left {at_least}{number} ({_size(self.bytes)}) outside of outputs/ and logs/: {listed}."
 
 
-def left_files(results: Sequence[Mapping[str, Any] | None]) -> Cleanup | None:
+def find_left_files(results: Sequence[Mapping[str, Any] | None]) -> Cleanup | None:
     """What the results of all nodes tell; None if nothing was left, or nobody knows.
 
     A result comes from another machine at times: what is not as it should be tells nothing.

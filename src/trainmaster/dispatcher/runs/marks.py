@@ -44,7 +44,7 @@ def mark_of(properties: Mapping[str, str]) -> Mark | None:
     return mark if mark.status in STATES else None
 
 
-def marked(end: Outcome, mark: Mark | None) -> Outcome:
+def apply_mark(end: Outcome, mark: Mark | None) -> Outcome:
     """The outcome with the mark's state in place of its own; what it would have been by itself is a warning."""
     if mark is None:
         return end

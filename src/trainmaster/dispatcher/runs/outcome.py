@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.dispatcher.runs.failure_hints import Surroundings, hint_for
-from trainmaster.dispatcher.runs.hangs import early_ends, hang_error, is_early, named
+from trainmaster.dispatcher.runs.hangs import early_ends, hang_error, is_early, name_ranks
 from trainmaster.dispatcher.runs.last_words import exception_in, exceptions_in, last_line, message_in
 from trainmaster.engines import Ending
 from trainmaster.job.agent import cause
@@ -63,14 +63,14 @@ def outcome(
         if found is not None and ending is not None and not cancel_requested and _from_outside(found.error):
             return Outcome(ending.status, ending.error, warnings, again=ending.again)
         if found is not None:
-            return Outcome(found.status, _explained(found.error, disk_full, surroundings), warnings)
+            return Outcome(found.status, _explain(found.error, disk_full, surroundings), warnings)
     if upload_error:
         message = f"the script ended well, but its data could not be uploaded\n{upload_error}"
         return Outcome(Status.FAILED, RunError("UploadFailed", message), warnings)
     return Outcome(Status.COMPLETED, None, warnings)
 
 
-def by_name(found: Outcome, names: Sequence[str]) -> Outcome:
+def name_process(found: Outcome, names: Sequence[str]) -> Outcome:
     """The same with the failed process as people know it: `ps 0 (rank 2) on node 1 ...` of a TensorFlow cluster."""
     error = found.error
     rank = error.details.get("rank") if error else None
@@ -92,7 +92,7 @@ def _from_outside(error: RunError | None) -> bool:
     return error is not None and error.code in _STOPPED
 
 
-def ended_well(result: Mapping[str, Any] | None) -> bool:
+def has_succeeded(result: Mapping[str, Any] | None) -> bool:
     """Whether a node did all it had to."""
     return result is not None and result.get("reason") == "exited" and not result.get("first_failure")
 
@@ -133,7 +133,7 @@ def _failure(
         message = f"the run was cancelled: it took longer than max_run_duration_seconds={time_limit}"
         return Outcome(Status.CANCELED, RunError("MaxRunDurationExceeded", message, {"node": node}))
     if reason == "cancelled":
-        return _told_to_stop(node, cancel_requested)
+        return _describe_stop(node, cancel_requested)
     records = _records(results)
     if reason == "hang":
         return Outcome(Status.FAILED, hang_error(records, result.get("silent_seconds", 0)))
@@ -179,7 +179,7 @@ def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Map
     others = [each for each in records if not is_early(each)]
     if early and others:
         message = (
-            f"{early_ends(early)} while {named(others)} went on; {failure['launcher']} {how}, and they with it\n"
+            f"{early_ends(early)} while {name_ranks(others)} went on; {failure['launcher']} {how}, and they with it\n"
             "A rank that has called MPI_Init must not end before MPI_Finalize."
         )
     else:
@@ -191,7 +191,7 @@ def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Map
     return RunError("LauncherFailed" if kind == "ScriptFailed" else kind, message, details)
 
 
-def _explained(error: RunError | None, disk_full: bool, surroundings: Surroundings | None) -> RunError | None:
+def _explain(error: RunError | None, disk_full: bool, surroundings: Surroundings | None) -> RunError | None:
     """The error with what is known beyond it."""
     if error is None:
         return None
@@ -214,7 +214,7 @@ def _agent_lost(node: int, cancel_requested: bool) -> Outcome:
     return Outcome(Status.FAILED, RunError("NodeAgentLost", message, {"node": node}))
 
 
-def _told_to_stop(node: int, cancel_requested: bool) -> Outcome:
+def _describe_stop(node: int, cancel_requested: bool) -> Outcome:
     if cancel_requested:
         return Outcome(Status.CANCELED)
     message = f"the agent of node {node} was told to stop (SIGTERM) by something other than Trainmaster"

@@ -90,7 +90,7 @@ async def _prepare_container(
     places = [local_folder(store.url) for store in context.store.datastores.list_all()]
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
     written = data.outside if data else ()
-    container_engine = await asyncio.to_thread(containers.known_engine)
+    container_engine = await asyncio.to_thread(containers.require_engine)
     if not engine.runs_here:
         # Other machines have images of their own.
         return containers.plan_container(container_engine, found, folder, context.folder, read, written)
@@ -99,7 +99,7 @@ async def _prepare_container(
     return await containers.ready(container, image, found, folder, say)
 
 
-async def after_job(record: RunRecord, spec: JobSpec, context: Context) -> str:
+async def upload_data(record: RunRecord, spec: JobSpec, context: Context) -> str:
     """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
     if not has_data(spec):
         return ""

@@ -14,7 +14,7 @@ from trainmaster.dispatcher.runs import files
 from trainmaster.dispatcher.runs.attempt_results import AttemptResults
 from trainmaster.dispatcher.runs.datasets import register_outputs
 from trainmaster.dispatcher.runs.outcome import Outcome
-from trainmaster.dispatcher.runs.preparing import after_job
+from trainmaster.dispatcher.runs.preparing import upload_data
 from trainmaster.dispatcher.runs.state import RunState
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.engines import Ending
@@ -72,7 +72,7 @@ class FullProcedure:
         run_id = state.record.id
         state.see_started(results)
         state.move(Status.FINALIZING, expect=(Status.STARTING, Status.RUNNING))
-        upload_error = await after_job(state.record, spec, context)
+        upload_error = await upload_data(state.record, spec, context)
         files.collect(state.folder)
         await updates.bring_in(run_id)
         if job.facts:

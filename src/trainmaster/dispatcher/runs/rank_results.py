@@ -27,9 +27,12 @@ def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any
     launched = (read_json(node / "ranks.json") or {}).get("ranks", [])
     plans = {each["rank"]: each for each in launched or plan.get("processes", [])}
     if not launched:
-        return {**result, "processes": [_known(record, plans, result) for record in result.get("processes", [])]}
+        return {
+            **result,
+            "processes": [_complete_record(record, plans, result) for record in result.get("processes", [])],
+        }
     noted = [read_json(node / "ranks" / f"{each['rank']}.json") for each in launched]
-    ranks = [_known(record, plans, result) for record in noted if record]
+    ranks = [_complete_record(record, plans, result) for record in noted if record]
     failed = _launcher(result, node)
     refused = next((record["error"] for record in ranks if record.get("error")), None)
     if refused and failed:
@@ -37,7 +40,7 @@ def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any
     return {**result, "processes": ranks, "first_failure": failed}
 
 
-def _known(
+def _complete_record(
     record: Mapping[str, Any], plans: Mapping[int, Mapping[str, Any]], result: Mapping[str, Any]
 ) -> dict[str, Any]:
     """A rank's record with what its plan says of it, and with its last lines if it may have been the cause."""

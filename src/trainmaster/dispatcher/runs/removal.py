@@ -89,13 +89,13 @@ class Removal:
         wanted = tuple(str(status) for status in TERMINAL if not statuses or status in statuses)
         found: dict[str, list[str]] = {"old": [], "models": [], "used": []}
         with_models, used = self._store.removal.find_runs_with_models(), self._store.removal.find_continued_runs()
-        for record in old_runs(self._ended(experiment, wanted), ended_before, keep):
+        for record in old_runs(self._list_ended(experiment, wanted), ended_before, keep):
             family = {run_id for run_id, _ in self._store.removal.list_family(record.id)}
             kind = "models" if family & with_models else "used" if family & used else "old"
             found[kind].append(record.id)
         return found
 
-    def _ended(self, experiment: str | None, statuses: tuple[str, ...]) -> Iterator[RunRecord]:
+    def _list_ended(self, experiment: str | None, statuses: tuple[str, ...]) -> Iterator[RunRecord]:
         before: int | None = None
         while True:
             query = RunQuery(experiment=experiment, statuses=statuses, limit=_PAGE, before_seq=before)
@@ -118,15 +118,15 @@ class Removal:
                 families = {run_id: await self._family(run_id, used) for run_id in wanted}
                 if dry_run:
                     paths = [path for family in families.values() for each in family if (path := self._path(each))]
-                    return _removed(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
+                    return _summarize(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
                 # One that is gone already, as when a client asks again, is not noted: there is nothing to remove.
-                self._store.facts.put(_NOTE, [*self._noted(), *(each for each in wanted if families[each])])
+                self._store.facts.put(_NOTE, [*self._read_note(), *(each for each in wanted if families[each])])
                 done = await self._finish()
-        return _removed(families, done.kept, done.freed, done.left)
+        return _summarize(families, done.kept, done.freed, done.left)
 
     async def resume(self) -> None:
         """Finishes what an earlier dispatcher had begun."""
-        if not self._noted() and not self._aside.exists():
+        if not self._read_note() and not self._aside.exists():
             return
         try:
             async with self._turn:
@@ -136,7 +136,7 @@ class Removal:
             # No room, mostly. It stays noted.
             log.warning("runs that were being removed are not removed yet: %s", error)
 
-    def _noted(self) -> list[str]:
+    def _read_note(self) -> list[str]:
         return list(self._store.facts.get(_NOTE) or ())
 
     async def _family(self, run_id: str, continued: Collection[str]) -> list[str]:
@@ -165,7 +165,7 @@ class Removal:
 
     async def _finish(self) -> _Done:
         """Whatever is noted goes. What cannot be removed is not noted any more: it must not hold up the others."""
-        noted = self._noted()
+        noted = self._read_note()
         kept: dict[str, str] = {}
         while noted:
             group, noted = noted[:_GROUP], noted[_GROUP:]
@@ -233,7 +233,7 @@ class _Done:
     left: tuple[str, ...]
 
 
-def _removed(
+def _summarize(
     families: Mapping[str, Sequence[str]], kept: Collection[str], freed: int, left: tuple[str, ...]
 ) -> Removed:
     gone = {run_id: family for run_id, family in families.items() if run_id not in kept}

@@ -10,7 +10,7 @@ from typing import Any
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.runs import attempts
 from trainmaster.dispatcher.runs.attempt_results import AttemptResults
-from trainmaster.dispatcher.runs.marks import mark_of, marked
+from trainmaster.dispatcher.runs.marks import apply_mark, mark_of
 from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.dispatcher.runs.updates import RunUpdates
 from trainmaster.engines import Ending
@@ -88,7 +88,7 @@ class RunState:
     def final_outcome(self, outcome: Outcome) -> Outcome:
         """The outcome as users see it: the error counts the attempts, and a mark takes precedence."""
         error = attempts.with_attempts(outcome.error, outcome.status, self.folder.attempt)
-        return marked(replace(outcome, error=error), self.mark)
+        return apply_mark(replace(outcome, error=error), self.mark)
 
     def keep_warnings(self, outcome: Outcome) -> None:
         """Adds the warnings of an outcome to the run."""

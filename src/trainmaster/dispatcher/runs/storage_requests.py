@@ -30,7 +30,7 @@ class StorageRequests:
     @operation("datastores.describe")
     def describe(self) -> list[dict[str, Any]]:
         """All datastores by name, as a job may know them: without their options, which hold keys."""
-        return [_described(self._opened(store)) for store in self._context.store.datastores.list_all()]
+        return [_describe(self._open(store)) for store in self._context.store.datastores.list_all()]
 
     @operation("datastores.fetch")
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
@@ -51,17 +51,17 @@ class StorageRequests:
         require_run(self._context.store, run_id)
         folder = self._context.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)
-        order = {"store": to_plain(self._opened(record)), "files": str(folder), **what}
+        order = {"store": to_plain(self._open(record)), "files": str(folder), **what}
         # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
         command = ["trainmaster.storage.storage_request", str(os.getpid())]
         await run_module(command, _log_of(folder), dict(os.environ), json.dumps(order).encode())
         return folder
 
-    def _opened(self, record: DatastoreRecord) -> DatastoreRecord:
+    def _open(self, record: DatastoreRecord) -> DatastoreRecord:
         return opened(record, self._context.secrets)
 
 
-def _described(record: DatastoreRecord) -> dict[str, Any]:
+def _describe(record: DatastoreRecord) -> dict[str, Any]:
     folder = local_folder(record.url)
     return {
         "name": record.name,

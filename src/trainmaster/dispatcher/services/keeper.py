@@ -101,7 +101,7 @@ class Keeper:
             self._say(generation, f"starting {plan.replicas} replica(s)")
             state = await self._bring_up(plan)
         except Exception as error:  # noqa: BLE001 (a keeper that died would leave the service on its way for ever)
-            self._fail(record, self._told(error))
+            self._fail(record, self._describe_error(error))
         else:
             self._say(generation, f"ready on port {state.port}")
             # A service that was called healthy is there again after a power cut.
@@ -166,7 +166,7 @@ class Keeper:
             plan, _ = await self._make(record, spec, record.serving)
             state = await self._bring_up(plan)
         except Exception as error:  # noqa: BLE001 (a keeper that died would never bring it back)
-            await self._still_down(record, self._told(error))
+            await self._still_down(record, self._describe_error(error))
             return
         log.info("service %s is back on port %d", self.name, state.port)
         if record.state is ServiceState.UNHEALTHY:
@@ -203,7 +203,7 @@ class Keeper:
     def _say(self, generation: int, sentence: str) -> None:
         note(self._folder.deploy_log(generation), sentence)
 
-    def _told(self, error: Exception) -> TrainmasterError:
+    def _describe_error(self, error: Exception) -> TrainmasterError:
         """What the service says of it; of a fault of ours the log has all."""
         if isinstance(error, TrainmasterError):
             return error

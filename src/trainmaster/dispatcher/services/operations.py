@@ -102,7 +102,7 @@ class Services:
         """
         record = from_plain(ServiceRecord, service)
         check_service_name(record.name)
-        known = await self._gone_or_there(record.name)
+        known = await self._wait_until_settled(record.name)
         if known is not None and known.token == record.token:
             return self._on_its_way(known, sources)
         self._check(record.spec)
@@ -117,7 +117,7 @@ class Services:
         if known is None:
             _check_address(record.host, record.port)
             return self._on_its_way(self._add(record, keys or {}), sources)
-        self._write_keys(record.name, {**self._read_keys(record.name), **_given(keys)})
+        self._write_keys(record.name, {**self._read_keys(record.name), **_select_keys(keys)})
         changes = {
             "spec": record.spec,
             "compute_type": record.compute_type,
@@ -134,7 +134,7 @@ class Services:
         self, name: str, token: str, changes: Mapping[str, Any], sources: Mapping[str, str] | None = None
     ) -> ServiceRecord:
         """Another generation with another `spec`; `changes` may have settings, tags, properties, description, too."""
-        known = self._known(await self._gone_or_there(name), name)
+        known = self._require(await self._wait_until_settled(name), name)
         if known.token == token:
             return self._on_its_way(known, sources)
         spec = from_plain(ServiceSpec, changes.get("spec"))
@@ -144,12 +144,12 @@ class Services:
 
     @operation("services.get")
     def get(self, name: str) -> ServiceRecord:
-        return self._described(self._known(self._seen(name), name))
+        return self._describe(self._require(self._find(name), name))
 
     @operation("services.list")
     def list(self) -> list[ServiceRecord]:
         found = self._store.services.list_all()
-        return [self._described(record) for record in found if record.state is not ServiceState.DELETING]
+        return [self._describe(record) for record in found if record.state is not ServiceState.DELETING]
 
     @operation("services.wait")
     async def wait(self, name: str, generation: int, seconds: float = 30.0) -> ServiceRecord:
@@ -157,7 +157,7 @@ class Services:
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
         while True:
             changed = self._changed
-            record = self._described(self._known(self._seen(name), name))
+            record = self._describe(self._require(self._find(name), name))
             rest = end - time.monotonic()
             # Of what was killed, and is being brought back, only its supervisor knows when it is there.
             comes_back = record.state is ServiceState.UNHEALTHY and not record.error
@@ -177,7 +177,7 @@ class Services:
         settings: Mapping[str, Any] | None = None,
     ) -> ServiceRecord:
         """Sets tags and settings (all of them), adds properties, sets the description; nothing is deployed again."""
-        known = self._known(self._seen(name), name)
+        known = self._require(self._find(name), name)
         changes: dict[str, Any] = {}
         if tags is not None:
             changes["tags"] = dict(tags)
@@ -199,19 +199,19 @@ class Services:
             return False
         self._store.services.update(name, state=ServiceState.DELETING, updated_at=time.time())
         self._take(name)
-        await self._gone_or_there(name)
+        await self._wait_until_settled(name)
         return True
 
     @operation("services.keys")
     def keys(self, name: str) -> dict[str, str]:
         """`{"primary", "secondary"}`."""
-        self._known(self._seen(name), name)
+        self._require(self._find(name), name)
         return self._read_keys(name)
 
     @operation("services.set_key")
     def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
         """Puts another key in force at once."""
-        self._known(self._seen(name), name)
+        self._require(self._find(name), name)
         if which not in _KEYS:
             raise WebserviceException(f"the key must be Primary or Secondary, not {which!r}")
         self._write_keys(name, {**self._read_keys(name), which: key})
@@ -255,7 +255,7 @@ class Services:
     def _add(self, record: ServiceRecord, keys: Mapping[str, str | None]) -> ServiceRecord:
         folder = self._context.folder.service(record.name).path
         durable.make_folder(folder, mode=0o700)
-        self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_given(keys)})
+        self._write_keys(record.name, {**{which: new_key() for which in _KEYS}, **_select_keys(keys)})
         now = time.time()
         fresh = replace(record, state=ServiceState.TRANSITIONING, generation=1, served=None, serving=0, error={})
         return self._store.services.add(replace(fresh, created_at=now, updated_at=now))
@@ -279,7 +279,7 @@ class Services:
 
     def _on_its_way(self, record: ServiceRecord, sources: Mapping[str, str] | None) -> ServiceRecord:
         self._take(record.name, sources)
-        return self._described(record)
+        return self._describe(record)
 
     def _take(self, name: str, sources: Mapping[str, str] | None = None) -> None:
         """Somebody keeps the service, and knows that its record may have changed."""
@@ -301,7 +301,7 @@ class Services:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    async def _gone_or_there(self, name: str) -> ServiceRecord | None:
+    async def _wait_until_settled(self, name: str) -> ServiceRecord | None:
         """The record; for one that is being deleted: None, once it is gone with its files."""
         for _ in range(_ATTEMPTS):
             record = self._store.services.get(name)
@@ -315,11 +315,11 @@ class Services:
             await asyncio.wait({task}, timeout=_LONGEST_WAIT)
         raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._context.folder.log}.")
 
-    def _seen(self, name: str) -> ServiceRecord | None:
+    def _find(self, name: str) -> ServiceRecord | None:
         record = self._store.services.get(name) if isinstance(name, str) else None
         return None if record is None or record.state is ServiceState.DELETING else record
 
-    def _known(self, record: ServiceRecord | None, name: str) -> ServiceRecord:
+    def _require(self, record: ServiceRecord | None, name: str) -> ServiceRecord:
         if record is not None:
             return record
         known = ", ".join(each.name for each in self.list())
@@ -328,7 +328,7 @@ class Services:
             hint=f"Known: {known or 'none'}. Model.deploy(...) makes one.",
         )
 
-    def _described(self, record: ServiceRecord) -> ServiceRecord:
+    def _describe(self, record: ServiceRecord) -> ServiceRecord:
         """The record with what its supervisor says now."""
         if not record.serving:
             return record
@@ -357,7 +357,7 @@ def new_key() -> str:
     return secrets.token_urlsafe(24)
 
 
-def _given(keys: Mapping[str, str | None] | None) -> dict[str, str]:
+def _select_keys(keys: Mapping[str, str | None] | None) -> dict[str, str]:
     return {which: key for which, key in (keys or {}).items() if which in _KEYS and key}
 
 

@@ -116,7 +116,7 @@ class SweepDriver:
         if self._trials is None or not self._trials.has(run.id):
             # The trials have not been read yet; the store will give the same state.
             return
-        trial = self._trials.moved(run)
+        trial = self._trials.update_run(run)
         self._tell_watchers()
         if trial is not None and run.status in TERMINAL:
             # What one trial found ready, the next ones will.
@@ -128,7 +128,7 @@ class SweepDriver:
 
     def run_reported(self, run_id: str) -> None:
         """A run, perhaps one of the trials, may have logged something."""
-        if self._trials is not None and self._trials.reported(run_id):
+        if self._trials is not None and self._trials.note_report(run_id):
             self._tell_watchers()
             if self._open_spec.policy.kind != "none":
                 self._wake.set()
@@ -207,7 +207,7 @@ class SweepDriver:
             self._wake.clear()
             if self._carry_out(await self._plan()):
                 return
-            await self._until_something_happens()
+            await self._wait_for_change()
 
     def _open(self) -> None:
         """Reads what the store has of it."""
@@ -216,7 +216,7 @@ class SweepDriver:
         kept = self._store.sweeps.get(self.run_id)
         if kept is None:
             raise TrainmasterError(f"the description of sweep {self.run_id} is missing")
-        self._ending = _kept_ending(kept)
+        self._ending = _ending_of(kept)
         folder = self._folder.run(self.run_id)
         self._log = self._log or SweepLog(folder.logs / LOG_NAME)
         spec = load_sweep(kept.spec, f"the description of sweep {self.run_id}")
@@ -275,7 +275,7 @@ class SweepDriver:
             return 1
         return max(1, min(spec.max_concurrent_runs, target.nodes // spec.job.node_count))
 
-    async def _until_something_happens(self) -> None:
+    async def _wait_for_change(self) -> None:
         started_at = self._record.started_at or self._record.created_at
         left = deadline(self._open_spec, started_at) - time.time()
         timeout = max(0.0, left) if self._ending is None else None
@@ -311,7 +311,7 @@ class SweepDriver:
             return
         decided = [(each.number, each.interval, each.words if each.cut else "") for each in decisions]
         ending = self._store.sweeps.judge_trials(self.run_id, decided, at=time.time())
-        self._open_trials.judged(decisions, [run.id for run in ending])
+        self._open_trials.note_decisions(decisions, [run.id for run in ending])
         for run in ending:
             log.info("run %s is %s", run.id, run.status)
             self._watchers.tell(run)
@@ -413,7 +413,7 @@ class SweepDriver:
         self._watchers.tell(self._record)
 
 
-def _kept_ending(kept: SweepRecord) -> Ending | None:
+def _ending_of(kept: SweepRecord) -> Ending | None:
     return Ending(Status(kept.ending_status), kept.ending_reason) if kept.ending_status else None
 
 

@@ -96,7 +96,7 @@ class Sweeps:
     @operation("sweeps.describe")
     def describe(self, run_id: str) -> dict[str, Any]:
         """The SweepSpec of a sweep, as plain data."""
-        found: dict[str, Any] = json.loads(self._kept(run_id)[1].spec)
+        found: dict[str, Any] = json.loads(self._get(run_id)[1].spec)
         return found
 
     @operation("sweeps.view")
@@ -134,23 +134,25 @@ class Sweeps:
         return await asyncio.to_thread(self._summary_of_kept, run_id)
 
     def _summary_of_kept(self, run_id: str) -> SweepSummary:
-        record, kept, spec = self._described(run_id)
+        record, kept, spec = self._load(run_id)
         counts = count_states(self._store.sweeps.count_trials(run_id))
         best = self._store.sweeps.find_best_trial(run_id, spec.metric, largest=spec.goal == PrimaryMetricGoal.MAXIMIZE)
         if best is None:
-            return SweepSummary(self._shown(record, kept, spec, ()), counts)
+            return SweepSummary(self._make_view(record, kept, spec, ()), counts)
         _, values = self._store.sweeps.read_numbers(best.run_id, spec.metric)
-        return SweepSummary(self._shown(record, kept, spec, ()), counts, view_of(spec.goal, best, values))
+        return SweepSummary(self._make_view(record, kept, spec, ()), counts, view_of(spec.goal, best, values))
 
     def _view_of_kept(self, run_id: str) -> SweepView:
-        record, kept, spec = self._described(run_id)
-        return self._shown(record, kept, spec, Trials(self._store, run_id, spec.metric).views(spec.goal))
+        record, kept, spec = self._load(run_id)
+        return self._make_view(record, kept, spec, Trials(self._store, run_id, spec.metric).views(spec.goal))
 
-    def _described(self, run_id: str) -> tuple[RunRecord, SweepRecord, SweepSpec]:
-        record, kept = self._kept(run_id)
+    def _load(self, run_id: str) -> tuple[RunRecord, SweepRecord, SweepSpec]:
+        record, kept = self._get(run_id)
         return record, kept, load_sweep(kept.spec, f"the description of sweep {run_id}")
 
-    def _shown(self, record: RunRecord, kept: SweepRecord, spec: SweepSpec, trials: Iterable[TrialView]) -> SweepView:
+    def _make_view(
+        self, record: RunRecord, kept: SweepRecord, spec: SweepSpec, trials: Iterable[TrialView]
+    ) -> SweepView:
         return sweep_view(
             spec,
             record.id,
@@ -166,13 +168,13 @@ class Sweeps:
     @operation("sweeps.parameters")
     def parameters(self, run_id: str) -> dict[str, Any]:
         """Trial's run id to what was sampled for it."""
-        self._kept(run_id)
+        self._get(run_id)
         return {trial.run_id: trial.parameters for trial in self._store.sweeps.list_trials(run_id)}
 
     @operation("sweeps.metrics")
     async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
         """Trial's run id to all that it logged."""
-        self._kept(run_id)
+        self._get(run_id)
         life = self._runs.sweep(run_id)
         for trial in life.going if life else ():
             await self._updates.bring_in(trial)
@@ -183,7 +185,7 @@ class Sweeps:
             trial.run_id: self._store.metrics.read(trial.run_id) for trial in self._store.sweeps.list_trials(run_id)
         }
 
-    def _kept(self, run_id: str) -> tuple[RunRecord, SweepRecord]:
+    def _get(self, run_id: str) -> tuple[RunRecord, SweepRecord]:
         record = self._store.runs.get(run_id)
         kept = None if record is None else self._store.sweeps.get(run_id)
         if record is None or kept is None:

@@ -77,13 +77,13 @@ class Trials:
             self._add(record, 0, ())
 
     def _add(self, record: TrialRecord, read: int, values: tuple[float, ...]) -> None:
-        trial = _planned(record, values)
+        trial = _make_trial(record, values)
         trial = replace(trial, metric_names=self._names(record, trial))
         self._entries[record.number] = _Entry(record, trial, read)
         self._numbers[record.run_id] = record.number
         self._note(record.number)
 
-    def moved(self, run: RunRecord) -> TrialRecord | None:
+    def update_run(self, run: RunRecord) -> TrialRecord | None:
         """The run of a trial is in another state."""
         number = self._numbers.get(run.id)
         if number is None:
@@ -109,7 +109,7 @@ class Trials:
         self._note(number)
         return entry.record
 
-    def reported(self, run_id: str) -> bool:
+    def note_report(self, run_id: str) -> bool:
         """The run of a trial may have reported something."""
         number = self._numbers.get(run_id)
         if number is None:
@@ -132,7 +132,7 @@ class Trials:
             entry.trial = replace(entry.trial, values=entry.trial.values + values)
             self._note(number)
 
-    def judged(self, decisions: Sequence[Decision], cut: Iterable[str]) -> None:
+    def note_decisions(self, decisions: Sequence[Decision], cut: Iterable[str]) -> None:
         """The policy has looked at trials, and the runs `cut` are ended for it."""
         ended = set(cut)
         for decision in decisions:
@@ -165,7 +165,7 @@ class Trials:
 
 def view_of(goal: PrimaryMetricGoal, record: TrialRecord, values: tuple[float, ...]) -> TrialView:
     """What is shown of a trial that has reported these."""
-    return _view(goal, _Entry(record, _planned(record, values)))
+    return _view(goal, _Entry(record, _make_trial(record, values)))
 
 
 def _view(goal: PrimaryMetricGoal, entry: _Entry) -> TrialView:
@@ -174,7 +174,7 @@ def _view(goal: PrimaryMetricGoal, entry: _Entry) -> TrialView:
     return trial_view(goal, entry.trial, record.run_id, record.started_at, cut)
 
 
-def _planned(record: TrialRecord, values: tuple[float, ...]) -> Trial:
+def _make_trial(record: TrialRecord, values: tuple[float, ...]) -> Trial:
     return Trial(
         record.number,
         record.parameters,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainmaster.dispatcher.runs.left_files import left_files, warning
+from trainmaster.dispatcher.runs.left_files import find_left_files, warning
 
 
 def result(count: int, *sizes: int, name: str = "f", **more: Any) -> dict[str, Any]:
@@ -30,7 +30,7 @@ def result(count: int, *sizes: int, name: str = "f", **more: Any) -> dict[str, A
     ],
 )
 def test_what_was_left_is_told_once_for_all_nodes(results: Any, sentence: str) -> None:
-    left = left_files(results)
+    left = find_left_files(results)
     assert left is not None
     assert left.sentence == sentence
     assert warning(left, "run_1", stays=True) == f"{sentence} 'trainmaster download run_1 code/' copies them."
@@ -48,10 +48,10 @@ def test_what_was_left_is_told_once_for_all_nodes(results: Any, sentence: str) -
     ],
 )
 def test_a_report_that_is_none_tells_nothing(told: Any) -> None:
-    assert left_files([{"left": told}]) is None
+    assert find_left_files([{"left": told}]) is None
 
 
 def test_names_cannot_steer_a_terminal() -> None:
-    left = left_files([result(1, 1, name="\x1b]0;title\x07\n")])
+    left = find_left_files([result(1, 1, name="\x1b]0;title\x07\n")])
     assert left is not None
     assert "?]0;title??0 (1 B)" in left.sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmaster.dispatcher.runs.marks import Mark, mark_of, mark_property, marked
+from trainmaster.dispatcher.runs.marks import Mark, apply_mark, mark_of, mark_property
 from trainmaster.dispatcher.runs.outcome import Outcome
 from trainmaster.shared.records import RunError, Status
 
@@ -42,7 +42,7 @@ GIVEN = RunError("Mine", "because")
     ],
 )
 def test_marked(mark, end, status, code, warnings):
-    found = marked(end, mark)
+    found = apply_mark(end, mark)
     assert found.status is status
     assert (found.error.code if found.error else None) == code
     assert list(found.warnings) == warnings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmaster.dispatcher.runs.failure_hints import Surroundings
-from trainmaster.dispatcher.runs.outcome import by_name, outcome, script_error
+from trainmaster.dispatcher.runs.outcome import name_process, outcome, script_error
 from trainmaster.shared.job_spec import JobSpec
 
 
@@ -26,10 +26,10 @@ KILLED = {"rank": 3, "exit_code": None, "signal": 9, "out_of_memory": False, "ta
     ],
 )
 def test_the_process_that_failed_has_the_name_that_people_know(names, words):
-    end = by_name(outcome([result(failure=KILLED)], cancel_requested=False, time_limit=None), names)
+    end = name_process(outcome([result(failure=KILLED)], cancel_requested=False, time_limit=None), names)
     assert end.error.message.startswith(words)
     well = outcome([result()], cancel_requested=False, time_limit=None)
-    assert by_name(well, names) == well
+    assert name_process(well, names) == well
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_of_several_ranks_the_exception_is_told_with_its_rank():
         "rank 2 on node 0: ValueError: x",
         "rank 2 on node 0 ended with exit code 1",
     ]
-    named = by_name(end, ["worker 0", "worker 1", "ps 0", "ps 1"])
+    named = name_process(end, ["worker 0", "worker 1", "ps 0", "ps 1"])
     assert named.error.message.startswith("ps 0 (rank 2) on node 0: ValueError: x\n")
 
 

@@ -119,12 +119,12 @@ def test_trials_read_what_is_new_and_keep_what_is_not(store: Store) -> None:
     trials = Trials(store, "s", "score")
     before = trials.ordered
     _log(store, "s_1", 0, 1.0, "no number", 2)
-    assert trials.reported("s_1") and not trials.reported("elsewhere")
+    assert trials.note_report("s_1") and not trials.note_report("elsewhere")
     trials.read_reports()
     assert [trial.values for trial in trials.ordered] == [(), (1.0, 2.0), ()]
     assert trials.ordered[0] is before[0] and trials.ordered[2] is before[2]
     _log(store, "s_1", 3, float("nan"), 4)
-    trials.reported("s_1")
+    trials.note_report("s_1")
     trials.read_reports()
     assert len(trials.ordered[1].values) == 4 and trials.ordered[1].values[3] == 4.0
     assert [trial.values[:2] for trial in Trials(store, "s", "score").ordered] == [(), (1.0, 2.0), ()]
@@ -137,7 +137,7 @@ def test_a_decision_and_the_cut_are_kept_together(store: Store) -> None:
     decided = [(0, 4, "why"), (1, 4, "too late")]
     cut = store.sweeps.judge_trials("s", decided, at=5.0)
     assert [(run.id, run.status) for run in cut] == [("s_0", Status.CANCEL_REQUESTED)]
-    trials.judged([Decision(0, 4, True, "why"), Decision(1, 4, True, "too late")], ["s_0"])
+    trials.note_decisions([Decision(0, 4, True, "why"), Decision(1, 4, True, "too late")], ["s_0"])
     kept = {trial.number: (trial.judged, trial.cut) for trial in store.sweeps.list_trials("s")}
     assert kept == {0: (4, "why"), 1: (4, "")} == {each.number: (each.judged, each.cut) for each in trials.records}
 
@@ -149,7 +149,7 @@ def test_views_have_what_changed_only(store: Store) -> None:
     assert len(trials.views(PrimaryMetricGoal.MAXIMIZE)) == 3
     assert trials.views(PrimaryMetricGoal.MAXIMIZE, version) == []
     _log(store, "s_2", 0, 5.0)
-    trials.reported("s_2")
+    trials.note_report("s_2")
     trials.read_reports()
     (changed,) = trials.views(PrimaryMetricGoal.MAXIMIZE, version)
     assert (changed.number, changed.best, changed.reports) == (2, 5.0, 1)
@@ -161,7 +161,7 @@ def test_names_are_told_of_a_trial_that_completed_without_the_metric(store: Stor
     trials = Trials(store, "s", "accuracy")
     ended = store.runs.move(runs[0].id, Status.COMPLETED, at=3.0)
     assert ended is not None
-    trials.moved(ended)
+    trials.update_run(ended)
     assert trials.ordered[0].metric_names == ("score",) and trials.ordered[0].has_ended
 
 
