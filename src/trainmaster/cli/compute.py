@@ -20,7 +20,7 @@ from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.hardware import gpus
 from trainmaster.shared.serialization import to_plain
-from trainmaster.shared.vm_sizes import edited_files, read_sizes
+from trainmaster.shared.vm_sizes import find_edited_files, read_sizes
 
 _KEYS = ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "waiting")
 _TARGETS: Listing[dict[str, Any]] = Listing(
@@ -121,7 +121,7 @@ def sizes(options: Options) -> int:
     table = read_sizes(folder)
     found = [size for size in table.sizes.values() if options.pattern.upper() in size.name]
     if options.json:
-        files = [str(file) for file in edited_files(folder)]
+        files = [str(file) for file in find_edited_files(folder)]
         say_json({"strict": table.strict, "files": files, "sizes": [to_plain(size) for size in found]})
         return exits.OK
     rows = [(size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu) for size in found]

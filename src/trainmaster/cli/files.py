@@ -15,7 +15,7 @@ from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, size
 from trainmaster.sdk.run import files as run_files
 from trainmaster.shared.folders import RunFolder
-from trainmaster.shared.run_files import left_names, path_of
+from trainmaster.shared.run_files import list_left_files, path_of
 
 
 def _add_names(parser: Parser) -> None:
@@ -40,7 +40,7 @@ def files(options: Options) -> int:
     folder = run_folder(workspace, find_run(workspace, options.run))
     found = sizes(folder, options.prefix)
     if options.all and options.prefix.partition("/")[0] != "code":
-        found += _with_sizes(folder, [name for name in left_names(folder) if name.startswith(options.prefix)])
+        found += _with_sizes(folder, [name for name in list_left_files(folder) if name.startswith(options.prefix)])
     listing: Listing[tuple[str, int]] = Listing(
         columns=(Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE")),
         row=lambda each: (size(each[1]), each[0]),

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("trainmaster.dispatch")
 
 
-def sealed(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
+def seal_options(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
     """`record` as it is kept."""
     if not record.options or SEALED in record.options:
         return record
     return replace(record, options={SEALED: secrets.seal(json.dumps(dict(record.options)))})
 
 
-def opened(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
+def unseal_options(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
     """`record` as a driver needs it. One that cannot be decrypted stays as it is: whoever opens it is told."""
     if SEALED not in record.options:
         return record
@@ -39,5 +39,5 @@ def opened(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
 
 def options_for_stage(stores: Iterable[DatastoreRecord], secrets: Secrets) -> bytes:
     """What the stage reads from its standard input: the options of each store, by its name."""
-    plain: Mapping[str, Any] = {store.name: dict(opened(store, secrets).options) for store in stores}
+    plain: Mapping[str, Any] = {store.name: dict(unseal_options(store, secrets).options) for store in stores}
     return json.dumps(plain).encode()

@@ -81,8 +81,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
 
 
 async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
-    stopped = asyncio.ensure_future(_until_stop(server, dispatcher, place))
-    removed = start_task("looking for the workspace", partial(_until_removed, dispatcher.context.folder))
+    stopped = asyncio.ensure_future(_wait_until_stop(server, dispatcher, place))
+    removed = start_task("looking for the workspace", partial(_wait_until_removed, dispatcher.context.folder))
     try:
         await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
         if _is_removed(dispatcher.context.folder):
@@ -96,7 +96,7 @@ async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path)
         await asyncio.gather(stopped, removed, return_exceptions=True)
 
 
-async def _until_removed(folder: WorkspaceFolder) -> None:
+async def _wait_until_removed(folder: WorkspaceFolder) -> None:
     """Returns when somebody has removed the workspace: its name and its database are gone, not only for a moment."""
     missed = 0
     while missed < 2:
@@ -108,7 +108,7 @@ def _is_removed(folder: WorkspaceFolder) -> bool:
     return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
 
 
-async def _until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
+async def _wait_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
     limit = float(os.environ.get("TRAINMASTER_IDLE_SECONDS", _IDLE_SECONDS))
     seen, since = server.requests, time.monotonic()
     while True:

@@ -177,7 +177,7 @@ def note_use(run: RunFolder, found: Prefix) -> bool:
     return os.access(found.python, os.X_OK)
 
 
-def used_by(run: RunFolder) -> str:
+def environment_of(run: RunFolder) -> str:
     """The real folder of the environment a run has; empty while it has none."""
     try:
         return str(json.loads((run.path / _NOTE).read_text())["folder"])
@@ -185,7 +185,7 @@ def used_by(run: RunFolder) -> str:
         return ""
 
 
-def in_use(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+def find_users(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
     """Folder to the runs and services that need it: the one a run began with, and the newest of what it asks for.
 
     `services` is the folder of each environment that services use, and their names.
@@ -196,7 +196,7 @@ def in_use(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str,
             continue
         spec = load_spec(record.spec).environment
         newest = None if spec.user_managed else prefix.target(context.folder.environments, prefix.digest(spec))
-        for folder in {used_by(context.folder.run(record.id)), str(newest or "")} - {""}:
+        for folder in {environment_of(context.folder.run(record.id)), str(newest or "")} - {""}:
             found.setdefault(folder, []).append(record.id)
     for folder, users in services.items():
         found.setdefault(folder, []).extend(users)
@@ -225,7 +225,7 @@ async def remove(context: Context, services: Mapping[str, Sequence[str]], names:
 
     The names go at once, while nothing else of the dispatcher runs; the files after that.
     """
-    needed = in_use(context, services)
+    needed = find_users(context, services)
     place = context.folder.environments
     doomed = [name for name in names if str(place / name) not in needed]
     gone = [(name, cleanup.hide(place, name)) for name in doomed]

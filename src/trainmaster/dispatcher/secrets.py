@@ -44,7 +44,7 @@ class Secrets:
         for name, secret in secrets.items():
             check_secret(name, secret.get("value"))
         cipher = self._cipher(make=True)
-        kept = self._kept()
+        kept = self._read_secrets()
         for name, secret in secrets.items():
             token = cipher.encrypt(secret["value"].encode("utf-8", "surrogatepass")).decode("ascii")
             kept[name] = {"token": token, "content_type": str(secret.get("content_type") or ""), "at": time.time()}
@@ -52,13 +52,13 @@ class Secrets:
 
     def get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
         """`{name: {"value", "content_type"}}`, or None for a name that is not known."""
-        kept = self._kept()
+        kept = self._read_secrets()
         found: dict[str, dict[str, str] | None] = dict.fromkeys(names)
         known = [name for name in found if name in kept]
         cipher = self._cipher() if known else None
         for name in known:
             assert cipher is not None
-            value = self._decrypted(cipher, kept[name]["token"], f"secret '{name}'")
+            value = self._decrypt(cipher, kept[name]["token"], f"secret '{name}'")
             found[name] = {"value": value, "content_type": kept[name]["content_type"]}
         return found
 
@@ -69,12 +69,12 @@ class Secrets:
 
     def delete(self, names: Sequence[str]) -> None:
         """Forgets secrets; those that are not known are forgotten already."""
-        kept = self._kept()
+        kept = self._read_secrets()
         self._store.facts.put(_FACT, {name: secret for name, secret in kept.items() if name not in names})
 
     def names(self) -> list[str]:
         """What there is, by name."""
-        return sorted(self._kept())
+        return sorted(self._read_secrets())
 
     def seal(self, text: str) -> str:
         """`text`, encrypted with the workspace's key."""
@@ -82,7 +82,7 @@ class Secrets:
 
     def unseal(self, token: str, what: str) -> str:
         """The text that `seal` took; `what` names it in errors."""
-        return self._decrypted(self._cipher(), token, what)
+        return self._decrypt(self._cipher(), token, what)
 
     # Jobs
 
@@ -95,11 +95,11 @@ class Secrets:
 
     def masks(self, run: RunFolder) -> list[str]:
         """The values that this run was given."""
-        noted = self._noted(run)
+        noted = self._read_note(run)
         if not noted:
             return []
         cipher = self._cipher()
-        return [self._decrypted(cipher, each["token"], f"a secret of run {run.path.name}") for each in noted]
+        return [self._decrypt(cipher, each["token"], f"a secret of run {run.path.name}") for each in noted]
 
     def scrub(self, run: RunFolder) -> None:
         """Hides what the run was given in the logs and results it left. Its processes have ended."""
@@ -117,19 +117,19 @@ class Secrets:
                 _hide(mask, path)
 
     def _note(self, run: RunFolder, values: Mapping[str, str]) -> None:
-        noted = self._noted(run)
+        noted = self._read_note(run)
         known = {each["name"]: each["token"] for each in noted}
         cipher = self._cipher() if values else None
         for name, value in values.items():
             assert cipher is not None
-            if name in known and self._decrypted(cipher, known[name], name) == value:
+            if name in known and self._decrypt(cipher, known[name], name) == value:
                 continue
             token = cipher.encrypt(value.encode("utf-8", "surrogatepass")).decode("ascii")
             noted.append({"name": name, "token": token})
         if len(noted) != len(known):
             _write_private(run.secrets, json.dumps({"version": 1, "given": noted}))
 
-    def _noted(self, run: RunFolder) -> list[dict[str, str]]:
+    def _read_note(self, run: RunFolder) -> list[dict[str, str]]:
         try:
             given: list[dict[str, str]] = json.loads(run.secrets.read_text())["given"]
         except FileNotFoundError:
@@ -160,7 +160,7 @@ class Secrets:
     def _key_file(self, make: bool) -> Path:
         noted = self._store.facts.get(_KEY_FACT)
         path = Path(noted) if noted else self._own_key_file()
-        if make and not path.exists() and not self._kept():
+        if make and not path.exists() and not self._read_secrets():
             path = self._own_key_file()
             _make_key(path)
             self._store.facts.put(_KEY_FACT, str(path))
@@ -170,10 +170,10 @@ class Secrets:
         identity = json.loads(self._folder.identity.read_text())
         return key_file(identity["id"])
 
-    def _kept(self) -> dict[str, dict[str, Any]]:
+    def _read_secrets(self) -> dict[str, dict[str, Any]]:
         return dict(self._store.facts.get(_FACT) or {})
 
-    def _decrypted(self, cipher: Fernet, token: str, what: str) -> str:
+    def _decrypt(self, cipher: Fernet, token: str, what: str) -> str:
         from cryptography.fernet import InvalidToken
 
         try:

@@ -93,7 +93,7 @@ class Server:
             request = _read_request(line)
             op, args = request.get("op"), request.get("args", {})
             if op == "runs.watch":
-                await self._watch(self._operations.watched_run(args), reader, writer)
+                await self._watch(self._operations.read_watch_request(args), reader, writer)
                 return False
             if op == "shutdown":
                 self.stopping.set()

@@ -40,7 +40,7 @@ def current_attempt(folder: RunFolder) -> RunFolder:
     return folder
 
 
-def failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
+def read_failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
     """The attempts before the current one, oldest first."""
     last = current_attempt(folder).attempt
     return [_read(replace(folder, attempt=number)) for number in range(1, last)]
@@ -48,7 +48,7 @@ def failed_attempts(folder: RunFolder) -> list[FailedAttempt]:
 
 def count_failed(folder: RunFolder) -> int:
     """How many of the earlier attempts count against `max_retries`."""
-    return sum(not failed.again for failed in failed_attempts(folder))
+    return sum(not failed.again for failed in read_failed_attempts(folder))
 
 
 def _read(folder: RunFolder) -> FailedAttempt:

@@ -22,7 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def rename(root: Path, name: str, new_name: str) -> None:
     """Renames `name` to `new_name`, both relative to `root`."""
     source, target = _parts(root, name), _parts(root, new_name)
-    with _opened(root) as top, _descended(top, source[:-1]) as here, _descended(top, target[:-1]) as there:
+    with _open_folder(root) as top, _descend(top, source[:-1]) as here, _descend(top, target[:-1]) as there:
         os.rename(source[-1], target[-1], src_dir_fd=here, dst_dir_fd=there)
 
 
@@ -31,7 +31,7 @@ def write_text(root: Path, name: str, text: str) -> None:
     parts = _parts(root, name)
     temporary = f".{parts[-1]}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with _opened(root) as top, _descended(top, parts[:-1]) as here:
+    with _open_folder(root) as top, _descend(top, parts[:-1]) as here:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary, dir_fd=here)
         with open(os.open(temporary, flags, 0o644, dir_fd=here), "w", encoding="utf-8") as file:
@@ -42,7 +42,7 @@ def write_text(root: Path, name: str, text: str) -> None:
 def is_folder(root: Path, name: str) -> bool:
     """Whether `name` is a folder in `root`; a link to one is none."""
     try:
-        with _opened(root) as top, _descended(top, _parts(root, name)):
+        with _open_folder(root) as top, _descend(top, _parts(root, name)):
             return True
     except OSError:
         return False
@@ -56,7 +56,7 @@ def remove_tree(root: Path, name: str, left: list[str] | None = None) -> int:
     kept = left if left is not None else []
     parts = _parts(root, name)
     try:
-        with _opened(root) as top:
+        with _open_folder(root) as top:
             return _remove(top, parts, root, kept)
     except FileNotFoundError:
         return 0
@@ -73,7 +73,7 @@ def _parts(root: Path, name: str) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _opened(root: Path) -> Iterator[int]:
+def _open_folder(root: Path) -> Iterator[int]:
     handle = os.open(root, _FOLDER)
     try:
         yield handle
@@ -82,7 +82,7 @@ def _opened(root: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _descended(top: int, parts: Sequence[str]) -> Iterator[int]:
+def _descend(top: int, parts: Sequence[str]) -> Iterator[int]:
     """The folder of these parts, from the open folder `top` on. A link on the way is an OSError."""
     here = os.dup(top)
     try:
@@ -96,7 +96,7 @@ def _descended(top: int, parts: Sequence[str]) -> Iterator[int]:
 
 
 def _remove(top: int, parts: tuple[str, ...], root: Path, left: list[str]) -> int:
-    with _descended(top, parts[:-1]) as above:
+    with _descend(top, parts[:-1]) as above:
         if not stat.S_ISDIR(os.lstat(parts[-1], dir_fd=above).st_mode):
             return _unlink(above, parts[-1])
     freed = 0
@@ -112,7 +112,7 @@ def _remove(top: int, parts: tuple[str, ...], root: Path, left: list[str]) -> in
             left.append(_complaint(root, here, error))
     for here in reversed(folders):
         try:
-            with _descended(top, here[:-1]) as above:
+            with _descend(top, here[:-1]) as above:
                 os.rmdir(here[-1], dir_fd=above)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
@@ -123,7 +123,7 @@ def _remove(top: int, parts: tuple[str, ...], root: Path, left: list[str]) -> in
 def _empty(top: int, parts: tuple[str, ...], waiting: list[tuple[str, ...]], root: Path, left: list[str]) -> int:
     """Removes the files of one folder; the folders in it are added to `waiting`."""
     freed = 0
-    with _descended(top, parts[:-1]) as above:
+    with _descend(top, parts[:-1]) as above:
         _unlock(above, parts[-1])
         here = os.open(parts[-1], _FOLDER | os.O_NOFOLLOW, dir_fd=above)
     try:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def thinned(values: Sequence[Any], count: int) -> list[Any]:
+def thin(values: Sequence[Any], count: int) -> list[Any]:
     """At most `count` of the values, evenly chosen, the first and the last among them.
 
-    >>> thinned(range(100), 4)
+    >>> thin(range(100), 4)
     [0, 33, 66, 99]
     """
     if len(values) <= count:

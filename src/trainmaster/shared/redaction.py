@@ -37,7 +37,7 @@ class Mask:
 
     def hide(self, data: bytes) -> bytes:
         """`data` with stars in the place of every value."""
-        return self._starred(data, self._spans(data)) if self._forms else data
+        return self._make_stars(data, self._spans(data)) if self._forms else data
 
     def hide_next(self, before: bytes, data: bytes) -> bytes:
         """`data`, which follows `before`; what follows it is not known yet, so the beginning of a value is hidden too.
@@ -48,7 +48,7 @@ class Mask:
         if not self._forms:
             return data
         whole = before + data
-        return self._starred(whole, [*self._spans(whole), *self._beginnings(whole)])[len(before) :]
+        return self._make_stars(whole, [*self._spans(whole), *self._beginnings(whole)])[len(before) :]
 
     def _spans(self, data: bytes) -> Iterator[tuple[int, int]]:
         for form in self._forms:
@@ -84,7 +84,7 @@ class Mask:
         return found
 
     @staticmethod
-    def _starred(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
+    def _make_stars(data: bytes, spans: Iterable[tuple[int, int]]) -> bytes:
         starred = bytearray(data)
         for first, end in spans:
             starred[first:end] = b"*" * (end - first)

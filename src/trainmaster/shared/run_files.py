@@ -25,11 +25,11 @@ def names(folder: RunFolder) -> list[str]:
     for top in tops:
         for parent, _, files in os.walk(top):
             paths = (Path(parent, file) for file in files)
-            found += [path.relative_to(folder.files).as_posix() for path in paths if _shown(path, roots)]
+            found += [path.relative_to(folder.files).as_posix() for path in paths if _is_visible(path, roots)]
     return sorted(found)
 
 
-def left_names(folder: RunFolder) -> list[str]:
+def list_left_files(folder: RunFolder) -> list[str]:
     """Files that the script left outside of outputs/ and logs/, sorted: `code/<path in the working folder>`.
 
     Without what the snapshot brought and nobody changed. A run on a host has no working folder here.
@@ -58,7 +58,7 @@ def _roots(folder: RunFolder) -> tuple[Path, ...]:
     return folder.files.resolve(), folder.code.resolve()
 
 
-def _shown(path: Path, roots: Sequence[Path]) -> bool:
+def _is_visible(path: Path, roots: Sequence[Path]) -> bool:
     if path.name.startswith(".partial-"):
         return False
     # Neither a pipe nor a link that leads nowhere is a file that could be had.

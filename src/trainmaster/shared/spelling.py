@@ -25,10 +25,10 @@ def closest(word: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(word, list(known), 1)), "")
 
 
-def unexpected_keyword(owner: str, name: str, known: Iterable[str], synonyms: Mapping[str, str]) -> TypeError:
+def make_keyword_error(owner: str, name: str, known: Iterable[str], synonyms: Mapping[str, str]) -> TypeError:
     """What Python says about a keyword that nobody asked for, and which one was probably meant.
 
-    >>> print(unexpected_keyword("Estimator", "pip_package", ["pip_packages"], {}))
+    >>> print(make_keyword_error("Estimator", "pip_package", ["pip_packages"], {}))
     Estimator() got an unexpected keyword argument 'pip_package'. Did you mean 'pip_packages'?
     """
     meant = f"Did you mean '{synonyms[name]}'?" if name in synonyms else guess(name, known, "'").rstrip()
@@ -47,7 +47,7 @@ def suggests_keywords(synonyms: Mapping[str, str]) -> Callable[[C], C]:
         def check_keywords(self: Any, *given: Any, **named: Any) -> None:
             for name in named:
                 if name not in known:
-                    raise unexpected_keyword(owner.__name__, name, known, synonyms)
+                    raise make_keyword_error(owner.__name__, name, known, synonyms)
             make(self, *given, **named)
 
         owner.__init__ = check_keywords  # type: ignore[misc]

@@ -42,7 +42,7 @@ class Filter:
             return text
         begun = _BEGUN.search(text)
         if begun is not None:
-            text, self._begun = text[: begun.start()], _shortened(begun[0])
+            text, self._begun = text[: begun.start()], _shorten(begun[0])
         return _CONTROL.sub(_style_alone, text)
 
 
@@ -51,7 +51,7 @@ def _style_alone(found: re.Match[str]) -> str:
     return "" if style is None else f"\x1b[{style}m"
 
 
-def _shortened(begun: str) -> str:
+def _shorten(begun: str) -> str:
     """A string that never ends must not fill the memory; its beginning tells that it is one."""
     return begun if len(begun) < _LONGEST_BEGUN else begun[:2]
 

@@ -57,14 +57,14 @@ class Grant:
 def read_sizes(workspace: WorkspaceFolder | None = None) -> VmSizes:
     """The table as this user, in this workspace, has it."""
     table = _read(_SHIPPED)
-    for file in edited_files(workspace):
+    for file in find_edited_files(workspace):
         if file.is_file():
             own = _read(file)
             table = {"strict": own.get("strict", table["strict"]), "sizes": {**table["sizes"], **own["sizes"]}}
     return VmSizes(table["sizes"], table["strict"])
 
 
-def edited_files(workspace: WorkspaceFolder | None) -> list[Path]:
+def find_edited_files(workspace: WorkspaceFolder | None) -> list[Path]:
     """Where a person may put sizes; the later goes before the earlier. Neither has to be there."""
     own = [home() / FILE_NAME]
     return own if workspace is None else [*own, workspace.vm_sizes]

@@ -83,7 +83,7 @@ print('run', run.id, os.environ['AZUREML_RUN_ID'])
             script_params={"--lr": 0.1},
             environment_variables={"GIVEN": "a b"},
         )
-        assert bench.ended(run)["status"] == "Completed"
+        assert bench.wait_for_end(run)["status"] == "Completed"
         lines = bench.log(run).splitlines()
         assert lines == ["arguments ['--lr', '0.1'] a b helped zwölf", f"run {run.id} {run.id}"]
 
@@ -98,7 +98,7 @@ print(os.environ['MASTER_ADDR'], os.environ['MASTER_PORT'])
 run.log('rank', int(os.environ['RANK']))
 """
         )
-        assert bench.ended(run)["status"] == "Completed"
+        assert bench.wait_for_end(run)["status"] == "Completed"
         first, second = (bench.log(run, rank).splitlines() for rank in (0, 1))
         assert [first[0], second[0]] == ["0 2 0 0", "1 2 0 1"]
         assert first[1] == second[1]
@@ -108,11 +108,11 @@ run.log('rank', int(os.environ['RANK']))
     def test_logs_while_it_runs(self, bench: Bench) -> None:
         """What a script prints is seen while it runs, and so is what it logs."""
         run = bench.submit(_HEAD + "print('here')\nrun.log('loss', 0.5)\nrun.log('loss', 0.25)\ntime.sleep(3600)")
-        bench.until(lambda: bench.log(run) == "here\n", "its first line")
-        bench.until(lambda: run.get_metrics().get("loss") == [0.5, 0.25], "its metrics")
-        bench.until(lambda: run.get_status() == "Running", "that it is Running")
+        bench.wait_until(lambda: bench.log(run) == "here\n", "its first line")
+        bench.wait_until(lambda: run.get_metrics().get("loss") == [0.5, 0.25], "its metrics")
+        bench.wait_until(lambda: run.get_status() == "Running", "that it is Running")
         run.cancel()
-        assert bench.ended(run)["status"] == "Canceled"
+        assert bench.wait_for_end(run)["status"] == "Canceled"
 
     def test_metrics(self, bench: Bench) -> None:
         """All of them, once each and in order, and readable as soon as the run has ended."""
@@ -124,7 +124,7 @@ for number in range(500):
 run.log_table('table', {'a': [1, 2], 'b': [3, 4]})
 """
         )
-        bench.ended(run)
+        bench.wait_for_end(run)
         by_rank = run.get_metrics_by_rank()
         assert [by_rank[rank]["value"] for rank in (0, 1)] == [list(range(500))] * 2
         assert by_rank[0]["table"] == {"a": [1, 2], "b": [3, 4]}
@@ -147,7 +147,7 @@ with run.child_run('part') as child:
     child.upload_file('given/part', 'outputs/model')
 """
         )
-        assert bench.ended(run)["status"] == "Completed"
+        assert bench.wait_for_end(run)["status"] == "Completed"
         names = {"outputs/empty", "outputs/deep/er/bytes", "outputs/model", "logs/events", "given/model"}
         assert names <= set(run.get_file_names())
         run.download_files(prefix="outputs", output_directory=str(tmp_path))
@@ -173,7 +173,7 @@ open('outputs/weights', 'w').write('of the script')
 print(run.register_model('conformance-ours', 'outputs/weights').name)
 """
         )
-        assert bench.ended(run)["status"] == "Completed", bench.log(run)
+        assert bench.wait_for_end(run)["status"] == "Completed", bench.log(run)
         assert bench.log(run).splitlines() == ["12 of the workspace", "conformance-ours"]
         assert Path(Model(workspace, "conformance-ours").path).read_text() == "of the script"
 
@@ -194,9 +194,9 @@ run.log('ready', 1)
 time.sleep(3600)
 """
         )
-        bench.until(lambda: run.get_metrics().get("ready") == 1, "that it runs")
+        bench.wait_until(lambda: run.get_metrics().get("ready") == 1, "that it runs")
         run.cancel()
-        details = bench.ended(run)
+        details = bench.wait_for_end(run)
         assert details["status"] == "Canceled"
         assert "error" not in details
         assert bench.log(run) == "cleaning up\n"
@@ -207,13 +207,13 @@ time.sleep(3600)
         """At whatever moment it is cancelled, it is Canceled and leaves nothing."""
         run = bench.submit("import time\ntime.sleep(3600)")
         run.cancel()
-        assert bench.ended(run)["status"] == "Canceled"
+        assert bench.wait_for_end(run)["status"] == "Canceled"
         bench.nothing_left(run)
 
     def test_time_limit(self, bench: Bench) -> None:
         """A run that takes longer than it may is ended, and says so."""
         run = bench.submit("import time\nprint('begun')\ntime.sleep(3600)", max_run_duration_seconds=1)
-        details = bench.ended(run)
+        details = bench.wait_for_end(run)
         assert details["status"] == "Canceled"
         assert details["error"]["code"] == "MaxRunDurationExceeded"
         bench.nothing_left(run)
@@ -223,7 +223,7 @@ time.sleep(3600)
         run = bench.submit(
             "open('outputs/so_far', 'w').write('this')\nprint('last words')\nraise SystemExit(7)", {"outputs/kept": ""}
         )
-        details = bench.ended(run)
+        details = bench.wait_for_end(run)
         assert details["status"] == "Failed"
         error = details["error"]
         assert (error["code"], error["rank"], error["exit_code"]) == ("ScriptFailed", 0, 7)
@@ -240,7 +240,7 @@ if os.environ['RANK'] == '1':
 time.sleep(3600)
 """
         )
-        details = bench.ended(run)
+        details = bench.wait_for_end(run)
         assert details["status"] == "Failed"
         error = details["error"]
         assert (error["code"], error["rank"], error["node"]) == ("ScriptFailed", 1, 1)
@@ -250,16 +250,16 @@ time.sleep(3600)
     def test_lost_node(self, bench: Bench) -> None:
         """A node that goes without a word fails the run, which names it; nothing stays on the other nodes."""
         run = bench.submit_pair(_HEAD + "run.log('rank', int(os.environ['RANK']))\ntime.sleep(3600)")
-        bench.until(lambda: set(run.get_metrics_by_rank()) == {0, 1}, "both ranks")
+        bench.wait_until(lambda: set(run.get_metrics_by_rank()) == {0, 1}, "both ranks")
         bench.place.lose(run, 1)
         try:
-            details = bench.ended(run)
+            details = bench.wait_for_end(run)
         finally:
             bench.place.restore(run)
         assert details["status"] == "Failed"
         assert details["error"]["node"] == 1
         assert "node 1" in details["error"]["message"]
-        bench.until(lambda: not bench.place.left(run), "the end of all its processes")
+        bench.wait_until(lambda: not bench.place.left(run), "the end of all its processes")
 
     def test_adopted(self, bench: Bench) -> None:
         """The dispatcher is killed while a run goes on: the next one has all of its logs and metrics, once each."""
@@ -274,9 +274,9 @@ os.makedirs('outputs', exist_ok=True)
 open('outputs/done_' + os.environ['RANK'], 'w').close()
 """
         )
-        bench.until(lambda: set(run.get_metrics_by_rank()) == {0, 1}, "both ranks")
+        bench.wait_until(lambda: set(run.get_metrics_by_rank()) == {0, 1}, "both ranks")
         bench.kill_dispatcher()
-        assert bench.ended(run)["status"] == "Completed"
+        assert bench.wait_for_end(run)["status"] == "Completed"
         by_rank = run.get_metrics_by_rank()
         for rank in (0, 1):
             assert by_rank[rank]["number"] == list(range(40))
@@ -286,19 +286,19 @@ open('outputs/done_' + os.environ['RANK'], 'w').close()
     def test_ends_without_dispatcher(self, bench: Bench) -> None:
         """A run that ended while nobody looked has ended as it did."""
         run = bench.submit(_HEAD + "run.log('begun', 1)\ntime.sleep(1)\nprint('the end')\nraise SystemExit(3)")
-        bench.until(lambda: run.get_metrics().get("begun") == 1, "that it runs")
+        bench.wait_until(lambda: run.get_metrics().get("begun") == 1, "that it runs")
         bench.kill_dispatcher()
-        details = bench.ended(run)
+        details = bench.wait_for_end(run)
         assert (details["status"], details["error"]["exit_code"]) == ("Failed", 3)
         assert bench.log(run) == "the end\n"
 
     def test_cancelled_after_adoption(self, bench: Bench) -> None:
         """A run that an earlier dispatcher started can be cancelled."""
         run = bench.submit(_HEAD + "run.log('begun', 1)\ntime.sleep(3600)")
-        bench.until(lambda: run.get_metrics().get("begun") == 1, "that it runs")
+        bench.wait_until(lambda: run.get_metrics().get("begun") == 1, "that it runs")
         bench.kill_dispatcher()
         run.cancel()
-        assert bench.ended(run)["status"] == "Canceled"
+        assert bench.wait_for_end(run)["status"] == "Canceled"
         bench.nothing_left(run)
 
     def test_two_runs_at_once(self, bench: Bench) -> None:
@@ -306,13 +306,13 @@ open('outputs/done_' + os.environ['RANK'], 'w').close()
         text = _HEAD + "open('mine', 'x').write(run.id)\nprint(open('mine').read())\nrun.log('begun', 1)\n"
         runs = [bench.submit(text + "time.sleep(3600)") for _ in range(2)]
         for run in runs:
-            bench.until(lambda run=run: run.get_metrics().get("begun") == 1, "that it runs")  # type: ignore[misc]
+            bench.wait_until(lambda run=run: run.get_metrics().get("begun") == 1, "that it runs")  # type: ignore[misc]
         for run in runs:
-            bench.until(lambda run=run: run.get_status() == "Running", "that it is Running")  # type: ignore[misc]
+            bench.wait_until(lambda run=run: run.get_status() == "Running", "that it is Running")  # type: ignore[misc]
         for run in runs:
             run.cancel()
         for run in runs:
-            assert bench.ended(run)["status"] == "Canceled"
+            assert bench.wait_for_end(run)["status"] == "Canceled"
             assert bench.log(run) == f"{run.id}\n"
 
     def test_retry(self, bench: Bench) -> None:
@@ -330,7 +330,7 @@ print(open('checkpoint').read())
 """,
             max_retries=1,
         )
-        assert bench.ended(run)["status"] == "Completed"
+        assert bench.wait_for_end(run)["status"] == "Completed"
         assert bench.log(run) == "attempt 2\nhalf\n"
         first = bench.read(run, "azureml-logs/attempt_1/70_driver_log.txt")
         assert first.startswith("attempt 1\n")
@@ -363,9 +363,9 @@ class Bench:
         estimator = kind(str(source), entry_script="train.py", **{**known, **settings})
         return Experiment(self.place.workspace, "conformance").submit(estimator)
 
-    def ended(self, run: Run) -> dict[str, Any]:
+    def wait_for_end(self, run: Run) -> dict[str, Any]:
         """The details of a run, once it has ended."""
-        self.until(lambda: run.get_status() in ("Completed", "Failed", "Canceled"), "the end of the run")
+        self.wait_until(lambda: run.get_status() in ("Completed", "Failed", "Canceled"), "the end of the run")
         return run.get_details()
 
     def log(self, run: Run, rank: int | None = None) -> str:
@@ -385,9 +385,9 @@ class Bench:
         pid = int(WorkspaceFolder(self.place.workspace.path).lock.read_text())
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        self.until(lambda: not _drivers(pid), "the end of the dispatcher")
+        self.wait_until(lambda: not _drivers(pid), "the end of the dispatcher")
 
-    def until(self, condition: Callable[[], T], what: str) -> T:
+    def wait_until(self, condition: Callable[[], T], what: str) -> T:
         """Waits for what comes in its own time."""
         deadline = time.monotonic() + self.place.patience
         while not (found := condition()):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trainmaster.shared.metrics import thinned
+from trainmaster.shared.metrics import thin
 from trainmaster.shared.records import TERMINAL, Status
 from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.samplers import grid
@@ -170,7 +170,7 @@ def trial_view(
         best=trial.best(goal) if trial.has_value else None,
         last=trial.values[-1] if trial.values else None,
         reports=len(trial.values),
-        series=tuple(thinned(trial.values, SERIES_POINTS)),
+        series=tuple(thin(trial.values, SERIES_POINTS)),
         started_at=started_at,
         ended_at=trial.ended_at,
         cut_interval=None if cut is None else cut.interval,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmaster.sdk.display.sparkline import sparkline, thinned
+from trainmaster.sdk.display.sparkline import sparkline, thin
 
 ANYTHING = st.one_of(st.floats(), st.integers(), st.text(), st.none(), st.booleans())
 
@@ -26,5 +26,5 @@ def test_the_smallest_floats_do_not_divide_by_zero() -> None:
 
 @given(st.lists(st.integers(), min_size=2), st.integers(2, 30))
 def test_thinning_keeps_both_ends(values: list[int], count: int) -> None:
-    kept = thinned(values, count)
+    kept = thin(values, count)
     assert (kept[0], kept[-1]) == (values[0], values[-1])

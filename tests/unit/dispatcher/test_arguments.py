@@ -131,7 +131,7 @@ def test_the_error_says_what_is_wrong(tmp_path: Path, args: Any, cause: str) -> 
             await place.operations.call("runs.get", args)
         assert caught.value.cause == cause
         with pytest.raises(UserErrorException, match=r"runs\.watch: the request cannot be used") as caught:
-            place.operations.watched_run(args)
+            place.operations.read_watch_request(args)
         assert caught.value.cause == cause
 
     asyncio.run(in_a_place(tmp_path / "w", ask))

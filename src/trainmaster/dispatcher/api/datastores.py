@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.credentials import opened, sealed
+from trainmaster.dispatcher.credentials import seal_options, unseal_options
 from trainmaster.dispatcher.operation import operation
 from trainmaster.job.errors import DatastoreException, UserErrorException
 from trainmaster.shared.records import DatastoreRecord
@@ -25,14 +25,14 @@ class DatastoreOperations:
     @operation("datastores.list")
     def list(self) -> list[DatastoreRecord]:
         """All datastores, by name."""
-        return [opened(store, self._secrets) for store in self._store.datastores.list_all()]
+        return [unseal_options(store, self._secrets) for store in self._store.datastores.list_all()]
 
     @operation("datastores.get")
     def get(self, name: str | None = None) -> DatastoreRecord | None:
         """The datastore of this name; without one, the default."""
         stores = self._store.datastores.list_all()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
-        return None if found is None else opened(found, self._secrets)
+        return None if found is None else unseal_options(found, self._secrets)
 
     @operation("datastores.put")
     def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
@@ -44,7 +44,7 @@ class DatastoreOperations:
                 f"there is a datastore '{store.name}' already", hint="Give overwrite=True to replace it."
             )
         kept = replace(store, is_default=known.is_default if known else store.is_default)
-        self._store.datastores.put(sealed(kept, self._secrets))
+        self._store.datastores.put(seal_options(kept, self._secrets))
         return store
 
     @operation("datastores.delete")

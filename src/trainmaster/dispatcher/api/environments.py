@@ -70,7 +70,7 @@ class EnvironmentOperations:
     @operation("environments.in_use")
     def find_users(self) -> dict[str, builtins.list[str]]:
         """The folder of each build that is in use, and the runs and services that use it."""
-        return environments.in_use(self._context, self._services.environments_in_use())
+        return environments.find_users(self._context, self._services.environments_in_use())
 
     @operation("environments.remove")
     async def remove(self, names: builtins.list[str]) -> builtins.list[str]:

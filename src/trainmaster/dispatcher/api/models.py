@@ -60,7 +60,7 @@ class ModelOperations:
 
         `datasets` are those that the model refers to, so that one without a name can be had again by its id.
         """
-        record = _checked(from_plain(ModelRecord, model))
+        record = _check_record(from_plain(ModelRecord, model))
         known = self._store.models.get_by_key(record.key)
         if known is not None:
             return known
@@ -82,7 +82,7 @@ class ModelOperations:
         child_paths: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Registers files for a job: of its run, by their names there, or any of this machine. Answers as `locate`."""
-        draft = _checked(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
+        draft = _check_record(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
         if draft.run_id:
             # A child of the job's run is only known when the journals were read.
             await self._updates.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
@@ -273,7 +273,7 @@ def lineage(run: RunRecord) -> dict[str, Any]:
     return {**found, **({"data": data} if data else {}), **({"datasets": inputs} if inputs else {})}
 
 
-def _checked(record: ModelRecord) -> ModelRecord:
+def _check_record(record: ModelRecord) -> ModelRecord:
     """What came over the socket: names become folders, digests become paths."""
     check_name(record.name)
     if not _DIGEST.fullmatch(record.manifest):

@@ -67,7 +67,7 @@ class Operations:
             raise _unusable(op, error) from None
         return to_plain(result)
 
-    def watched_run(self, args: Any) -> str:
+    def read_watch_request(self, args: Any) -> str:
         """The id in a request for `runs.watch`, which the server answers itself."""
         try:
             return str(self._check("runs.watch", self._runs.get, args)["run_id"])

@@ -31,7 +31,7 @@ from trainmaster.job.agent import claim
 from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.job.errors import TrainmasterError, WorkspaceException
 from trainmaster.launch import agent_count, most_processes, port_count
-from trainmaster.shared.attempts import FailedAttempt, count_failed, current_attempt, failed_attempts
+from trainmaster.shared.attempts import FailedAttempt, count_failed, current_attempt, read_failed_attempts
 from trainmaster.shared.job_spec import JobSpec, load_spec
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.records import RunError, RunRecord, Status
@@ -196,7 +196,7 @@ class RunDriver:
             self._context.folder,
             ports,
             attempt=folder.attempt,
-            time_used=sum(failed.seconds for failed in failed_attempts(folder)),
+            time_used=sum(failed.seconds for failed in read_failed_attempts(folder)),
             tell_after=self._procedure.tell_after_seconds,
         )
         starting = asyncio.ensure_future(self._engine.start(nodes, plans, prepared.kit))
@@ -235,7 +235,7 @@ class RunDriver:
     async def _begin_next_attempt(self, spec: JobSpec) -> None:
         """Starts the next attempt on the same nodes and in the same working folder."""
         number = self._state.folder.attempt
-        failed = failed_attempts(self._state.folder)[-1]
+        failed = read_failed_attempts(self._state.folder)[-1]
         total = "" if failed.again else f" of {spec.max_retries + 1}"
         sentence = f"attempt {failed.number}{total} failed: {failed.headline}"
         await self._retry_until_written(lambda: self._set_logs_apart(f"{sentence}; starting attempt {number}"))

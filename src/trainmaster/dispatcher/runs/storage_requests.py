@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.credentials import opened
+from trainmaster.dispatcher.credentials import unseal_options
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.dispatcher.runs.lookup import require_run
@@ -58,7 +58,7 @@ class StorageRequests:
         return folder
 
     def _open(self, record: DatastoreRecord) -> DatastoreRecord:
-        return opened(record, self._context.secrets)
+        return unseal_options(record, self._context.secrets)
 
 
 def _describe(record: DatastoreRecord) -> dict[str, Any]:

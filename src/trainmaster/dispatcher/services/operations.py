@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
-from trainmaster.dispatcher.environments import used_by
+from trainmaster.dispatcher.environments import environment_of
 from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.keeper import Keeper, end_processes
@@ -234,7 +234,9 @@ class Services:
         found: dict[str, builtins.list[str]] = {}
         for record in self._store.services.list_all():
             folder = self._context.folder.service(record.name)
-            places = (used_by(RunFolder(folder.generation(each))) for each in {record.serving, record.generation})
+            places = (
+                environment_of(RunFolder(folder.generation(each))) for each in {record.serving, record.generation}
+            )
             for place in {each for each in places if each}:
                 found.setdefault(place, []).append(f"service {record.name}")
         return found

@@ -201,13 +201,13 @@ def thin(extremes: Iterable[Extremes], count: int, buckets: int) -> list[int]:
     for part in extremes:
         bucket = part[0] * buckets // count
         other = best.get(bucket)
-        best[bucket] = part if other is None else _joined(other, part)
+        best[bucket] = part if other is None else _join_extremes(other, part)
     for first, _, low_idx, _, high_idx in best.values():
         chosen.update((first,) if low_idx is None or high_idx is None else (low_idx, high_idx))
     return sorted(chosen)
 
 
-def _joined(a: Extremes, b: Extremes) -> Extremes:
+def _join_extremes(a: Extremes, b: Extremes) -> Extremes:
     first, low, low_idx, high, high_idx = a
     if b[1] is not None and (low is None or b[1] < low):
         low, low_idx = b[1], b[2]

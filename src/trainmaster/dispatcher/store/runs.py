@@ -150,7 +150,7 @@ class Runs(Repository):
                 columns.setdefault("waiting_for", "")
             columns["status"] = str(to)
             values = {f"new_{name}": value for name, value in columns.items()}
-            guarded = _guarded_update(frozenset(columns), allowed, to is Status.RUNNING)
+            guarded = _make_guarded_update(frozenset(columns), allowed, to is Status.RUNNING)
             moved = guarded.run(connection, which=run_id, **values)
             record = self._require(run_id)
             return record if moved else None
@@ -216,14 +216,14 @@ class Runs(Repository):
 
 
 @lru_cache(maxsize=256)
-def _guarded_update(columns: frozenset[str], allowed: frozenset[Status], is_start: bool) -> PreparedChange:
+def _make_guarded_update(columns: frozenset[str], allowed: frozenset[Status], is_start: bool) -> PreparedChange:
     """An update of these columns of a run in one of these states; a start time that is there stays."""
     values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in sorted(columns)}
     if is_start:
         values["started_at"] = func.coalesce(runs.c.started_at, values["started_at"])
     if "ended_at" in columns:
         start = bindparam("new_started_at") if "started_at" in columns else runs.c.started_at
-        values["ended_at"] = _at_least(func.coalesce(start, runs.c.created_at), values["ended_at"])
+        values["ended_at"] = _not_earlier_than(func.coalesce(start, runs.c.created_at), values["ended_at"])
     states = sorted(map(str, allowed))
     return PreparedChange(
         update(runs)
@@ -232,6 +232,6 @@ def _guarded_update(columns: frozenset[str], allowed: frozenset[Status], is_star
     )
 
 
-def _at_least(earliest: ColumnElement[float], time: ColumnElement[float]) -> ColumnElement[float]:
+def _not_earlier_than(earliest: ColumnElement[float], time: ColumnElement[float]) -> ColumnElement[float]:
     """The time, or `earliest` if the clock was set back in between."""
     return case((time < earliest, earliest), else_=time)

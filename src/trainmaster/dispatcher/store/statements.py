@@ -35,7 +35,7 @@ class _Prepared:
             compiled = self._compiled[dialect.name] = made
         return compiled
 
-    def _executed(self, connection: Connection, values: Mapping[str, Any]) -> DBAPICursor:
+    def _execute(self, connection: Connection, values: Mapping[str, Any]) -> DBAPICursor:
         compiled = self._compile(connection.dialect)
         # What the statement says itself, such as a limit, is worked out once and not at every run.
         parameters = {**self._constants[connection.dialect.name], **values}
@@ -55,7 +55,7 @@ class PreparedSelect(_Prepared):
 
     def rows(self, connection: Connection, **values: Any) -> Sequence[tuple[Any, ...]]:
         """All rows for these parameter values."""
-        cursor = self._executed(connection, values)
+        cursor = self._execute(connection, values)
         found: Sequence[tuple[Any, ...]] = cursor.fetchall()
         cursor.close()
         return found
@@ -71,7 +71,7 @@ class PreparedChange(_Prepared):
 
     def run(self, connection: Connection, **values: Any) -> int:
         """Run it; how many rows it touched."""
-        cursor = self._executed(connection, values)
+        cursor = self._execute(connection, values)
         touched: int = cursor.rowcount
         cursor.close()
         return touched

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmaster.shared.metrics import finite_number, thinned
+from trainmaster.shared.metrics import finite_number, thin
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 _NO_NUMBER = "·"
@@ -19,7 +19,7 @@ def sparkline(values: Sequence[Any], width: int = 40) -> str:
     >>> sparkline([1, float("nan"), 1])
     '▄·▄'
     """
-    numbers = [finite_number(value) for value in thinned(values, width)]
+    numbers = [finite_number(value) for value in thin(values, width)]
     finite = [number for number in numbers if number is not None]
     if not finite:
         return _NO_NUMBER * len(numbers)

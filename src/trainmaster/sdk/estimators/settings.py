@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypedDict, TypeVar
 
 from trainmaster.sdk.environment.definition import ContainerRegistry, Environment
-from trainmaster.shared.spelling import unexpected_keyword
+from trainmaster.shared.spelling import make_keyword_error
 
 C = TypeVar("C", bound=type)
 
@@ -151,7 +151,7 @@ def read(owner: Any, given: Mapping[str, Any]) -> Settings:
     """`given` as Settings; a parameter that `owner` does not have is a TypeError, as for any function."""
     for name in given:
         if name not in owner.PARAMETERS:
-            raise unexpected_keyword(owner.__name__, name, owner.PARAMETERS, _SYNONYMS)
+            raise make_keyword_error(owner.__name__, name, owner.PARAMETERS, _SYNONYMS)
     return Settings(**given)
 
 

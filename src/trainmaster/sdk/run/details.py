@@ -57,7 +57,7 @@ def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
     """Number, state and error of every attempt of a run that may be retried, or was; none for any other."""
     if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
         return []
-    from trainmaster.shared.attempts import failed_attempts
+    from trainmaster.shared.attempts import read_failed_attempts
 
     found: list[dict[str, Any]] = [
         {
@@ -67,7 +67,7 @@ def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
             "endTimeUtc": iso_time(failed.ended_at),
             "error": error_details(failed.error),
         }
-        for failed in failed_attempts(folder)
+        for failed in read_failed_attempts(folder)
     ]
     last: dict[str, Any] = {"number": len(found) + 1, "status": str(record.status)}
     return [*found, {**last, **({"error": error_details(record.error)} if record.error else {})}]

@@ -9,7 +9,7 @@ from pathlib import Path
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.run.masks import mask_of
 from trainmaster.shared.folders import RunFolder
-from trainmaster.shared.run_files import find, is_file, left_names, names, path_of
+from trainmaster.shared.run_files import find, is_file, list_left_files, names, path_of
 
 
 def read_text(folder: RunFolder, name: str) -> str:
@@ -23,7 +23,7 @@ def beginning_with(folder: RunFolder, prefix: str) -> list[str]:
     wanted = [name for name in names(folder) if name.startswith(prefix)]
     if prefix.partition("/")[0] != folder.code.name:
         return wanted
-    found = [name for name in left_names(folder) if name.startswith(prefix)]
+    found = [name for name in list_left_files(folder) if name.startswith(prefix)]
     # A file of the snapshot too, if it is named in full.
     is_named = not found and not prefix.endswith("/") and is_file(path_of(folder, prefix))
     return [*wanted, *([prefix] if is_named else found)]

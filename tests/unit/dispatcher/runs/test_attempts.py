@@ -16,7 +16,7 @@ from trainmaster.dispatcher.runs.attempts import (
     with_attempts,
 )
 from trainmaster.dispatcher.runs.outcome import Outcome
-from trainmaster.shared.attempts import FailedAttempt, current_attempt, failed_attempts
+from trainmaster.shared.attempts import FailedAttempt, current_attempt, read_failed_attempts
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.records import RunError, Status
 
@@ -52,13 +52,13 @@ def test_what_is_not_tried_again(end: Outcome, survivors: bool) -> None:
 
 
 def test_the_current_attempt_is_the_first_that_has_not_failed(folder: RunFolder) -> None:
-    assert (current_attempt(folder), failed_attempts(folder)) == (folder, [])
+    assert (current_attempt(folder), read_failed_attempts(folder)) == (folder, [])
     note_failure(folder, FIRST)
     second = current_attempt(folder)
-    assert (second.attempt, failed_attempts(second), failed_attempts(folder)) == (2, [FIRST], [FIRST])
+    assert (second.attempt, read_failed_attempts(second), read_failed_attempts(folder)) == (2, [FIRST], [FIRST])
     note_failure(second, replace(FIRST, number=2))
     assert current_attempt(folder).attempt == 3
-    assert [each.number for each in failed_attempts(folder)] == [1, 2]
+    assert [each.number for each in read_failed_attempts(folder)] == [1, 2]
     assert (FIRST.headline, FIRST.seconds) == ("rank 0 failed", 2.5)
 
 
@@ -72,7 +72,7 @@ def test_a_damaged_record_is_a_failure_nevertheless(folder: RunFolder) -> None:
     note_failure(folder, FIRST)
     folder.failure.write_text("{")
     assert current_attempt(folder).attempt == 2
-    assert "cannot be read" in failed_attempts(folder)[0].headline
+    assert "cannot be read" in read_failed_attempts(folder)[0].headline
 
 
 def test_logs_are_set_apart_once_however_often_it_is_done(folder: RunFolder) -> None:
