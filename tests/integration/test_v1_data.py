@@ -261,7 +261,7 @@ def test_names_and_versions(shared, store):
     [
         (("nobody",), "there is no dataset 'nobody' in this workspace"),
         (("asked", 7), "there is no version 7 of dataset 'asked'\nThe newest is 1."),
-        (("asked", "second"), "'second' is no version of a dataset"),
+        (("asked", "second"), "'second' is not a version of a dataset"),
         ((7,), "the name of a dataset must be text, not 7"),
     ],
 )

@@ -68,7 +68,7 @@ def _run(folder: WorkspaceFolder, word: _Word, stay: bool) -> None:
             other.close()
             word.say({"ready": True})
             return
-        # The owner is just starting or just ending; both take moments.
+        # The owner is starting or ending, which takes a moment.
         time.sleep(0.02)
     raise WorkspaceException(
         f"another process holds {folder.lock} but does not answer",
@@ -77,7 +77,7 @@ def _run(folder: WorkspaceFolder, word: _Word, stay: bool) -> None:
 
 
 class _Word:
-    """One message to whoever started us."""
+    """One message to the process that started this one."""
 
     def __init__(self, pipe: int | None) -> None:
         self._pipe = pipe

@@ -1,4 +1,4 @@
-"""The arguments of an operation, checked against its own signature before it is called."""
+"""The arguments of an operation, checked against its signature before it is called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmaster.shared.serialization import PlainDataError
 UNCHANGED: Any = object()
 """The default of an argument that may also be null."""
 
-# What the database takes.
+# The largest integer of a database.
 _LARGEST_NUMBER = 2**63 - 1
 
 
@@ -23,7 +23,7 @@ def changes_in(**values: Any) -> dict[str, Any]:
 
 
 class Arguments:
-    """Which arguments an operation takes, and of which types."""
+    """The arguments that an operation takes, and their types."""
 
     def __init__(self, operation: Callable[..., Any]) -> None:
         found = inspect.signature(operation, eval_str=True).parameters
@@ -31,7 +31,7 @@ class Arguments:
         self._needed = {name for name, parameter in found.items() if parameter.default is inspect.Parameter.empty}
 
     def check(self, given: Any) -> Mapping[str, Any]:
-        """The arguments as they came, if the operation can be called with them. PlainDataError if not."""
+        """Return the arguments unchanged. Raises PlainDataError if the operation cannot be called with them."""
         if not isinstance(given, Mapping):
             raise PlainDataError(f"args must be an object, not {_kind(given)}")
         unknown = sorted(set(given) - set(self._hints))
@@ -96,7 +96,7 @@ _NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true o
 
 
 def _kind(value: Any) -> str:
-    """What JSON calls it."""
+    """The name of the type in JSON."""
     if value is None:
         return "null"
     if isinstance(value, Mapping):

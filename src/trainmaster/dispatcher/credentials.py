@@ -1,4 +1,4 @@
-"""Options of datastores, which may hold keys: encrypted wherever they are kept, plain only on their way to a driver."""
+"""Options of datastores, which may contain keys: stored encrypted, decrypted only for a storage driver."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ log = logging.getLogger("trainmaster.dispatch")
 
 
 def seal_options(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
-    """`record` as it is kept."""
+    """`record` with encrypted options, as it is stored."""
     if not record.options or SEALED in record.options:
         return record
     return replace(record, options={SEALED: secrets.seal(json.dumps(dict(record.options)))})
 
 
 def unseal_options(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord:
-    """`record` as a driver needs it. One that cannot be decrypted stays as it is: whoever opens it is told."""
+    """`record` with plain options. If they cannot be decrypted, they stay: using the datastore then gives an error."""
     if SEALED not in record.options:
         return record
     try:
@@ -38,6 +38,6 @@ def unseal_options(record: DatastoreRecord, secrets: Secrets) -> DatastoreRecord
 
 
 def options_for_stage(stores: Iterable[DatastoreRecord], secrets: Secrets) -> bytes:
-    """What the stage reads from its standard input: the options of each store, by its name."""
+    """What the process that copies data reads from its standard input: the options of each datastore, by its name."""
     plain: Mapping[str, Any] = {store.name: dict(unseal_options(store, secrets).options) for store in stores}
     return json.dumps(plain).encode()

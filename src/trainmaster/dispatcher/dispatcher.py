@@ -1,4 +1,4 @@
-"""The dispatcher's own life: one per workspace, started on demand, gone when idle."""
+"""The dispatcher as a process: one per workspace, started on demand. It ends when it has been idle for a while."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
-# How long a dispatcher without work stays: the next submit within that time is the quick one.
+# How long a dispatcher stays without work. A submit within that time is faster.
 _IDLE_SECONDS = 900.0
-# How often it is looked whether the workspace is still there.
+# How often it checks that the workspace still exists.
 _LOOK_SECONDS = 1.0
 
 
 @contextlib.contextmanager
 def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
-    """Whether this process now owns the workspace; the lock ends with the process, however it ends."""
+    """Take the lock of the workspace and yield whether this process has it. The lock ends with the process."""
     lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -48,9 +48,10 @@ def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
 
 
 async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool = True) -> None:
-    """Owns the workspace until told to stop or idle; `ready` is called when it listens.
+    """Serve the workspace until a request, a signal or idleness ends it. `ready` is called when it listens.
 
-    Without `stay` it ends at once when no run is on its way: an agent's cry for one may be answered by another.
+    Without `stay` it ends at once if nothing is active: another dispatcher may already have served the agent that
+    started this one.
     """
     store = open_store(folder)
     dispatcher = assemble(folder, store)
@@ -58,7 +59,7 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
     place = make_place(folder)
-    # From its first moment the socket is its owner's alone.
+    # Only the owner can use the socket, from its first moment.
     mask = os.umask(0o177)
     try:
         listener = await server.listen(str(place))
@@ -71,7 +72,8 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         if stay or dispatcher.is_busy:
             await _serve_until_stop(server, dispatcher, place)
     finally:
-        # First unreachable, then gone: a client that finds nobody starts the next one, which waits for the lock.
+        # First remove the socket, then release the lock: a client that finds no socket starts the next dispatcher,
+        # which waits for the lock.
         place.unlink(missing_ok=True)
         listener.close()
         await server.close()
@@ -97,7 +99,7 @@ async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path)
 
 
 async def _wait_until_removed(folder: WorkspaceFolder) -> None:
-    """Returns when somebody has removed the workspace: its name and its database are gone, not only for a moment."""
+    """Return when the workspace was removed: its identity and its database are missing, at two checks in a row."""
     missed = 0
     while missed < 2:
         await asyncio.sleep(_LOOK_SECONDS)
@@ -116,7 +118,7 @@ async def _wait_until_stop(server: Server, dispatcher: Dispatcher, place: Path) 
             await asyncio.wait_for(server.stopping.wait(), timeout=max(0.05, min(limit / 4, 60.0)))
             return
         if not place.exists():
-            # A folder for sockets goes with its user's last login: nobody can reach this dispatcher any more.
+            # The folder for sockets is removed with the user's last login: no client can reach this dispatcher.
             log.warning("the socket %s is gone", place)
             return
         if dispatcher.is_busy or server.requests != seen:
@@ -127,7 +129,7 @@ async def _wait_until_stop(server: Server, dispatcher: Dispatcher, place: Path) 
 
 
 def start_logging(folder: WorkspaceFolder) -> None:
-    """Notes go to dispatcher.log, which never grows beyond a few megabytes."""
+    """Log to dispatcher.log, which is limited to a few megabytes."""
     handler = logging.handlers.RotatingFileHandler(folder.log, maxBytes=2_000_000, backupCount=1)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     for name in ("trainmaster", "asyncio"):

@@ -1,4 +1,4 @@
-"""Environments as the dispatcher sees them: built on request, in use by runs, removed when nobody needs them."""
+"""Environments in the dispatcher: found or built for runs and services, and removed when they are not in use."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _PROGRESS = re.compile(r"compil(?:ing|ed) |waiting for another |\s*(?:Downloadin
 async def find(
     spec: EnvironmentSpec, workspace: WorkspaceFolder, path: str, shared: str, outdated: bool = False
 ) -> Prefix | None:
-    """The environment if it is ready; the user's own at once, a built one is looked at beside the loop.
+    """The environment, if it is ready. A built environment is checked in a thread.
 
-    `outdated` accepts one whose Python only stands in for another that is on this machine by now.
+    With `outdated`, accept a build whose Python is a substitute for one that this machine has by now.
     """
     if spec.user_managed:
         return prefix.find(spec, workspace, path)
@@ -50,7 +50,7 @@ async def find(
 async def build(
     spec: EnvironmentSpec, place: Path, log: Path, variables: Mapping[str, str], refresh: bool = False
 ) -> None:
-    """Builds an environment into `place` in a process of its own, which prints to `log`."""
+    """Build an environment in `place`, in a separate process that prints to `log`."""
     order = await asyncio.to_thread(builder.order, place, spec, variables, refresh)
     await run_module(["trainmaster.environments"], log, variables, order)
 
@@ -66,9 +66,9 @@ async def find_or_build(
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Prefix:
-    """The environment for a run or service, whose folder is `user`; built, with its log in `log`, if it does not exist.
+    """The environment for the run or service with the folder `user`; built if it does not exist, with the log `log`.
 
-    `path` is the PATH in which a Python of the user is looked for. `sources` are the submitter's variables for package
+    `path` is the PATH where the user's own Python is found. `sources` are the submitter's variables for package
     sources, None if they are not known any more.
     """
     shared = (os.environ if sources is None else sources).get("TRAINMASTER_ENVIRONMENTS", "")
@@ -115,7 +115,7 @@ async def build_and_tell(
 
 
 def progress_in(log: Path) -> str:
-    """The last line of a build's log that tells how far it is; empty if there is none."""
+    """The last line of a build's log that shows its progress, or an empty text."""
     try:
         with open(log, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LAST_BYTES))
@@ -134,9 +134,9 @@ def _add_line(log: Path, line: str) -> None:
 async def check(
     spec: EnvironmentSpec, context: Context, sources: Mapping[str, str] | None, inherited: Mapping[str, str]
 ) -> None:
-    """Refuses an environment whose packages can be had but do not work together, before a run is queued.
+    """Refuse an environment whose packages exist but do not work together, before a run is queued.
 
-    Only where such packages are named, because uv has to be asked for the lock: seconds, and the build needs the answer
+    This is done only where such packages are named, because uv needs seconds for the lock; the build needs the answer
     anyway. What is not known in time is left to the build.
     """
     place, name = context.folder.environments, prefix.digest(spec)
@@ -153,32 +153,32 @@ async def check(
     except EnvironmentException:
         raise
     except (TrainmasterError, OSError):
-        # It was killed, could not be started, or an index does not answer in time.
+        # The check was killed, could not be started, or an index did not answer in time.
         return
 
 
 def variables(sources: Mapping[str, str] | None, inherited: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The submitter's package sources; those of the dispatcher only for a run that an earlier dispatcher took."""
+    """The variables of a build: the submitter's package sources, or those of the dispatcher if they are not known."""
     own = {name: value for name, value in os.environ.items() if sources is None or not is_source_variable(name)}
     return {**own, **(inherited or {}), **(sources or {})}
 
 
 def note_use(run: RunFolder, found: Prefix) -> bool:
-    """Keeps with the run which environment it has and its lock; false if the environment went away meanwhile."""
+    """Note in the run's folder its environment and the lock of it. False if the environment was removed meanwhile."""
     if not found.folder:
         return True
     folder = Path(found.folder)
     run.path.mkdir(parents=True, exist_ok=True)
     (run.path / _NOTE).write_text(json.dumps({"version": 1, "folder": found.folder}))
     build_record.mark_used(folder)
-    # One without a lock was put there by another hand; it is used as it is.
+    # An environment without a lock was not made by Trainmaster, but can be used.
     with contextlib.suppress(FileNotFoundError):
         (run.path / LOCK_NAME).write_bytes((folder / LOCK_NAME).read_bytes())
     return os.access(found.python, os.X_OK)
 
 
 def environment_of(run: RunFolder) -> str:
-    """The real folder of the environment a run has; empty while it has none."""
+    """The real folder of a run's environment; empty if it has none yet."""
     try:
         return str(json.loads((run.path / _NOTE).read_text())["folder"])
     except (OSError, ValueError, KeyError, TypeError):
@@ -206,7 +206,7 @@ def find_users(context: Context, services: Mapping[str, Sequence[str]]) -> dict[
 async def on_request(
     context: Context, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
 ) -> dict[str, Any]:
-    """Builds what a client asks for, if it is not there; its log lies beside it."""
+    """Build an environment for a client, if it does not exist. The log is beside the build."""
     place, name = context.folder.environments, prefix.digest(spec)
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
@@ -221,7 +221,7 @@ async def on_request(
 
 
 async def remove(context: Context, services: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Removes builds (`<digest>.<n>`) that no run needs; which ones they were.
+    """Remove builds (`<digest>.<n>`) that are not in use, and return their names.
 
     The names go at once, while nothing else of the dispatcher runs; the files after that.
     """

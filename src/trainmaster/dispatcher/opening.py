@@ -1,4 +1,4 @@
-"""Opening the store of a workspace: made at the first use, migrated when it is older."""
+"""Opening the store of a workspace. It is created at first use."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import DatastoreRecord
 
 DEFAULT_DATASTORE = "workspaceblobstore"
-# v1's second one, which scripts ask for by its name.
+# v1's second datastore, which scripts use by its name.
 FILE_DATASTORE = "workspacefilestore"
 
 
 def open_store(folder: WorkspaceFolder) -> Store:
-    """The store of an existing workspace."""
+    """Open the store of a workspace, or create it if the workspace is new."""
     if not folder.identity.is_file():
         raise WorkspaceException(
             f"{folder.path} is not a workspace: it has no workspace.json",
-            hint="Make one with Workspace.create(name=..., path=...).",
+            hint="Create one with Workspace.create(name=..., path=...).",
         )
     if folder.database.exists():
         return Store.open(folder.database)
     if folder.runs.is_dir() and any(folder.runs.iterdir()):
         raise WorkspaceException(
             f"the database of the workspace is missing: {folder.database}",
-            cause="There are runs in it, so it is not a new workspace.",
-            hint="Bring the file back from a backup, or move the folder away and make a new workspace.",
+            cause="The workspace is not new: it has runs.",
+            hint="Restore the file from a backup, or move the folder away and create a new workspace.",
         )
     return _create(folder)
 

@@ -1,6 +1,6 @@
 """Whether the files that this process has loaded are still the same on the disk.
 
-After an upgrade in place it would go on with the old code, and load what it needs later from the new.
+After an upgrade in place, the process would mix the code it has loaded with new modules.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 class OwnCode:
-    """The files of this package that were loaded, as they were then."""
+    """The files of this package that this process has loaded, with their times and sizes."""
 
     def __init__(self) -> None:
         self._marks: dict[str, tuple[int, int] | None] = {}
@@ -20,7 +20,7 @@ class OwnCode:
         self.has_changed()
 
     def has_changed(self) -> bool:
-        """Whether one of them is another by now. It costs about two microseconds for each."""
+        """Whether one of the files was replaced. This takes about two microseconds per file."""
         if len(sys.modules) != self._modules:
             self._modules = len(sys.modules)
             self._note_new()

@@ -1,4 +1,4 @@
-"""Our own modules as processes beside the dispatcher: they can be cancelled, and their error comes back as itself."""
+"""Modules of Trainmaster as separate processes: they can be cancelled, and their errors are raised here."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _WORK = {
 
 
 class Shortage(TrainmasterError):
-    """The process met a shortage of the machine that passes: it may well succeed in a while."""
+    """The machine lacked something for a moment, such as memory: a later attempt may succeed."""
 
 
 async def run_module(command: Sequence[str], log: Path, variables: Mapping[str, str], given: bytes = b"") -> None:
-    """Runs one of our own modules as a process that prints to `log`; its last line of standard error is its error.
+    """Run a module in a process that prints to `log` and reads `given` from its standard input.
 
-    It reads `given` from its standard input.
+    The last line of its standard error is the error that is raised.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "ab", opener=open_private) as output:
@@ -70,5 +70,5 @@ def _error_of(module: str, code: int, text: str) -> TrainmasterError:
     return TrainmasterError(
         f"{_WORK.get(module, module)} was killed by {signal.Signals(-code).name}",
         cause=cause,
-        hint="Submit again: it begins anew. If nobody killed it, the memory may have been used up.",
+        hint="Submit again. If nobody killed the process, the machine may have run out of memory.",
     )

@@ -1,4 +1,4 @@
-"""Memory for requests and answers: bounded over all connections together."""
+"""Memory for long requests and answers: limited for all connections together."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 
 
 class NoRoomError(Exception):
-    """Others have held all of it for too long."""
+    """Other connections have used all of the room for too long."""
 
 
 class Room:
-    """So many bytes for all; whoever wants more than is free waits."""
+    """A number of bytes for all connections. A connection that needs more than is free has to wait."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -20,13 +20,13 @@ class Room:
 
     @property
     def used(self) -> int:
-        """How many bytes are held."""
+        """How many bytes are in use."""
         return self._used
 
     async def take(self, count: int, seconds: float) -> None:
-        """Waits for room. Raises NoRoomError after so long, when those that hold it do not go on."""
+        """Wait until `count` bytes are free. Raises NoRoomError after `seconds`."""
         try:
-            # In turn, so that one who wants much is not overtaken for ever.
+            # One after the other, so that a large request is not overtaken for ever.
             async with asyncio.timeout(seconds), self._turn:
                 while self._used and self._used + count > self._size:
                     self._changed.clear()
@@ -36,13 +36,13 @@ class Room:
             raise NoRoomError from None
 
     def give_back(self, count: int) -> None:
-        """Lets others have it."""
+        """Free `count` bytes."""
         self._used -= count
         self._changed.set()
 
 
 class Share:
-    """What one connection holds of the room; what every connection may have is not counted."""
+    """The room that one connection uses. The first `free` bytes are not counted."""
 
     def __init__(self, room: Room, free: int, seconds: float) -> None:
         self._room = room
@@ -51,14 +51,14 @@ class Share:
         self._held = 0
 
     async def grow_to(self, count: int) -> None:
-        """Returns when there is room for `count` bytes in all."""
+        """Wait until the connection may use `count` bytes in total."""
         more = count - self._free - self._held
         if more > 0:
             await self._room.take(more, self._seconds)
             self._held += more
 
     def give_back(self) -> None:
-        """Lets others have all of it."""
+        """Free all of it."""
         if self._held:
             self._room.give_back(self._held)
             self._held = 0

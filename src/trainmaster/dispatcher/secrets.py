@@ -1,7 +1,7 @@
-"""The secrets of a workspace: kept encrypted, given to jobs that ask, hidden in what those jobs printed.
+"""The secrets of a workspace: stored encrypted, given to jobs on request, and masked in the logs of those jobs.
 
 The key is a file of the user's own folder (`TRAINMASTER_HOME/keys/<workspace id>.key`, mode 600), not of the workspace:
-a copy of the workspace alone tells nothing. Only the dispatcher reads it.
+a copy of the workspace alone reveals nothing. Only the dispatcher reads the key.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _LONGEST = 25_000
 
 
 class Secrets:
-    """Every call is one step of the dispatcher: nothing comes in between."""
+    """Reads and writes secrets. No method awaits, so each is one step of the dispatcher."""
 
     def __init__(self, folder: WorkspaceFolder, store: Store) -> None:
         self._folder = folder
         self._store = store
 
     def put(self, secrets: Mapping[str, Mapping[str, str]]) -> None:
-        """Keeps `{name: {"value", "content_type"}}`; all or none."""
+        """Store `{name: {"value", "content_type"}}`, all or none."""
         for name, secret in secrets.items():
             check_secret(name, secret.get("value"))
         cipher = self._cipher(make=True)
@@ -51,7 +51,7 @@ class Secrets:
         self._store.facts.put(_FACT, kept)
 
     def get(self, names: Sequence[str]) -> dict[str, dict[str, str] | None]:
-        """`{name: {"value", "content_type"}}`, or None for a name that is not known."""
+        """`{name: {"value", "content_type"}}`, with None for an unknown name."""
         kept = self._read_secrets()
         found: dict[str, dict[str, str] | None] = dict.fromkeys(names)
         known = [name for name in found if name in kept]
@@ -68,12 +68,12 @@ class Secrets:
         return found["value"] if found else None
 
     def delete(self, names: Sequence[str]) -> None:
-        """Forgets secrets; those that are not known are forgotten already."""
+        """Delete secrets; unknown names are ignored."""
         kept = self._read_secrets()
         self._store.facts.put(_FACT, {name: secret for name, secret in kept.items() if name not in names})
 
     def names(self) -> list[str]:
-        """What there is, by name."""
+        """The names of all secrets, sorted."""
         return sorted(self._read_secrets())
 
     def seal(self, text: str) -> str:
@@ -81,20 +81,20 @@ class Secrets:
         return self._cipher(make=True).encrypt(text.encode("utf-8", "surrogatepass")).decode("ascii")
 
     def unseal(self, token: str, what: str) -> str:
-        """The text that `seal` took; `what` names it in errors."""
+        """The text that was given to `seal`; `what` names it in errors."""
         return self._decrypt(self._cipher(), token, what)
 
     # Jobs
 
     def fetch(self, run: RunFolder, names: Sequence[str]) -> dict[str, str | None]:
-        """The values for a job of this run. What it was given is noted first, so that it can be hidden in its logs."""
+        """The values for a job of this run. They are noted first, so that they can be masked in its logs."""
         found = self.get(names)
         values = {name: secret["value"] if secret else None for name, secret in found.items()}
         self._note(run, {name: value for name, value in values.items() if value is not None})
         return values
 
     def masks(self, run: RunFolder) -> list[str]:
-        """The values that this run was given."""
+        """The values that this run received."""
         noted = self._read_note(run)
         if not noted:
             return []
@@ -102,16 +102,16 @@ class Secrets:
         return [self._decrypt(cipher, each["token"], f"a secret of run {run.path.name}") for each in noted]
 
     def scrub(self, run: RunFolder) -> None:
-        """Hides what the run was given in the logs and results it left. Its processes have ended."""
+        """Mask the values that the run received in its logs and results. Its processes have ended."""
         if not run.secrets.exists():
             return
         try:
             mask = Mask(self.masks(run))
         except WorkspaceException as error:
-            # The run has to end nevertheless; what is shown of its logs is refused for the same reason.
+            # The run has to end nevertheless. Showing its logs is refused for the same reason.
             log.warning("run %s: its logs cannot be masked: %s", run.path.name, error.headline)
             return
-        # Beside the logs: the last lines in a result, and what mpirun repeated.
+        # Also the last lines in results, and the output that mpirun repeats.
         for path in [*run.logs.rglob("*"), *run.node(0).parent.rglob("*")]:
             if path.is_file() and not path.is_symlink() and path.resolve().is_relative_to(run.path.resolve()):
                 _hide(mask, path)
@@ -141,7 +141,7 @@ class Secrets:
     # The key
 
     def _cipher(self, make: bool = False) -> Fernet:
-        # Takes a tenth of a second, which most dispatchers need never spend.
+        # The import takes a tenth of a second, and most dispatchers do not need it.
         from cryptography.fernet import Fernet
 
         path = self._key_file(make)
@@ -194,7 +194,7 @@ def _hide(mask: Mask, path: Path) -> None:
 
 
 def check_secret(name: Any, value: Any) -> None:
-    """Refuses what cannot be a secret. The value is not part of any message."""
+    """Refuse what cannot be a secret. No message contains the value."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UserErrorException(
             f"{str(name)[:60]!r} cannot be the name of a secret",
@@ -216,5 +216,5 @@ def _make_key(path: Path) -> None:
 
 
 def _write_private(path: Path, text: str) -> None:
-    """A file for its owner alone, complete or absent."""
+    """Write a file that only its owner can read. It is complete or absent."""
     durable.write(path, text.encode(), mode=0o600)

@@ -1,4 +1,4 @@
-"""The socket: lines of JSON in, lines of JSON out."""
+"""The server on the socket: requests and answers are lines of JSON."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from trainmaster.shared.records import TERMINAL
 
 log = logging.getLogger("trainmaster.dispatch")
 
-# What every connection may hold, and what those with longer requests and answers may hold together.
+# The bytes that each connection may use, and those that all longer requests and answers may use together.
 _PIECE = 32 * 1024
 _ALL = 2 * LONGEST_REQUEST
-# A client that is in the middle of a long request, or of reading a long answer, and does not go on for so long is left.
+# A client that pauses this long while it sends a long request or reads a long answer is disconnected.
 _STALL_SECONDS = 60.0
-# So many different faults of ours are logged with all their lines, each once.
+# How many different internal errors are logged with a traceback, each once.
 _FAULTS = 50
 
 
 class Server:
-    """Serves clients until it is told to stop."""
+    """Answers the requests of clients."""
 
     def __init__(self, operations: Operations, watchers: Watchers) -> None:
         self._operations = operations
@@ -41,10 +41,10 @@ class Server:
         self._room = Room(_ALL)
         self.stopping = asyncio.Event()
         self.requests = 0
-        """How many were answered: the sign of life for the idle clock."""
+        """How many requests have arrived. A dispatcher with new requests is not idle."""
 
     async def listen(self, path: str) -> asyncio.Server:
-        """Begins to listen on the unix socket `path`."""
+        """Start to listen on the unix socket `path`."""
         return await asyncio.start_unix_server(self._serve, path, limit=_PIECE)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -61,11 +61,11 @@ class Server:
                 if not await self._respond(line, share, reader, writer):
                     return
         except _RefusedError as refused:
-            # Where the next request begins is not known: the connection ends.
+            # The rest of the request was not read, so the connection cannot go on.
             with contextlib.suppress(ConnectionError):
                 await self._send(writer, messages.failure(answer_error(refused.error), {"id": None}))
         except (ConnectionError, TimeoutError, asyncio.CancelledError):
-            # A client that went away or does not go on, or a dispatcher that ends.
+            # The client left or stalled, or the dispatcher ends.
             return
         finally:
             share.give_back()
@@ -73,20 +73,20 @@ class Server:
             writer.close()
 
     def _is_own(self, writer: asyncio.StreamWriter) -> bool:
-        """Whether a client is this user (or root). Another one is told nothing, and logged once."""
+        """Whether the client is this user or root. Another user gets no answer, and is logged once."""
         connection = writer.get_extra_info("socket")
         if is_trusted(connection):
             return True
         user = credentials(connection).user
         if user not in self._strangers:
             self._strangers.add(user)
-            log.warning("user %d is refused: the workspace belongs to user %d", user, os.geteuid())
+            log.warning("refused user %d: the workspace belongs to user %d", user, os.geteuid())
         return False
 
     async def _respond(
         self, line: bytes, share: Share, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Answers one request; whether the connection goes on."""
+        """Answer one request, and return whether the connection stays open."""
         request: dict[str, Any] = {}
         op: Any = ""
         try:
@@ -111,18 +111,18 @@ class Server:
         return True
 
     def _note(self, op: Any, error: Exception) -> None:
-        """Logs a fault of ours, each once: whoever repeats it must not rotate the log away."""
+        """Log an internal error once, so that repeated requests do not fill the log."""
         if isinstance(error, TrainmasterError | OSError):
             return
         place = traceback.extract_tb(error.__traceback__)[-1]
         fault = (str(op)[:60], type(error), place.filename, place.lineno)
         if fault not in self._faults and len(self._faults) < _FAULTS:
             self._faults.add(fault)
-            # What was asked, not with which values: there may be a secret among them.
+            # Without the arguments, which may contain a secret.
             log.error("request %s (logged once)", fault[0], exc_info=error)
 
     async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Tells of every change until the run has ended, or the client has left."""
+        """Send every change of a run until it has ended or the client has left."""
         record = self._operations.get_run(run_id)
         with self._watchers.watch(record) as queue:
             await self._send(writer, messages.success(news(record), {"id": 1}))
@@ -139,11 +139,11 @@ class Server:
             left.cancel()
 
     async def _send(self, writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
-        """Sends an answer. ConnectionError if the client has left, or does not read on."""
+        """Send an answer. Raises ConnectionError if the client has left or stalled."""
         text = messages.encode(message) + b"\n"
         share = Share(self._room, 4 * _PIECE, _STALL_SECONDS)
         try:
-            # One that is longer than all room there is goes when nothing else is held.
+            # An answer that is longer than the whole room is sent when no other answer uses it.
             await share.grow_to(len(text))
             writer.write(text)
             del text
@@ -154,14 +154,14 @@ class Server:
             share.give_back()
 
     async def close(self) -> None:
-        """Ends all connections; clients turn to the next dispatcher."""
+        """Close all connections; clients connect to the next dispatcher."""
         for task in list(self._connections):
             task.cancel()
         await asyncio.gather(*self._connections, return_exceptions=True)
 
 
 class _RefusedError(Exception):
-    """A request that is not read to its end."""
+    """A request that is refused before it was read completely."""
 
     def __init__(self, error: TrainmasterError) -> None:
         super().__init__(error.headline)
@@ -169,12 +169,12 @@ class _RefusedError(Exception):
 
 
 async def _read_line(reader: asyncio.StreamReader, share: Share) -> bytes:
-    """The next request; empty when the client has left."""
+    """The next request, or nothing if the client has left."""
     pieces: list[bytes] = []
     count = 0
     while True:
         try:
-            # A connection may be idle for as long as it likes, but not within a request.
+            # A connection may be idle between requests, but not within a request.
             async with asyncio.timeout(_STALL_SECONDS if pieces else None):
                 piece = await reader.readuntil(b"\n")
         except asyncio.IncompleteReadError:
@@ -183,12 +183,12 @@ async def _read_line(reader: asyncio.StreamReader, share: Share) -> bytes:
             piece = await reader.readexactly(longer.consumed)
         count += len(piece)
         if count > LONGEST_REQUEST:
-            raise _RefusedError(UserErrorException(f"a request has {LONGEST_REQUEST >> 20} MB at most"))
+            raise _RefusedError(UserErrorException(f"a request is limited to {LONGEST_REQUEST >> 20} MB"))
         try:
             await share.grow_to(count)
         except NoRoomError:
             raise _RefusedError(
-                ServiceException("the dispatcher has no room for this request now", hint="Try again later.")
+                ServiceException("the dispatcher has no memory for this request now", hint="Try again later.")
             ) from None
         pieces.append(piece)
         if piece.endswith(b"\n"):
@@ -204,7 +204,7 @@ def _read_request(line: bytes) -> dict[str, Any]:
 
 
 async def _drain(writer: asyncio.StreamWriter) -> None:
-    """Returns when nearly all is sent; ConnectionAbortedError when nothing was for a while."""
+    """Wait until nearly everything is sent. Raises ConnectionAbortedError if the client stalls."""
     left = writer.transport.get_write_buffer_size()
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Where the dispatcher listens: in the workspace or, where that path is too long for a socket, in a private folder."""
+"""The path of the dispatcher's socket: in the workspace, or in a private folder if that path is too long."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmaster.shared.private import make_private, why_not_private
 
 
 def make_place(folder: WorkspaceFolder) -> Path:
-    """The path for the socket, free to be listened on: the caller owns the workspace, so no other dispatcher does."""
+    """The path for the socket. An old socket is removed: the caller owns the workspace, so nobody listens there."""
     name = folder.socket_name
     if fits_socket(name):
         name.unlink(missing_ok=True)
@@ -23,7 +23,7 @@ def make_place(folder: WorkspaceFolder) -> Path:
 
 
 def _place_before(name: Path) -> Path | None:
-    """The place of the dispatcher before this one, if it is good still: running jobs know it."""
+    """The path that the previous dispatcher used, if it is still private: running jobs know it."""
     try:
         place = Path(os.readlink(name))
         return place if place.is_absolute() and not why_not_private(place.parent) else None
@@ -54,7 +54,7 @@ def _new_place(folder: WorkspaceFolder) -> Path:
 
 
 def _link(name: Path, place: Path) -> None:
-    """Tells clients where the socket is; whoever looks finds the old place or the new one."""
+    """Link to the socket for clients, which find the old path or the new one at any time."""
     temporary = name.with_name(f".{name.name}.{os.getpid()}")
     temporary.unlink(missing_ok=True)
     temporary.symlink_to(place)

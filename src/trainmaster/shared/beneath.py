@@ -27,7 +27,7 @@ def rename(root: Path, name: str, new_name: str) -> None:
 
 
 def write_text(root: Path, name: str, text: str) -> None:
-    """Writes a file; whoever reads finds the old one or the new one. A link of that name is replaced, not followed."""
+    """Write a file: a reader finds the old one or the new one. A link with that name is replaced, not followed."""
     parts = _parts(root, name)
     temporary = f".{parts[-1]}.{os.getpid()}"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,7 +40,7 @@ def write_text(root: Path, name: str, text: str) -> None:
 
 
 def is_folder(root: Path, name: str) -> bool:
-    """Whether `name` is a folder in `root`; a link to one is none."""
+    """Whether `name` is a folder in `root`. A link to a folder does not count."""
     try:
         with _open_folder(root) as top, _descend(top, _parts(root, name)):
             return True

@@ -1,4 +1,4 @@
-"""The dispatcher's socket, as both sides know it: JSON lines, the check of the peer, and the command that serves it."""
+"""The dispatcher's socket: JSON lines, the check of the peer, and the command that starts a dispatcher."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ LONGEST_REQUEST = 64 * 1024 * 1024
 
 
 class _Connection(socket.socket):
-    """Nobody closes a Workspace, so its connection closes silently with it.
+    """A socket that closes silently with its Workspace, which programs do not close.
 
-    When the garbage collector frees both in one cycle, the socket may go first and would warn.
+    When the garbage collector frees both in one cycle, the socket may be freed first and would warn.
     """
 
     def __del__(self) -> None:
@@ -45,7 +45,7 @@ class Line:
         if len(text) > LONGEST_REQUEST:
             raise UserErrorException(
                 f"{message['op']}: the request has {len(text) >> 20} MB",
-                cause=f"The dispatcher takes {LONGEST_REQUEST >> 20} MB at most.",
+                cause=f"The dispatcher accepts {LONGEST_REQUEST >> 20} MB at most.",
             )
         self._socket.sendall(text)
 
@@ -63,7 +63,7 @@ class Line:
 
 
 def try_line(folder: WorkspaceFolder) -> Line | None:
-    """A connection to the dispatcher if one listens."""
+    """A connection to the dispatcher, or None if none listens."""
     place = folder.socket
     if not _is_private(place, folder):
         return None
@@ -74,18 +74,18 @@ def try_line(folder: WorkspaceFolder) -> Line | None:
         connection.close()
         return None
     if not is_trusted(connection, str(folder.path)):
-        # Nothing was said to it yet.
+        # Nothing was sent to it yet.
         connection.close()
         raise ServiceException(
             f"another user listens in the place of the dispatcher of {folder.path}",
             cause=str(place),
-            hint=f"Find out who has put it there, and remove {place}.",
+            hint=f"Find out who created it, and remove {place}.",
         )
     return Line(connection)
 
 
 def _is_private(place: Path, folder: WorkspaceFolder) -> bool:
-    """Whether no other user can have put a socket there. If one can, the next dispatcher finds a better place."""
+    """Whether no other user can have created the socket. If one can, the next dispatcher uses another folder."""
     if place.parent == folder.path:
         return True
     try:

@@ -1,4 +1,4 @@
-"""Being told when files in a folder grow: inotify through ctypes. Where there is none, the caller has to look."""
+"""Notifications when files in a folder change: inotify through ctypes. Without inotify, the caller has to poll."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileEvents:
 
     @property
     def works(self) -> bool:
-        """Whether this system tells of changes in at least one folder."""
+        """Whether the system reports changes in at least one folder."""
         return self._handle >= 0 and bool(self._watched)
 
     def watch(self, folder: Path) -> bool:
@@ -83,7 +83,7 @@ class FileEvents:
 
 
 class FolderEvents(Generic[Key]):
-    """Tells in which of many folders something changed; each is known by a key of the caller's."""
+    """Reports which of many folders changed. The caller gives each a key."""
 
     # struct inotify_event: which watch, what, a cookie, and the length of the name that follows.
     _HEADER = struct.Struct("iIII")
@@ -99,7 +99,7 @@ class FolderEvents(Generic[Key]):
 
     @property
     def works(self) -> bool:
-        """Whether this system tells of changes."""
+        """Whether the system reports changes."""
         return self._handle >= 0
 
     def watch(self, folder: Path, key: Key) -> None:
@@ -133,7 +133,7 @@ class FolderEvents(Generic[Key]):
                     if watch in self._keys:
                         found.add(self._keys[watch])
                     elif watch == -1:
-                        # So much happened that the kernel has forgotten what.
+                        # The queue of the kernel overflowed: any folder may have changed.
                         found.update(self._watches)
         return found
 

@@ -35,7 +35,7 @@ def socket_folders() -> list[Path]:
 
 
 def socket_key(workspace: Path) -> str:
-    """Tells the socket of a workspace from those of others."""
+    """Distinguishes the sockets of different workspaces."""
     import hashlib
 
     return hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
@@ -47,7 +47,7 @@ def key_file(workspace_id: str) -> Path:
 
 
 def _plain(name: str, what: str) -> str:
-    """The name, if it names one file: whoever asks for a path gets none that leads out of its folder."""
+    """The name, if it is a plain file name. Others are refused, so that no path leads out of its folder."""
     if not is_plain(name):
         raise UserErrorException(f"{str(name)[:100]!r} cannot be {what}", hint=f"Use {RULE}, 255 at most.")
     return name
@@ -87,7 +87,7 @@ class RunFolder:
 
     @cached_property
     def secrets(self) -> Path:
-        """Which secrets its script was given, encrypted; only there if it asked for one."""
+        """The secrets that the script received, encrypted; exists only if it asked for one."""
         return self.path / "secrets.json"
 
     @cached_property
@@ -174,7 +174,7 @@ class WorkspaceFolder:
         try:
             return Path(os.readlink(self.socket_name))
         except OSError:
-            # Nobody has listened yet.
+            # No dispatcher has listened yet.
             return socket_folders()[-1] / f"{socket_key(self.path)}.sock"
 
     @cached_property

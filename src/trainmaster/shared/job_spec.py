@@ -13,7 +13,7 @@ from trainmaster.shared.serialization import PlainDataError, from_plain, to_plai
 
 SPEC_VERSION = 1
 THROW_AWAY = "amlcompute"
-"""The target of a run that wants a cluster of its own."""
+"""The target of a run that gets its own cluster."""
 
 DistributionKind = Literal["single", "mpi", "torch", "parameter_server"]
 DataMode = Literal["mount", "download", "upload"]
@@ -62,7 +62,7 @@ class EnvironmentSpec:
     pip_packages: tuple[str, ...] = ()
     """Requirements and pip's options, those of the framework included."""
     optional_packages: tuple[str, ...] = ()
-    """Companions of torch that come along where the sources have a build that fits; a warning says if they have not."""
+    """Companions of torch that are installed if the sources have a build that fits; otherwise a warning says so."""
     conda_packages: tuple[str, ...] = ()
     conda_channels: tuple[str, ...] = ()
     """Empty means the configured default."""
@@ -114,7 +114,7 @@ class DatasetDefinition:
     reader: Mapping[str, Any] = field(default_factory=dict)
     """`tabular` only: `format` and its options (`job/script/tables.py`)."""
     steps: tuple[Mapping[str, Any], ...] = ()
-    """What was asked of it since, in order (`job/script/dataset_steps.py`); nothing is read before data is wanted."""
+    """The steps applied to it, in order (`job/script/dataset_steps.py`). They run when the data is read."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class JobSpec:
     environment_version: str = ""
     """The version it is registered as; empty for one that is not."""
     environment_variables: Mapping[str, str] = field(default_factory=dict)
-    """What the user asked for."""
+    """As the user specified it."""
     inherited_variables: Mapping[str, str] = field(default_factory=dict)
     """The few variables taken over from the submitting shell (PATH, HOME, LANG, ...)."""
     data: tuple[DataBinding, ...] = ()

@@ -1,4 +1,4 @@
-"""JSON objects in files: read if they are there, written whole or not at all."""
+"""JSON objects in files. A file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmaster.job.agent import durable
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in `path`; None if there is no such file or it holds something else."""
+    """The object in the file `path`; None if the file does not exist or contains anything else."""
     try:
         data = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -19,5 +19,5 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Writes an object. Readers find the old one or the new one, also after a power cut."""
+    """Write an object. Readers find the old one or the new one, even after a power cut."""
     durable.write(path, json.dumps(data).encode())

@@ -1,4 +1,4 @@
-"""What v1 could do and there is not here."""
+"""Functions of v1 that Trainmaster does not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders and files for one user alone: made so whatever the umask is, and checked where others may write."""
+"""Folders and files that only one user can access, whatever the umask is."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MODE = 0o700
 
 
 def make_private(folder: Path) -> None:
-    """Makes a folder that nobody else may enter; one that is there stays as it is."""
+    """Create a folder that only its owner can enter. An existing folder stays as it is."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.mkdir(folder, _MODE)
@@ -25,7 +25,7 @@ def make_private(folder: Path) -> None:
 
 
 def make_home() -> None:
-    """The user's own folder, if it is not there yet."""
+    """Create the user's folder for Trainmaster, if it does not exist."""
     place = home()
     if place.is_dir():
         return
@@ -41,7 +41,7 @@ def open_private(path: str, flags: int) -> int:
 
 
 def why_not_private(folder: Path, users: Collection[int] | None = None) -> str:
-    """Why a folder is not that of this user (or of one of `users`) alone: a sentence; empty if it is."""
+    """Why users other than this one (or `users`) can change a folder: a sentence, or an empty text if none can."""
     found = os.lstat(folder)
     if not stat.S_ISDIR(found.st_mode):
         return f"{folder} is not a folder."

@@ -1,4 +1,4 @@
-"""What the store keeps and the dispatcher answers with: plain records, and the states of a run."""
+"""Plain records that the store keeps and the dispatcher answers with, and the states of a run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUCCESSORS: Mapping[Status, frozenset[Status]] = {
     Status.PREPARING: frozenset({Status.QUEUED, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.QUEUED: frozenset({Status.PREPARING, Status.STARTING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.STARTING: frozenset({Status.RUNNING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
-    # Back to Starting: a run that failed and is tried again.
+    # Back to Starting when a failed run is retried.
     Status.RUNNING: frozenset({Status.STARTING, Status.FINALIZING, Status.CANCEL_REQUESTED}) | TERMINAL,
     Status.CANCEL_REQUESTED: frozenset({Status.FINALIZING}) | TERMINAL,
     Status.FINALIZING: TERMINAL,
@@ -92,9 +92,9 @@ class RunRecord:
     started_at: float | None = None
     ended_at: float | None = None
     waiting_for: str = ""
-    """While it waits: a sentence that says for what."""
+    """While it waits: a sentence that says what it waits for."""
     nodes: tuple[int, ...] = ()
-    """The target's nodes it holds."""
+    """The nodes of the target that it uses."""
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
     submitted_by: str = ""
@@ -115,7 +115,7 @@ class RunQuery:
     statuses: tuple[str, ...] = ()
     target: str | None = None
     tags: Mapping[str, Any] = field(default_factory=dict)
-    """Tag name to value; None asks only that the tag is there."""
+    """Tag name to value; None matches any value."""
     properties: Mapping[str, Any] = field(default_factory=dict)
     limit: int = 100
     before_seq: int | None = None
@@ -141,14 +141,14 @@ class MetricSeries:
     name: str
     kind: str
     count: int
-    """How many values there are in all."""
+    """The number of values in the full series."""
     values: tuple[Any, ...] = ()
     steps: tuple[int | None, ...] = ()
     times: tuple[float, ...] = ()
     index: tuple[int, ...] = ()
     """Position of each value in the full series."""
     ranks: tuple[int | None, ...] = ()
-    """Which process logged each value; None where that is not known: it came from outside of the job."""
+    """The rank that logged each value; None for a value from outside of the job."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class RankMetric:
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """A named place with nodes of a given size."""
+    """A compute target: nodes of one size."""
 
     name: str
     engine: str
@@ -183,7 +183,7 @@ class EnvironmentRecord:
     definition: Mapping[str, Any] = field(default_factory=dict)
     """What `environments.definition_file` reads and writes."""
     digest: str = ""
-    """Of the definition: the same again is no new version."""
+    """The digest of the definition. Registering the same definition again adds no version."""
     labels: tuple[str, ...] = ()
     created_at: float = 0.0
 
@@ -214,28 +214,28 @@ class DatasetRecord:
 
 @dataclass(frozen=True)
 class SweepRecord:
-    """What a sweep has besides being a run."""
+    """The part of a sweep that other runs do not have."""
 
     spec: str
     """The SweepSpec as JSON text."""
     ending_status: str = ""
-    """How it is to end, once that is settled."""
+    """The status it will end with, once that is decided."""
     ending_reason: str = ""
 
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """What a trial has besides being a run, and what its sweep asks of that run."""
+    """The part of a trial that other runs do not have, and what its sweep needs of the run."""
 
     number: int
     run_id: str
     parameters: Mapping[str, Any]
     continues: str = ""
-    """The run of an earlier sweep that it goes on with."""
+    """The run of an earlier sweep that it continues."""
     judged: int = 0
-    """The last interval at which the policy has looked at it."""
+    """The last interval at which the policy judged it."""
     cut: str = ""
-    """What the policy said when it cut it."""
+    """The reason of the policy, if it cut the trial."""
     status: Status = Status.NOT_STARTED
     created_at: float = 0.0
     started_at: float | None = None
@@ -246,7 +246,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class DatasetUse:
-    """A dataset that a model has to do with, and how: for training, say."""
+    """A dataset that a model refers to, and its purpose, such as training."""
 
     purpose: str
     dataset_id: str
@@ -258,7 +258,7 @@ class ModelRecord:
 
     name: str
     key: str
-    """Of the registration: the same again is the same model."""
+    """Identifies the registration. Repeating it returns the same model."""
     manifest: str
     """The digest of the list of its files."""
     entry: str
@@ -276,15 +276,15 @@ class ModelRecord:
     """The run whose files it is made of."""
     experiment: str = ""
     lineage: Mapping[str, Any] = field(default_factory=dict)
-    """What the run was made of: snapshot, environment, data."""
+    """The snapshot, environment and data of the run."""
     datasets: tuple[DatasetUse, ...] = ()
     sample_input: str = ""
-    """The id of a dataset, as is the next."""
+    """The id of a dataset, as in `sample_output`."""
     sample_output: str = ""
     resources: Mapping[str, Any] = field(default_factory=dict)
-    """What a service of it needs: cpu, memory_in_gb, gpu."""
+    """The resources that a service needs for it: cpu, memory_in_gb, gpu."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What programs found out about it, such as its inputs and outputs: any JSON by a name."""
+    """Properties that programs determined, such as its inputs and outputs: any JSON by a name."""
     created_by: str = ""
     created_at: float = 0.0
     modified_at: float = 0.0
@@ -292,7 +292,7 @@ class ModelRecord:
 
 @dataclass(frozen=True)
 class ModelQuery:
-    """Which models to list: those for which all of this is true, newest first."""
+    """Which models to list, newest first. All conditions must hold."""
 
     name: str | None = None
     version: int | None = None
@@ -300,19 +300,19 @@ class ModelQuery:
     framework: str | None = None
     dataset_id: str | None = None
     tags: Mapping[str, str | None] = field(default_factory=dict)
-    """Name to value; None asks only that it is there."""
+    """Name to value; None matches any value."""
     properties: Mapping[str, str | None] = field(default_factory=dict)
     latest: bool = False
-    """Of each name only the newest that the rest is true for."""
+    """Only the newest match of each name."""
 
 
 @dataclass(frozen=True)
 class SshHostReport:
-    """What a host said when it was asked."""
+    """The properties that a host reports."""
 
     host: str
     name: str
-    """What it calls itself."""
+    """Its own host name."""
     address: str
     python: str
     version: str

@@ -66,7 +66,7 @@ class Mask:
                 at = data.find(form[:SHORTEST], at + 1)
 
     def hide_in_file(self, path: Path) -> int:
-        """Overwrites the values in a file that nobody writes any more; how many there were."""
+        """Overwrite the values in a file that no process writes any more, and return how many there were."""
         if not self._forms:
             return 0
         found = 0

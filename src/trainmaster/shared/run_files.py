@@ -54,19 +54,19 @@ def path_of(folder: RunFolder, name: str) -> Path:
 
 
 def _roots(folder: RunFolder) -> tuple[Path, ...]:
-    """Where the files of a run may lie: the rest of its folder (specification, keys of its data) is none of them."""
+    """The folders with the files of a run. The rest of its folder (specification, keys of its data) is not shown."""
     return folder.files.resolve(), folder.code.resolve()
 
 
 def _is_visible(path: Path, roots: Sequence[Path]) -> bool:
     if path.name.startswith(".partial-"):
         return False
-    # Neither a pipe nor a link that leads nowhere is a file that could be had.
+    # A pipe or a broken link cannot be downloaded.
     return path.is_file() and (not path.is_symlink() or _inside(path, roots))
 
 
 def is_file(path: Path) -> bool:
-    """Whether there is a file; a name that is too long is none."""
+    """Whether there is a file. A name that is too long is not one."""
     try:
         return path.is_file()
     except OSError:

@@ -1,7 +1,7 @@
 """The contract between who wants a service and the supervisor that keeps it: `plan.json` in, `state.json` out.
 
-Whoever wants a service writes a plan and calls `control.start`; whoever wants to know looks at the state with
-`control.look`. Both are files of the service's folder, so any later dispatcher goes on where an earlier one ended.
+To start a service, write a plan and call `control.start`; `control.look` reads its state. Both are files in the
+folder of the service, so a later dispatcher continues where an earlier one ended.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Batching:
 
     max_batch_size: int = 1
     max_latency_ms: float = 5.0
-    """So long the first of a batch waits at most for others."""
+    """How long the first request of a batch waits for others at most, in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one replica bears; beyond it the answer is 413, 504 or 503 with a sentence."""
+    """The limits of one replica. Beyond them the answer is 413, 504 or 503 with a reason."""
 
     body_bytes: int = 100 * 1024 * 1024
     seconds: float = 60.0
@@ -95,7 +95,7 @@ class ServicePlan:
     """0: one is chosen the first time, and kept."""
     replicas: int = 1
     drain_seconds: float = 30.0
-    """So long an old replica may take to answer what it has begun."""
+    """How long an old replica may take to finish its requests."""
     server: str = str(SERVER)
     """The folder of the scoring server; each generation gets a copy."""
     version: Literal[1] = 1
@@ -129,7 +129,7 @@ class State:
     wanted: int = 0
     """The generation of the plan that was read last; it is settled when it is `serving`, or `failed`."""
     failed: int = 0
-    """The newest generation that could not be brought up; `error` says why. What served before goes on."""
+    """The newest generation that failed to start; `error` says why. The previous one keeps serving."""
     error: Mapping[str, str] = field(default_factory=dict)
     """As `AzureMLException.to_wire` has it; the cause is the traceback of the script where it was that."""
     replicas: tuple[Replica, ...] = ()

@@ -21,14 +21,14 @@ class ServiceState(StrEnum):
     """The states of a service, by their v1 names."""
 
     TRANSITIONING = "Transitioning"
-    """What was asked for last is on its way."""
+    """The last requested version is being prepared."""
     HEALTHY = "Healthy"
     UNHEALTHY = "Unhealthy"
-    """It should serve and does not; the dispatcher goes on trying to bring it back."""
+    """It does not serve although it should; the dispatcher keeps trying to restart it."""
     FAILED = "Failed"
-    """What was asked for last cannot be had. What served before goes on serving."""
+    """The last requested version failed. The previous one keeps serving."""
     DELETING = "Deleting"
-    """It is taken down; nobody sees it any more."""
+    """It is being deleted and is not listed any more."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ class ServiceRecord:
     name: str
     compute_type: ComputeType
     spec: ServiceSpec
-    """What was asked for last."""
+    """The last requested specification."""
     token: str
-    """Of the request that asked for it: the same again is no second one."""
+    """Identifies the request. Repeating it has no effect."""
     state: ServiceState = ServiceState.TRANSITIONING
     generation: int = 1
-    """Counts what was asked for; each has a folder of its own."""
+    """The number of the last request; each generation has its own folder."""
     served: ServiceSpec | None = None
     serving: int = 0
     """The generation that answers requests; 0 for none yet."""

@@ -1,4 +1,4 @@
-"""What somebody may have meant: names that are almost the given one, and keywords of a sibling."""
+"""Suggestions for misspelled names and keywords."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def closest(word: str, known: Iterable[str]) -> str:
 
 
 def make_keyword_error(owner: str, name: str, known: Iterable[str], synonyms: Mapping[str, str]) -> TypeError:
-    """What Python says about a keyword that nobody asked for, and which one was probably meant.
+    """The TypeError of Python for an unknown keyword, with the keyword that was probably meant.
 
     >>> print(make_keyword_error("Estimator", "pip_package", ["pip_packages"], {}))
     Estimator() got an unexpected keyword argument 'pip_package'. Did you mean 'pip_packages'?

@@ -1,4 +1,4 @@
-"""Tasks that nobody awaits. One that fails is logged and started again, so that one error cannot end it for good."""
+"""Background tasks. A task that fails is logged and started again."""
 
 from __future__ import annotations
 

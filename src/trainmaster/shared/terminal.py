@@ -29,7 +29,7 @@ _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 class Filter:
-    """Drops what a terminal must not be told, also where it comes in several pieces."""
+    """Removes control sequences that a terminal must not receive, even if they arrive in several pieces."""
 
     def __init__(self) -> None:
         self._begun = ""
@@ -52,7 +52,7 @@ def _style_alone(found: re.Match[str]) -> str:
 
 
 def _shorten(begun: str) -> str:
-    """A string that never ends must not fill the memory; its beginning tells that it is one."""
+    """Keep only the beginning of a string that does not end, so that it cannot fill the memory."""
     return begun if len(begun) < _LONGEST_BEGUN else begun[:2]
 
 

@@ -103,7 +103,7 @@ def _refusal(headline: str, hint: str) -> ComputeTargetException:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """`{"strict", "sizes"}` of one file; `strict` only where it says so."""
+    """`{"strict", "sizes"}` of one file; `strict` only if the file has it."""
     try:
         data = json.loads(file.read_text())
     except (OSError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""Datasets, as the dispatcher knows them: registered by name, saved with runs, found from inside jobs."""
+"""Operations on datasets: registered by name, saved with runs, located for jobs."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LONGEST_NAME = 255
 
 
 class DatasetOperations:
-    """The operations on datasets."""
+    """Operations on datasets."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @operation("datasets.register")
     def register(self, dataset: Mapping[str, Any], new_version: bool = False) -> DatasetRecord:
-        """Gives a dataset a name. The newest version again is no error; another one needs `new_version`."""
+        """Register a dataset. If the name exists with other data, `new_version` is required."""
         record = replace(from_plain(DatasetRecord, dataset), created_at=time.time())
         check_name(record.name)
         newest = self._store.datasets.get_by_name(record.name)
@@ -43,7 +43,7 @@ class DatasetOperations:
 
     @operation("datasets.get")
     def get(self, name: str | None = None, version: str | int | None = None, id: str | None = None) -> DatasetRecord:
-        """The dataset of this id, or of this name and version."""
+        """The dataset with this id, or with this name and version."""
         if id is not None:
             found = self._store.datasets.get(str(id))
             if found is None:
@@ -57,19 +57,19 @@ class DatasetOperations:
 
     @operation("datasets.list")
     def list(self) -> list[DatasetRecord]:
-        """The newest version of each name."""
+        """The newest version of each dataset."""
         return self._store.datasets.list_newest()
 
     @operation("datasets.update")
     def update(self, id: str, description: str | None = None, tags: Mapping[str, Any] | None = None) -> DatasetRecord:
-        """Sets the description or all tags."""
+        """Set the description or all tags."""
         self.get(id=id)
         self._store.datasets.update(id, description, tags)
         return self.get(id=id)
 
     @operation("datasets.delete")
     def delete(self, name: str) -> None:
-        """Drops all versions of a name; the data stay."""
+        """Delete all versions of a name; the data stay."""
         if not self._store.datasets.delete(name):
             raise self._unknown(name, None)
 
@@ -77,7 +77,7 @@ class DatasetOperations:
     def locate(
         self, name: str | None = None, version: str | int | None = None, id: str | None = None
     ) -> dict[str, Any]:
-        """The same as `get`, with paths of this machine instead of datastores: for a job."""
+        """Like `get`, with paths of this machine instead of datastores, for a job."""
         record = self.get(name, version, id)
         plain: dict[str, Any] = to_plain(record)
         plain["definition"]["sources"] = [{"path": self._local(record, each)} for each in record.definition.sources]
@@ -91,7 +91,7 @@ class DatasetOperations:
         if folder is None:
             raise DatastoreException(
                 f"dataset '{record.name or record.id}' lies in datastore '{source.store}', which a job cannot read",
-                cause="It is not a folder of this machine." if store else "There is no such datastore any more.",
+                cause="It is not a folder of this machine." if store else "The datastore was deleted.",
                 hint="Give the dataset to the run as an input: dataset.as_named_input('data') in its arguments.",
             )
         return f"{folder}/{source.path}"
@@ -111,7 +111,7 @@ class DatasetOperations:
 
 
 def check_name(name: str) -> None:
-    """Refuses what cannot be the name of a dataset."""
+    """Refuse what cannot be the name of a dataset."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
         raise UserErrorException(
             f"{name[:60]!r} cannot be the name of a dataset", hint=f"Use 1 to {_LONGEST_NAME} printable characters."
@@ -123,5 +123,7 @@ def _version(version: str | int | None) -> int | None:
     if text.lower() == "latest":
         return None
     if not text.isdigit():
-        raise UserErrorException(f"{text[:60]!r} is no version of a dataset", hint="Give a whole number, or 'latest'.")
+        raise UserErrorException(
+            f"{text[:60]!r} is not a version of a dataset", hint="Use a whole number, or 'latest'."
+        )
     return int(text)

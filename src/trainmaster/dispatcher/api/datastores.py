@@ -1,4 +1,4 @@
-"""Datastores, as the dispatcher knows them: their credentials are sealed in the database, and opened for who asks."""
+"""Operations on datastores. Their options are stored encrypted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainmaster.shared.serialization import from_plain
 
 
 class DatastoreOperations:
-    """The operations on datastores."""
+    """Operations on datastores."""
 
     def __init__(self, context: Context) -> None:
         self._secrets = context.secrets
@@ -29,14 +29,14 @@ class DatastoreOperations:
 
     @operation("datastores.get")
     def get(self, name: str | None = None) -> DatastoreRecord | None:
-        """The datastore of this name; without one, the default."""
+        """The datastore with this name; without a name, the default."""
         stores = self._store.datastores.list_all()
         found = next((s for s in stores if (s.is_default if name is None else s.name == name)), None)
         return None if found is None else unseal_options(found, self._secrets)
 
     @operation("datastores.put")
     def put(self, record: Mapping[str, Any], overwrite: bool = False) -> DatastoreRecord:
-        """Registers a datastore; one that is replaced stays the default if it was."""
+        """Register a datastore. If it replaces the default, it becomes the default."""
         store = replace(from_plain(DatastoreRecord, record), created_at=time.time())
         known = self.get(store.name)
         if not overwrite and known is not None:
@@ -49,7 +49,7 @@ class DatastoreOperations:
 
     @operation("datastores.delete")
     def delete(self, name: str) -> None:
-        """Forgets a datastore that is not the default."""
+        """Delete a datastore that is not the default; the data stay."""
         if self._datastore(name).is_default:
             raise UserErrorException(
                 f"'{name}' is the default datastore", hint="Make another one the default first, then unregister it."
@@ -58,7 +58,7 @@ class DatastoreOperations:
 
     @operation("datastores.set_default")
     def set_default(self, name: str) -> None:
-        """Makes this one the default."""
+        """Make this datastore the default."""
         self._datastore(name)
         self._store.datastores.set_default(name)
 

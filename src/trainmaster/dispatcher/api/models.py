@@ -1,4 +1,4 @@
-"""Models, as the dispatcher knows them: registered, found, labelled, deleted; for jobs also taken and located."""
+"""Operations on models."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _ATTEMPTS = 3
 _CHANGEABLE = ("description", "tags", "sample_input", "sample_output", "resources")
 
 Users = Callable[[str, int], Sequence[str]]
-"""From a model's name and version to sentences that say who needs it."""
+"""From a model's name and version to one sentence for each service that uses it."""
 
 
 class ModelOperations:
-    """The operations on models."""
+    """Operations on models."""
 
     def __init__(self, context: Context, updates: RunUpdates, find_users: Users) -> None:
         """`find_users` is called before a model is deleted."""
@@ -48,7 +48,7 @@ class ModelOperations:
         self._updates = updates
         self._store = context.store
         self._contents = Contents(context.folder.models)
-        # Contents are looked at and a model is registered, or contents are removed: never both at once.
+        # Keeps contents from being removed between the check for them and the registration of their model.
         self._guard = asyncio.Lock()
         self._find_users = find_users
 
@@ -56,9 +56,9 @@ class ModelOperations:
     async def register(
         self, model: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
     ) -> ModelRecord | None:
-        """Makes contents that are there the next version of a name. None if they are not (any more) there.
+        """Register contents that are stored as the next version of a name. None if they are not stored.
 
-        `datasets` are those that the model refers to, so that one without a name can be had again by its id.
+        `datasets` are those that the model refers to. They are saved, so that those without a name can be found by id.
         """
         record = _check_record(from_plain(ModelRecord, model))
         known = self._store.models.get_by_key(record.key)
@@ -81,10 +81,10 @@ class ModelOperations:
         of_run: bool = False,
         child_paths: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Registers files for a job: of its run, by their names there, or any of this machine. Answers as `locate`."""
+        """Register files of a job's run (by their names in it) or of this machine. Answers as `locate`."""
         draft = _check_record(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
         if draft.run_id:
-            # A child of the job's run is only known when the journals were read.
+            # A child of the job's run is only known after its journals were read.
             await self._updates.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
             require_run(self._store, draft.run_id)
         with self._context.activity.working():
@@ -113,7 +113,7 @@ class ModelOperations:
 
     @operation("models.get")
     def get(self, name: str, version: int | None = None) -> ModelRecord:
-        """The model of this name and version; without one, the newest."""
+        """The model with this name and version; without a version, the newest."""
         found = self._store.models.find(name=name) if version is None else [self._store.models.get(name, version)]
         if not found or found[0] is None:
             raise self._unknown(name, version)
@@ -121,14 +121,14 @@ class ModelOperations:
 
     @operation("models.list")
     def list(self, query: Mapping[str, Any]) -> list[ModelRecord]:
-        """The models that `query` asks for, newest first."""
+        """The models that match `query`, newest first."""
         return matching(self._store, from_plain(ModelQuery, query))
 
     @operation("models.update")
     def update(
         self, name: str, version: int, changes: Mapping[str, Any], datasets: Sequence[Mapping[str, Any]] = ()
     ) -> ModelRecord:
-        """Sets description, all tags, samples or resources."""
+        """Set the description, all tags, samples or resources."""
         self.get(name, version)
         unknown = set(changes) - set(_CHANGEABLE)
         if unknown:
@@ -148,7 +148,7 @@ class ModelOperations:
         add_properties: Mapping[str, Any] | None = None,
         facts: Mapping[str, Any] | None = None,
     ) -> ModelRecord:
-        """Adds and drops tags, adds properties (which never change) and facts, all or nothing."""
+        """Add and remove tags, add properties (which never change) and facts, all or nothing."""
         record = self.get(name, version)
         self._store.models.relabel(record, add_tags or {}, remove_tags, add_properties or {}, facts or {})
         return self.get(name, version)
@@ -157,7 +157,7 @@ class ModelOperations:
     def refer(
         self, name: str, version: int, datasets: Sequence[Mapping[str, Any]], uses: Sequence[Mapping[str, Any]]
     ) -> ModelRecord:
-        """Adds references to datasets."""
+        """Add references to datasets."""
         record = self.get(name, version)
         self._save_datasets([from_plain(DatasetRecord, each) for each in datasets])
         new = [from_plain(DatasetUse, each) for each in uses]
@@ -167,14 +167,14 @@ class ModelOperations:
 
     @operation("models.delete")
     async def delete(self, name: str, version: int) -> None:
-        """Removes a model; refused while a service has it. One that is gone already is no error."""
+        """Delete a model; refused while a service uses it. Deleting it again is not an error."""
         record = self._store.models.get(name, version)
         if record is None:
             if self._store.models.find(name=name):
                 return
             raise self._unknown(name, version)
         async with self._guard:
-            # Nothing else happens between these two: what is deployed afterwards finds no such model.
+            # No await in between: a service that is deployed afterwards does not find the model.
             self._check_unused(name, version)
             self._store.models.delete(name, version)
             used = self._store.models.find_manifests()
@@ -191,17 +191,17 @@ class ModelOperations:
 
     @operation("models.locate")
     async def locate(self, name: str, version: int | None = None) -> dict[str, Any]:
-        """The model with `path`, where its file or folder lies on this machine: for a job."""
+        """The model with `path`, the location of its file or folder on this machine, for a job."""
         record = self.get(name, version)
         folder = await asyncio.to_thread(self._contents.materialise, record.name, record.version, record.manifest)
         return {**to_plain(record), "path": str(folder / record.entry)}
 
     def _with_lineage(self, record: ModelRecord) -> ModelRecord:
-        """A model of a run with what that run was made of."""
+        """The record with the lineage of its run."""
         if not record.run_id:
             return record
         run = require_run(self._store, record.run_id)
-        # A child has no job of its own: what it was made of is what the job was made of.
+        # A child has no job: its lineage is that of the job that created it.
         job = run
         while not job.spec and job.parent_id:
             job = require_run(self._store, job.parent_id)
@@ -229,7 +229,7 @@ class ModelOperations:
 
 
 def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
-    """The models that `query` asks for, newest first."""
+    """The models that match `query`, newest first."""
     columns = {
         "name": query.name,
         "version": query.version,
@@ -240,7 +240,7 @@ def matching(store: Any, query: ModelQuery) -> list[ModelRecord]:
     chosen = [record for record in found if _is_wanted(record, query)]
     if not query.latest:
         return chosen
-    # Backwards, so that the newest of each name stays.
+    # In ascending order, so that the newest version of each name remains.
     newest = {record.name: record for record in sorted(chosen, key=lambda record: record.version)}
     return [record for record in chosen if newest[record.name] is record]
 
@@ -255,7 +255,7 @@ def _is_wanted(record: ModelRecord, query: ModelQuery) -> bool:
 
 
 def lineage(run: RunRecord) -> dict[str, Any]:
-    """What a run was made of."""
+    """The snapshot, environment and data of a run."""
     found: dict[str, Any] = {"snapshot_id": run.snapshot_id} if run.snapshot_id else {}
     if not run.spec:
         return found
@@ -263,7 +263,7 @@ def lineage(run: RunRecord) -> dict[str, Any]:
     try:
         found["environment"] = digest(spec.environment)
     except TrainmasterError:
-        # An environment that cannot be built has no digest; a model may come from a run that never got so far.
+        # An environment that cannot be built has no digest; the run may never have needed it.
         found["environment"] = ""
     data = [f"{each.datastore}/{each.path}" for each in spec.data]
     inputs = [
@@ -274,12 +274,12 @@ def lineage(run: RunRecord) -> dict[str, Any]:
 
 
 def _check_record(record: ModelRecord) -> ModelRecord:
-    """What came over the socket: names become folders, digests become paths."""
+    """Check a record from a client: its name becomes a folder, its digest a path."""
     check_name(record.name)
     if not _DIGEST.fullmatch(record.manifest):
-        raise UserErrorException(f"{record.manifest[:80]!r} is no list of files")
+        raise UserErrorException(f"{record.manifest[:80]!r} is not the digest of a list of files")
     if not 0 < len(record.key) <= _LONGEST_KEY:
-        raise UserErrorException("a registration needs a key of its own")
+        raise UserErrorException("a registration needs a unique key")
     if record.framework_version and not record.framework:
         raise WebserviceException(
             "model_framework_version was given without model_framework",

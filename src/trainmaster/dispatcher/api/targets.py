@@ -1,4 +1,4 @@
-"""Compute targets, as the dispatcher knows them: those of the workspace, and this machine."""
+"""Operations on compute targets: those of the workspace, and this machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmaster.shared.serialization import from_plain
 
 
 class TargetOperations:
-    """The operations on compute targets."""
+    """Operations on compute targets."""
 
     def __init__(self, context: Context, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -32,7 +32,7 @@ class TargetOperations:
 
     @operation("targets.put")
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
-        """Keeps a target, in the place of the one of its name."""
+        """Add a target, or replace the one with its name."""
         record = from_plain(TargetRecord, target)
         known = self._store.targets.get(record.name)
         record = replace(record, created_at=known.created_at if known else time.time())
@@ -42,7 +42,7 @@ class TargetOperations:
 
     @operation("targets.delete")
     def delete(self, name: str) -> None:
-        """Forgets a target; refused while runs are on it."""
+        """Delete a target; refused while runs use it."""
         require_target(self._scheduler.targets(), name)
         users = [run.id for run in self._store.runs.list_active() if run.target == name]
         if users:
@@ -54,7 +54,7 @@ class TargetOperations:
 
     @operation("targets.ask_hosts")
     async def ask_hosts(self, target: Mapping[str, Any], secret: str = "") -> builtins.list[SshHostReport]:
-        """What the hosts of a target over SSH are and have now, in the order of its nodes."""
+        """Ask the hosts of an SSH target for their properties, in the order of its nodes."""
         from trainmaster.engines.remote.host import hosts_of
         from trainmaster.engines.ssh.query import query_hosts
 
@@ -78,7 +78,7 @@ class TargetOperations:
 
     @operation("targets.ask_slurm")
     async def ask_slurm(self, target: Mapping[str, Any], options: builtins.list[str]) -> str:
-        """What sinfo says, with these options, where jobs of the target are submitted."""
+        """The output of sinfo with these options, run where jobs of the target are submitted."""
         from trainmaster.engines.slurm.query import query_cluster
 
         with self._activity.working():

@@ -52,7 +52,7 @@ class Database(ABC):
         return self._join(writes=False) or self._connect(self._statements)
 
     def read(self) -> AbstractContextManager[Connection]:
-        """A transaction that sees one state of the database, whatever is written meanwhile."""
+        """A transaction that sees one state of the database, even if others write."""
         return self._join(writes=False) or self._read()
 
     def write(self) -> AbstractContextManager[Connection]:
@@ -144,7 +144,7 @@ class _Connections:
         try:
             yield connection
         except BaseException:
-            # Its state is unknown: nobody else may get it.
+            # Its state is unknown, so it is not used again.
             connection.close()
             raise
         self._idle.append(connection)

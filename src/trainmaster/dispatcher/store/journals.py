@@ -1,4 +1,4 @@
-"""Journals into the store: a batch of records, applied whole or not at all."""
+"""Reading journals into the store: a batch of records is applied completely or not at all."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UPDATE = PreparedChange(
     .values(**{name: bindparam(f"new_{name}") for name in ("offset", "ignored", "ignored_because")})
 )
 _LARGEST_STEP = 2**63 - 1
-# A journal is named by the rank of its writer; what a program outside of the job logs has another name.
+# The name of a journal begins with the rank of its writer, unless a program outside of the job writes it.
 _OF_RANK = re.compile(r"(\d{1,9})-")
 
 
@@ -47,10 +47,10 @@ class Unusable(Exception):
 
 
 Record = Mapping[str, Any] | Unusable
-"""What a line of a journal says; or that it was found unusable already."""
+"""The content of a line of a journal, or why it cannot be used."""
 
 Batch = tuple[str, int, int, Sequence[Record]]
-"""Of a journal: its name, where the records begin and end, and the records."""
+"""The name of a journal, the offsets where the records begin and end, and the records."""
 
 
 class Journals(Repository):
@@ -159,7 +159,7 @@ class _Batch:
         self._runs = runs
         self._run = run
         self._rank = rank
-        # Runs that records may be about: the journal's own and its descendants; None if they may not.
+        # The runs that records may change: the journal's own and its descendants; None for other runs.
         self._known: dict[str, RunRecord | None] = {run.id: run}
         self._metrics: dict[str, tuple[int, dict[str, points.Batch]]] = {}
         self._handlers: dict[Any, Callable[[RunRecord, Mapping[str, Any]], None]] = {
@@ -178,7 +178,7 @@ class _Batch:
         }
 
     def apply(self, record: Record) -> None:
-        """Apply one record, or count it as passed over."""
+        """Apply one record, or count it as skipped."""
         try:
             if isinstance(record, Unusable):
                 raise record
@@ -259,7 +259,7 @@ class _Batch:
     def _child(self, parent: RunRecord, record: Mapping[str, Any]) -> None:
         child_id, at = _text_of(record, "id"), _time_of(record)
         if not is_plain(child_id, LONGEST_RUN_ID):
-            # It becomes the name of a folder.
+            # The id becomes the name of a folder.
             raise Unusable(f"{child_id[:100]!r} cannot be a run id")
         if self._runs.get(child_id) is not None:
             self._descendant(child_id)
@@ -284,7 +284,7 @@ class _Batch:
         if status is None:
             raise Unusable(f"{record.get('v')!r} is not a state that a run ends in")
         if run.spec:
-            # `run.complete()` in a job says nothing new: the run ends with its processes.
+            # `run.complete()` has no effect in a job: the run ends with its processes.
             if status is not Status.COMPLETED:
                 raise Unusable("the run of a job ends with its processes")
             return
@@ -292,7 +292,7 @@ class _Batch:
         self._runs.move(run.id, status, at=_time_of(record), **changes)
 
     def _descendant(self, run_id: Any) -> RunRecord:
-        """The run, if it is below the journal's own: a journal must not touch other people's runs."""
+        """The run, if it is a descendant of the journal's own: a journal must not change other runs."""
         if not isinstance(run_id, str):
             raise Unusable("the run that it is about is not named by a text")
         if run_id not in self._known:

@@ -1,4 +1,4 @@
-"""Tags and properties of runs: as JSON in the run's row, and in `run_labels` to be found by."""
+"""Tags and properties of runs: stored as JSON in the run's row, and indexed in `run_labels`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSERT = PreparedInsert(run_labels.insert(), ("run_seq", "kind", "name", "value
 
 
 def index(connection: Connection, seq: int, kind: int, labels: Mapping[str, Any]) -> None:
-    """Make new labels of a run findable."""
+    """Index new labels of a run."""
     _INSERT.run(connection, [(seq, kind, name, label_index(value)) for name, value in labels.items()])
 
 
@@ -35,7 +35,7 @@ def set_tags(connection: Connection, seq: int, tags: Mapping[str, Any]) -> None:
 
 
 def remove_tags(connection: Connection, seq: int, names: Collection[str]) -> None:
-    """Drop these tags; one that is not there is fine."""
+    """Remove these tags; unknown ones are ignored."""
     present, _ = _read(connection, seq)
     gone = [name for name in names if name in present]
     if gone:
@@ -44,7 +44,7 @@ def remove_tags(connection: Connection, seq: int, names: Collection[str]) -> Non
 
 
 def add_properties(connection: Connection, seq: int, properties: Mapping[str, Any]) -> list[str]:
-    """Add the properties that are new; the names of those that have another value already."""
+    """Add the properties that are new, and return the names of those that have another value already."""
     properties = properties_of(properties)
     _, present = _read(connection, seq)
     new = {name: value for name, value in properties.items() if name not in present}
@@ -55,12 +55,12 @@ def add_properties(connection: Connection, seq: int, properties: Mapping[str, An
 
 
 def tags_of(tags: Mapping[str, Any]) -> dict[str, Any]:
-    """Tags as they are kept: names are text, values are any JSON."""
+    """Tags as they are stored: names are text, values are any JSON."""
     return {clean(str(name)): json.loads(dump(value)) for name, value in tags.items()}
 
 
 def properties_of(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as they are kept: all text."""
+    """Properties as they are stored: names and values are text."""
     return {
         clean(str(name)): dump(value) if isinstance(value, (Mapping, list, tuple)) else clean(str(value))
         for name, value in properties.items()

@@ -17,7 +17,7 @@ from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord
 
 
 class _Shape(NamedTuple):
-    """What of a query decides its SQL; the values are parameters. One statement is compiled per shape."""
+    """The parts of a query that decide its SQL; the values are parameters. One statement is compiled per shape."""
 
     experiment: bool
     parent: str
@@ -27,13 +27,13 @@ class _Shape(NamedTuple):
     active: bool
     target: bool
     tags: tuple[bool, ...]
-    """For each tag: whether a value is asked for."""
+    """For each tag, whether the query has a value for it."""
     properties: tuple[bool, ...]
     before: bool
 
 
 def find(connection: Connection, query: RunQuery) -> list[RunRecord]:
-    """The runs that `query` asks for."""
+    """The runs that match `query`."""
     statement = _statement(_shape(query))
     return runs_of(statement.rows(connection, **_values(query)))
 
@@ -87,7 +87,7 @@ def _label_values(kind: int, labels: Mapping[str, Any]) -> dict[str, Any]:
 def _statement(shape: _Shape) -> PreparedSelect:
     statement = select_runs()
     if shape.experiment:
-        # By its number: with the name in the join, SQLite may walk all runs and compare names.
+        # By its number: with the name in the join, SQLite may scan all runs and compare names.
         chosen = select(experiments.c.seq).where(experiments.c.name == bindparam("experiment"))
         statement = statement.where(runs.c.experiment_seq == chosen.scalar_subquery())
     statement = statement.where(*_conditions(shape))
@@ -112,7 +112,7 @@ def _conditions(shape: _Shape) -> list[ColumnElement[bool]]:
     if shape.statuses:
         conditions.append(runs.c.status.in_([bindparam(f"status{n}") for n in range(shape.statuses)]))
     if shape.active:
-        # Says to SQLite that the small index of what has not ended holds all there is to find.
+        # Lets SQLite use the small index of runs that have not ended.
         unended = runs.alias("unended")
         conditions.append(runs.c.seq.in_(select(unended.c.seq).where(unended.c.ended_at.is_(None))))
     return conditions
@@ -121,7 +121,7 @@ def _conditions(shape: _Shape) -> list[ColumnElement[bool]]:
 def _descendants() -> Select[Any]:
     children = select(runs.c.id).where(runs.c.parent_id == bindparam("parent")).cte("descendants", recursive=True)
     younger = runs.alias("younger")
-    # UNION, not UNION ALL: it ends even if a damaged table went in a circle.
+    # UNION, not UNION ALL: it ends even if a damaged table contains a cycle.
     below = children.union(select(younger.c.id).where(younger.c.parent_id == children.c.id))
     return select(below.c.id)
 
@@ -129,7 +129,7 @@ def _descendants() -> Select[Any]:
 def _with_labels(statement: Select[Any], shape: _Shape) -> tuple[Select[Any], ColumnElement[int]]:
     """The statement with its conditions on labels, and the column that orders it.
 
-    For one value the index of labels is in the order of runs, so a query by value walks it from the newest.
+    For one value the index of labels is in the order of runs, so a query by value scans it from the newest.
     """
     position: ColumnElement[int] = runs.c.seq
     for kind, labels in ((TAG, shape.tags), (PROPERTY, shape.properties)):

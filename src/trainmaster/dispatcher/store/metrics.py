@@ -162,7 +162,7 @@ def _read_rank(
     if max_points is not None and count > max_points:
         kept = [rows[n] for n in _choose(count, max_points, lambda _: _each(row[1] for row in rows))]
     series = _series(name, kind, count, [row[1:] for row in kept], tuple(row[0] for row in kept))
-    # However thinned, a series has its last value.
+    # A thinned series includes its last value.
     summary = MetricSummary(name, kind, count, series.values[-1], minimum, maximum)
     return RankMetric(rank, summary, series)
 
@@ -175,7 +175,7 @@ def _series(name: str, kind: str, count: int, rows: Sequence[tuple[Any, ...]], i
 
 
 def _choose(count: int, max_points: int, extremes: Callable[[int], Iterable[Extremes]]) -> list[int]:
-    """Which of `count` points stand for them all; `extremes` gives those of parts, for so many buckets."""
+    """The indexes of the points that represent all `count` points; `extremes` takes the number of buckets."""
     buckets = (max_points - 2) // 2
     if max_points == 1:
         return [count - 1]

@@ -18,7 +18,7 @@ T = TypeVar("T", TargetRecord, DatastoreRecord)
 
 
 class _NamedRecords(Repository, Generic[T]):
-    """Records that have a name of their own."""
+    """Records that are identified by a name."""
 
     _table: Table
     _rows: RecordRows[T]

@@ -80,7 +80,7 @@ class _Metric:
 
 
 def append(connection: Connection, run_seq: int, batches: dict[str, Batch], rank: int | None) -> list[str]:
-    """Add what `rank` logged, by metric name; the names of metrics that were logged as several kinds."""
+    """Add what `rank` logged, by metric name, and return the names of metrics that were logged as several kinds."""
     found = _find(connection, run_seq, list(batches))
     new = [(run_seq, name, batch.kind, 0, NULL) for name, batch in batches.items() if name not in found]
     if new:
@@ -108,7 +108,7 @@ def _find(connection: Connection, run_seq: int, names: list[str]) -> dict[str, _
 def _add(
     metric: _Metric, new: list[Point], rank: int | None, points: list[tuple[Any, ...]], blocks: list[tuple[Any, ...]]
 ) -> dict[str, Any]:
-    """Put the rows for `new` into `points` and `blocks`; what the metric's row becomes."""
+    """Append the rows for `new` to `points` and `blocks`, and return the new values of the metric's row."""
     identity, index = metric.id, metric.count
     for (number, form, text), step, time in new:
         points.append((identity, index, number, form, text, step, time, rank))
@@ -144,7 +144,7 @@ def _close_block(metric: _Metric) -> None:
 
 
 def _widen(metric: _Metric) -> None:
-    """Take the open block's extremes into those of the whole metric."""
+    """Merge the open block's extremes into those of the whole metric."""
     if metric.low is not None and (metric.minimum is None or metric.low < metric.minimum):
         metric.minimum = metric.low
     if metric.high is not None and (metric.maximum is None or metric.high > metric.maximum):

@@ -58,7 +58,7 @@ CHANGEABLE = frozenset(
         "ended_at",
     }
 )
-"""What may change in a run beside its state."""
+"""The fields of a run that may change, apart from its state."""
 
 
 def select_runs() -> Select[Any]:
@@ -78,8 +78,8 @@ def select_whole_runs() -> Select[Any]:
 def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
     """The records of rows of `select_runs` or `select_whole_runs`.
 
-    A page of runs should not take much longer than its query, so this is not the plain way to make dataclasses:
-    a frozen one sets its 22 fields one by one through object.__setattr__, which alone takes longer.
+    A page of runs should not take much longer than its query. Creating a frozen dataclass sets its 22 fields one by
+    one through object.__setattr__, which alone takes longer; so their dictionaries are set directly.
     """
     rows = list(rows)
     new, set_attribute = object.__new__, object.__setattr__
@@ -121,7 +121,7 @@ def runs_of(rows: Iterable[Sequence[Any]]) -> list[RunRecord]:
 
 
 def columns_of(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Column values for fields of a run, by name; refuses what is not changeable."""
+    """Column values for fields of a run, by name; other fields are refused."""
     unknown = sorted(set(changes) - CHANGEABLE)
     if unknown:
         raise UserErrorException(f"A run's {', '.join(unknown)} cannot be changed")
@@ -146,12 +146,12 @@ def insertion_of(run: RunRecord) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def _tuple(text: str) -> tuple[Any, ...]:
-    # Runs of one target hold the same few sets of nodes.
+    # Runs of one target use the same few sets of nodes.
     return tuple(json.loads(text))
 
 
 def _mappings(texts: Sequence[str]) -> list[dict[str, Any]]:
-    # One long JSON text is read faster than many short ones.
+    # One long JSON text is parsed faster than many short ones.
     if not any(texts):
         return [{} for _ in texts]
     found: list[dict[str, Any]] = json.loads(f"[{','.join([text or '{}' for text in texts])}]")

@@ -270,7 +270,7 @@ models = Table(
     Column("seq", _Key, primary_key=True),
     Column("name", String(255), nullable=False),
     Column("version", Integer, nullable=False),
-    # Of the registration, so that one that is asked for twice is done once.
+    # Identifies the registration, so that a repeated request does not register twice.
     Column("key", String(64), nullable=False, unique=True),
     Column("manifest", String(128), nullable=False),
     Column("entry", Text, nullable=False),

@@ -84,7 +84,7 @@ def create_database(path: Path) -> SqliteDatabase:
     unfinished = path.with_name(path.name + ".new")
     try:
         _discard(unfinished)
-        # Only for its owner: metrics and options of a workspace concern nobody else.
+        # Only the owner may read metrics and options of a workspace.
         unfinished.touch(mode=0o600)
         _migrate(unfinished)
         unfinished.rename(path)

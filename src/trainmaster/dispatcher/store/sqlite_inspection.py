@@ -13,10 +13,10 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def read_revision(path: Path) -> str:
-    """The revision of the database at `path`; one clear error for whatever is not one.
+    """The revision of the database at `path`. Any other file gives one clear error.
 
     The cost does not grow with the database: the file's head and length, the schema and the first row of each
-    table are read. Damage further inside is reported by the query that meets it.
+    table are read. Other damage is reported by the query that reads it.
     """
     _check_head(path)
     with closing(sqlite3.connect(_address(path), uri=True)) as connection:
@@ -52,7 +52,7 @@ def _check_head(path: Path) -> None:
         size = path.stat().st_size
     except FileNotFoundError:
         raise WorkspaceException(
-            f"{path} is not there", hint="Check the path of the workspace, or make a new workspace."
+            f"{path} does not exist", hint="Check the path of the workspace, or create a new workspace."
         ) from None
     except OSError as error:
         raise WorkspaceException(
@@ -63,7 +63,7 @@ def _check_head(path: Path) -> None:
         raise WorkspaceException(
             f"{path} is damaged or not a database",
             cause=cause,
-            hint="Put back a copy of the file; nothing was changed.",
+            hint="Restore the file from a copy; nothing was changed.",
         )
 
 

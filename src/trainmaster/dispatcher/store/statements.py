@@ -1,4 +1,4 @@
-"""Statements compiled once and run on plain tuples: what a row costs is then the driver's cost alone."""
+"""Statements that are compiled once and return plain tuples, so that a row costs no more than the driver needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 T = TypeVar("T")
 
 _MOST_VARIABLES = 500
-"""Older SQLite takes 999 variables in a statement."""
+"""Older versions of SQLite accept 999 variables in a statement."""
 
 
 class _Prepared:
@@ -37,7 +37,7 @@ class _Prepared:
 
     def _execute(self, connection: Connection, values: Mapping[str, Any]) -> DBAPICursor:
         compiled = self._compile(connection.dialect)
-        # What the statement says itself, such as a limit, is worked out once and not at every run.
+        # Constants of the statement, such as a limit, are computed once.
         parameters = {**self._constants[connection.dialect.name], **values}
         cursor = connection.connection.cursor()
         if compiled.positional:
@@ -48,9 +48,9 @@ class _Prepared:
 
 
 class PreparedSelect(_Prepared):
-    """A select with named parameters; answers with plain tuples.
+    """A select with named parameters that returns plain tuples.
 
-    Only for columns that the driver gives as they are: text, numbers, none.
+    Only for columns that the driver returns unchanged: text, numbers, NULL.
     """
 
     def rows(self, connection: Connection, **values: Any) -> Sequence[tuple[Any, ...]]:
@@ -61,16 +61,16 @@ class PreparedSelect(_Prepared):
         return found
 
     def row(self, connection: Connection, **values: Any) -> tuple[Any, ...] | None:
-        """The first row, if there is one."""
+        """The first row, or None."""
         found = self.rows(connection, **values)
         return found[0] if found else None
 
 
 class PreparedChange(_Prepared):
-    """An update or insert of one row that is run again and again: parameters by their names."""
+    """An update or insert of one row, with named parameters."""
 
     def run(self, connection: Connection, **values: Any) -> int:
-        """Run it; how many rows it touched."""
+        """Run the statement, and return how many rows it changed."""
         cursor = self._execute(connection, values)
         touched: int = cursor.rowcount
         cursor.close()

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 FLOAT, INT, BOOL, TEXT, NULL, JSON = range(6)
-"""The form of a value: how `number` and `text` are to be read."""
+"""The form of a value: how to read `number` and `text`."""
 
 Stored = tuple[float | None, int, str | None]
 """number, form, text."""

@@ -77,7 +77,7 @@ def test_opening_imports_no_alembic(database):
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(WorkspaceException, match="is not there"):
+    with pytest.raises(WorkspaceException, match="does not exist"):
         Store.open(tmp_path / "trainmaster.db")
     assert list(tmp_path.iterdir()) == []
 
