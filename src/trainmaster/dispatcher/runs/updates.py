@@ -67,8 +67,10 @@ class RunUpdates:
         error = None
         if to is Status.FAILED:
             error = RunError("ParentFailed", f"the parent run {run_id} failed before this run was completed")
-        for child in self._store.runs.find(query):
-            if not child.spec:
+        for found in self._store.runs.find(query):
+            # `find` leaves out the specification.
+            child = self._store.runs.get(found.id)
+            if child is not None and not child.spec:
                 ended = self._store.runs.move(child.id, to, at=time.time(), error=error)
                 if ended is not None:
                     self._watchers.tell(ended)
