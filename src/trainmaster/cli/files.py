@@ -52,7 +52,7 @@ def files(options: Options) -> int:
 
 def sizes(folder: RunFolder, prefix: str) -> list[tuple[str, int]]:
     """Name and size of the files whose names begin with `prefix`."""
-    return _with_sizes(folder, run_files.beginning_with(folder, prefix))
+    return _with_sizes(folder, run_files.names_with_prefix(folder, prefix))
 
 
 def _with_sizes(folder: RunFolder, names: Sequence[str]) -> list[tuple[str, int]]:

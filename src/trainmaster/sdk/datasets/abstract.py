@@ -65,7 +65,7 @@ class AbstractDataset(View):
 
     @property
     def id(self) -> str:
-        """Its id. One that is not registered has the same id whenever it is made in the same way."""
+        """The id. Without a registration it depends on the definition: the same definition has the same id."""
         return self._record.id if self._record else content_id(self._definition)
 
     def _registration(self) -> DatasetRecord | None:
@@ -73,13 +73,13 @@ class AbstractDataset(View):
 
     @property
     def data_changed_time(self) -> datetime | None:
-        """When the newest of its files was changed; None where a storage does not tell."""
-        times = [_modified_at(file) for file in self._all_files()]
+        """When the newest of its files was changed; None if a storage does not say."""
+        times = [_time_of_change(file) for file in self._all_files()]
         known = [time for time in times if time is not None]
         return datetime.fromtimestamp(max(known), UTC) if known and len(known) == len(times) else None
 
     def as_named_input(self, name: str) -> DatasetConsumptionConfig:
-        """This dataset as an input of a run, by a name that becomes a variable of the job."""
+        """This dataset as an input of a run, with a name that becomes a variable of the job."""
         return DatasetConsumptionConfig(name, self)
 
     def register(
@@ -90,7 +90,7 @@ class AbstractDataset(View):
         tags: Mapping[str, str] | None = None,
         create_new_version: bool = False,
     ) -> Self:
-        """Give it a name in the workspace. The same again is no error; other data need `create_new_version`."""
+        """Gives it a name in the workspace. Registering it again is allowed; other data need `create_new_version`."""
         record = DatasetRecord(
             str(uuid.uuid4()), self._definition, check_name(name), None, description or "", check_tags(tags)
         )
@@ -100,7 +100,7 @@ class AbstractDataset(View):
         return self._with_record(workspace, from_plain(DatasetRecord, answer))
 
     def update(self, description: str | None = None, tags: Mapping[str, str] | None = None) -> Self:
-        """Set the description or all tags of a registered dataset."""
+        """Sets the description or all tags of a registered dataset."""
         record = self._check_registered("update")
         workspace = self._owner()
         changes = {"description": description, "tags": None if tags is None else check_tags(tags)}
@@ -109,24 +109,24 @@ class AbstractDataset(View):
         )
 
     def add_tags(self, tags: Mapping[str, str] | None = None) -> Self:
-        """Add labels to a registered dataset."""
+        """Adds labels to a registered dataset."""
         return self.update(tags={**self._check_registered("add_tags").tags, **check_tags(tags)})
 
     def remove_tags(self, tags: list[str] | None = None) -> Self:
-        """Drop labels of a registered dataset."""
+        """Removes labels of a registered dataset."""
         kept = {
             key: value for key, value in self._check_registered("remove_tags").tags.items() if key not in (tags or ())
         }
         return self.update(tags=kept)
 
     def unregister_all_versions(self) -> None:
-        """Forget the name with all its versions; the data stay."""
+        """Removes the name with all its versions; the data stays."""
         self._owner().connection.call("datasets.delete", name=self._check_registered("unregister_all_versions").name)
         self._record = None
 
     @property
     def partition_keys(self) -> list[str]:
-        """The columns that the folders of the files give."""
+        """The columns that come from the folders of the files."""
         import re
 
         return re.findall(r"\{(\w+)", str(self._definition.reader.get("partition_format", "")))
@@ -136,7 +136,7 @@ class AbstractDataset(View):
         not_here("get_partition_key_values", "Use to_pandas_dataframe()[columns].drop_duplicates().")
 
     def definition(self) -> DatasetDefinition:
-        """What it is, as plain data."""
+        """The definition."""
         return self._definition
 
     def _with_record(self, workspace: WorkspaceSide | None, record: DatasetRecord | None) -> Self:
@@ -164,7 +164,7 @@ class AbstractDataset(View):
 
     def _owner(self) -> WorkspaceSide:
         if self._workspace is None:
-            raise UserErrorException("the dataset belongs to no workspace", hint="Register it first.")
+            raise UserErrorException("the dataset does not belong to a workspace", hint="Register it first.")
         return self._workspace
 
     def _check_registered(self, method: str) -> DatasetRecord:
@@ -176,14 +176,14 @@ class AbstractDataset(View):
 
 
 def content_id(definition: DatasetDefinition) -> str:
-    """The id of a dataset without a name: that of what it says."""
+    """The id of a dataset without a name, computed from its definition."""
     import json
 
     text = json.dumps(to_plain(definition), sort_keys=True)
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"trainmaster:dataset:{text}"))
 
 
-def _modified_at(file: DatasetFile) -> float | None:
+def _time_of_change(file: DatasetFile) -> float | None:
     root = file.storage.local_path()
     if root is None:
         return None

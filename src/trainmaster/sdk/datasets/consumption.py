@@ -39,11 +39,11 @@ class DatasetConsumptionConfig:
         return self._name
 
     def as_mount(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
-        """The same, with its files seen by the script where they lie on this machine."""
+        """The same input; the script sees the files where they are on this machine."""
         return self._with_mode("mount", path_on_compute)
 
     def as_download(self, path_on_compute: PathText | None = None) -> DatasetConsumptionConfig:
-        """The same, with its files copied for the script."""
+        """The same input; the files are copied for the script."""
         return self._with_mode("download", path_on_compute)
 
     def as_hdfs(self) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Dataset: the way to all datasets."""
+"""Dataset: makes and finds datasets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Dataset(AbstractDataset):
     File = FileDatasetFactory
     Tabular = TabularDatasetFactory
 
-    # What made datasets until June 2019, before there were two kinds of them.
+    # How datasets were made until June 2019, before there were two kinds of them.
 
     @staticmethod
     def auto_read_files(path: Any, include_path: bool = False) -> NoReturn:

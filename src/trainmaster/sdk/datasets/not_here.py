@@ -1,4 +1,4 @@
-"""What v1's datasets could do and these cannot: the one place where that is said."""
+"""The error for what v1's datasets could do and these cannot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OutputFileDatasetConfig: a folder that a run writes, and what becomes of it."""
+"""OutputFileDatasetConfig: a folder that a run writes, and where its files go."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DEFAULT_PATH = "dataset/{run-id}/{output-name}"
 
 
 class OutputDatasetConfig:
-    """An output of a run, by the name that becomes a variable of the job."""
+    """An output of a run, with a name that becomes a variable of the job."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = check_variable_name(name or f"output_{uuid.uuid4().hex[:8]}", "output")
@@ -66,7 +66,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
         self._globs: tuple[str, ...] = ()
 
     def as_mount(self, disable_metadata_cache: bool = False) -> OutputFileDatasetConfig:
-        """The same output, written straight to the datastore where that is a folder; else uploaded at the end."""
+        """The same output, written directly to the datastore if that is a folder; otherwise uploaded at the end."""
         return self._with_mode("mount", False, ())
 
     def as_upload(
@@ -75,7 +75,7 @@ class OutputFileDatasetConfig(OutputDatasetConfig):
         """The same output, uploaded after the script has ended; `source_globs` chooses the files."""
         globs = [source_globs] if isinstance(source_globs, str) else list(source_globs or ())
         if not all(isinstance(each, str) and each for each in globs):
-            raise UserErrorException(f"source_globs has to be a text or a list of texts, not {source_globs!r}")
+            raise UserErrorException(f"source_globs must be text or a list of texts, not {source_globs!r}")
         return self._with_mode("upload", bool(overwrite), tuple(globs))
 
     def as_input(self, name: str | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Places in datastores, in all the ways that v1 lets people write them."""
+"""Paths in datastores, in all forms that v1 accepts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmaster.shared.job_spec import DataSource
 
 
 def store_and_path(given: Any, parameter: str) -> tuple[Datastore, str]:
-    """The datastore and the path in it that `given` names."""
+    """The datastore and the path in it that `given` names; an error for anything else."""
     found = place_of(given)
     if found is None:
         raise UserErrorException(
@@ -20,7 +20,7 @@ def store_and_path(given: Any, parameter: str) -> tuple[Datastore, str]:
 
 
 def place_of(given: Any) -> tuple[Datastore, str] | None:
-    """The same; None for anything else."""
+    """The datastore and the path in it that `given` names; None for anything else."""
     if isinstance(given, Datastore):
         return given, ""
     if isinstance(given, (DataReference, DataPath)) and given.datastore is not None:

@@ -1,4 +1,4 @@
-"""Azure Blob Storage by v1's parameters: the address and options that the driver (adlfs) wants. Pure."""
+"""Azure Blob Storage: turns v1's parameters into the address and options of the driver (adlfs). Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from trainmaster.job.errors import UserErrorException
 
 _ACCOUNT = re.compile(r"[a-z0-9]{3,24}")
 _CONTAINER = re.compile(r"\$?[a-z0-9](?:[a-z0-9-]{1,61})[a-z0-9]")
-# Servers that are reached by a number or a bare name have the account in the path instead of the host.
+# Servers with an IP address or a bare name have the account in the path instead of in the host.
 _BARE_HOST = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|\[[0-9a-fA-F:]+\]|[A-Za-z0-9-]+)(?::\d+)?(?:/.*)?")
 
 
 @dataclass(frozen=True)
 class BlobContainer:
-    """A container of a storage account, and what opens it."""
+    """A container of a storage account, and its credentials."""
 
     account_name: str
     container_name: str
@@ -26,16 +26,16 @@ class BlobContainer:
 
     @property
     def url(self) -> str:
-        """The address by which fsspec knows it."""
+        """The address for fsspec."""
         return f"az://{self.container_name}"
 
     def options(self) -> dict[str, str | bool]:
-        """What the driver needs besides."""
+        """The options for the driver."""
         if self.account_key:
-            return self._connected(f"AccountKey={self.account_key}")
+            return self._connection_options(f"AccountKey={self.account_key}")
         if self.sas_token:
-            return self._connected(f"SharedAccessSignature={self.sas_token.lstrip('?')}")
-        # The driver asks the credentials of this machine: variables, az login, a managed identity.
+            return self._connection_options(f"SharedAccessSignature={self.sas_token.lstrip('?')}")
+        # The driver uses the credentials of this machine: variables, az login, a managed identity.
         return {"account_name": self.account_name, "account_host": self._host(), "anon": False}
 
     def blob_endpoint(self) -> str:
@@ -54,7 +54,7 @@ class BlobContainer:
             return f"{self.account_name}.blob.{endpoint}"
         return endpoint if endpoint.endswith(f"/{self.account_name}") else f"{endpoint}/{self.account_name}"
 
-    def _connected(self, credential: str) -> dict[str, str | bool]:
+    def _connection_options(self, credential: str) -> dict[str, str | bool]:
         parts = (
             f"DefaultEndpointsProtocol={self.protocol or 'https'}",
             f"AccountName={self.account_name}",
@@ -72,15 +72,15 @@ def blob_container(
     protocol: object = None,
     endpoint: object = None,
 ) -> BlobContainer:
-    """The container that these parameters of v1 name; the first wrong one is refused."""
+    """The container with these parameters of v1; raises an error for the first wrong one."""
     if not isinstance(account_name, str) or not _ACCOUNT.fullmatch(account_name):
         raise UserErrorException(
-            f"{account_name!r} cannot be an account_name", hint="It has 3 to 24 small letters and digits."
+            f"{account_name!r} cannot be an account_name", hint="Use 3 to 24 lowercase letters and digits."
         )
     if not isinstance(container_name, str) or not _CONTAINER.fullmatch(container_name):
         raise UserErrorException(
             f"{container_name!r} cannot be a container_name",
-            hint="It has 3 to 63 small letters, digits and dashes, a letter or digit first and last.",
+            hint="Use 3 to 63 lowercase letters, digits and dashes; the first and last must be a letter or digit.",
         )
     if sas_token and account_key:
         raise UserErrorException("give either sas_token or account_key, not both")
@@ -97,7 +97,7 @@ def blob_container(
 
 
 def part_of_connection(options: object, name: str) -> str:
-    """A part of the connection string in a datastore's options, such as AccountKey; empty when it has none."""
+    """A part of the connection string in a datastore's options, such as AccountKey; empty if it is missing."""
     text = options.get("connection_string", "") if isinstance(options, dict) else ""
     parts = dict(part.partition("=")[::2] for part in str(text).split(";"))
     return parts.get(name, "")

@@ -1,4 +1,4 @@
-"""Looking at a blob container before it gets a name. Loads the client that the driver brings along."""
+"""Checks a blob container before it is registered. Loads the client that comes with the driver."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from trainmaster.job.errors import AuthenticationException, DatastoreException
 from trainmaster.sdk.datastores.azure import BlobContainer
 from trainmaster.storage.remote import check_driver
 
-# A person waits: a server that does not answer is asked twice, not for a minute and a half.
+# Because a user waits, a server that does not answer is asked twice, instead of for 90 seconds.
 _PATIENCE: dict[str, Any] = {"retry_total": 1, "initial_backoff": 1, "increment_base": 1, "connection_timeout": 20}
 
 
 def check_container(container: BlobContainer, create: bool) -> None:
-    """Refuse a container that is not there (or make it) or does not open; one without a credential is not asked."""
+    """Raises an error if the container does not exist (with `create`, creates it) or cannot be opened.
+
+    A container without a key or token is not checked.
+    """
     check_driver(container.url)
     connection = container.options().get("connection_string")
     if not connection:
@@ -26,7 +29,7 @@ def check_container(container: BlobContainer, create: bool) -> None:
     try:
         with client:
             try:
-                # What also a token that only opens this container may do.
+                # A token for only this container allows this, too.
                 next(iter(client.list_blobs(results_per_page=1)), None)
             except ResourceNotFoundError:
                 if not create:
@@ -40,10 +43,10 @@ def check_container(container: BlobContainer, create: bool) -> None:
             hint="Check the names, or give create_if_not_exists=True.",
         ) from None
     except AzureError as error:
-        raise _explained(error, where, container) from None
+        raise _explain(error, where, container) from None
 
 
-def _explained(error: Exception, where: str, container: BlobContainer) -> DatastoreException | AuthenticationException:
+def _explain(error: Exception, where: str, container: BlobContainer) -> DatastoreException | AuthenticationException:
     given = getattr(error, "error_code", None)
     code = str(getattr(given, "value", given) or "")
     if getattr(error, "status_code", None) in (401, 403):

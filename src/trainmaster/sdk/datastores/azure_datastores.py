@@ -16,17 +16,17 @@ class AbstractAzureStorageDatastore(Datastore):
 
     @property
     def account_key(self) -> str | None:
-        """The key of the account, where there is one."""
+        """The key of the account, or None."""
         return part_of_connection(self._record.options, "AccountKey") or None
 
     @property
     def sas_token(self) -> str | None:
-        """The token, where there is one."""
+        """The token, or None."""
         return part_of_connection(self._record.options, "SharedAccessSignature") or None
 
     @property
     def is_sas(self) -> bool:
-        """Whether a token opens it."""
+        """Whether it is opened with a token."""
         return self.sas_token is not None
 
     @property

@@ -1,4 +1,4 @@
-"""v1's ways to give storages of Azure a name, with the parameters they had; what cannot be reached says so."""
+"""v1's methods for registering storages of Azure, with their parameters; those without a driver raise an error."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ class AzureRegistrations:
         subscription_id: str | None = None,
         resource_group: str | None = None,
     ) -> Datastore:
-        """Give a container of Azure Blob Storage a name (needs the extra `azure`).
+        """Registers a container of Azure Blob Storage (needs the extra `azure`).
 
-        Without a token or key the credentials of this machine are used. The container is looked at first, unless
-        `skip_validation`; `endpoint` and `protocol` lead to another server that speaks the same way.
+        Without a token or key the credentials of this machine are used. The container is checked first, unless
+        `skip_validation`; `endpoint` and `protocol` select another server with the same protocol.
         """
         from trainmaster.sdk.datastores.azure import blob_container
         from trainmaster.sdk.datastores.azure_containers import check_container
@@ -75,7 +75,7 @@ class AzureRegistrations:
         create_if_not_exists: bool = False,
         skip_validation: bool = False,
     ) -> NoReturn:
-        """Not here: nothing below fsspec speaks to file shares with a key or token."""
+        """Not here: fsspec has no driver for file shares with a key or token."""
         _not_here("azure_file_share", "Mount the share on this machine and register that folder")
 
     @staticmethod
@@ -115,7 +115,7 @@ class AzureRegistrations:
         resource_group: str | None = None,
         grant_workspace_access: bool = False,
     ) -> Datastore:
-        """Give a filesystem of Data Lake Storage Gen2 a name; it is reached as the blob container that it is."""
+        """Registers a filesystem of Data Lake Storage Gen2, which is used as a blob container."""
         from trainmaster.sdk.datastores.azure import blob_container
 
         name = check_name(datastore_name, "datastore")
@@ -144,7 +144,7 @@ class AzureRegistrations:
         grant_workspace_access: bool = False,
         **kwargs: Any,
     ) -> NoReturn:
-        """Not here: databases are no storages of files."""
+        """Not here: a database does not store files."""
         _not_here("azure_sql_database", _TABLES)
 
     @staticmethod
@@ -161,7 +161,7 @@ class AzureRegistrations:
         enforce_ssl: bool = True,
         **kwargs: Any,
     ) -> NoReturn:
-        """Not here: databases are no storages of files."""
+        """Not here: a database does not store files."""
         _not_here("azure_postgre_sql", _TABLES)
 
     @staticmethod
@@ -177,7 +177,7 @@ class AzureRegistrations:
         overwrite: bool = False,
         **kwargs: Any,
     ) -> NoReturn:
-        """Not here: databases are no storages of files."""
+        """Not here: a database does not store files."""
         _not_here("azure_my_sql", _TABLES)
 
     @staticmethod

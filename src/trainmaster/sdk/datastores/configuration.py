@@ -11,7 +11,7 @@ from trainmaster.shared.job_spec import DataBinding, DataMode
 
 @dataclass
 class DataReferenceConfiguration:
-    """What to reach of which datastore, and how; not frozen, since scripts set its attributes one by one."""
+    """A path of a datastore and how a run reaches it; not frozen, because scripts set its attributes one by one."""
 
     datastore_name: str | None = None
     mode: DataMode = "mount"

@@ -1,4 +1,4 @@
-"""DataPath and DataPathComputeBinding: where data lie, and how they reach a node, each by itself."""
+"""DataPath and DataPathComputeBinding: where data is, and how it reaches a node."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class DataPath:
-    """A path of a datastore, without a way to reach it."""
+    """A path of a datastore, without the way a run reaches it."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class DataPath:
 
     @staticmethod
     def create_from_data_reference(data_reference: DataReference) -> DataPath:
-        """The path that `data_reference` reaches."""
+        """The path of `data_reference`."""
         return DataPath(data_reference.datastore, data_reference.path_on_datastore, data_reference.data_reference_name)
 
     @property
@@ -51,7 +51,7 @@ class DataPath:
 
 
 class DataPathComputeBinding:
-    """A way to reach data, without the data."""
+    """The way a run reaches data, without the data."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class DataPathComputeBinding:
 
     @staticmethod
     def create_from_data_reference(data_reference: DataReference) -> DataPathComputeBinding:
-        """The way in which `data_reference` is reached."""
+        """The way a run reaches `data_reference`."""
         return DataPathComputeBinding(data_reference.mode, data_reference.path_on_compute, data_reference.overwrite)
 
     def create_data_reference(

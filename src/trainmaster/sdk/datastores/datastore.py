@@ -52,7 +52,7 @@ class WorkspaceSide(Protocol):
 
 
 class _ByStorage(type):
-    """Lets `Datastore(workspace, name)` give the class that belongs to the storage, as in v1."""
+    """Makes `Datastore(workspace, name)` return an object of the class for the storage, as in v1."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         store = super().__call__(*args, **kwargs)
@@ -60,7 +60,7 @@ class _ByStorage(type):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """That of the class itself, for people who ask for help."""
+        """The signature of the class itself, for `help`."""
         parameters = list(inspect.signature(cls.__init__).parameters.values())  # type: ignore[misc]
         return inspect.Signature(parameters[1:])
 
@@ -121,10 +121,10 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
         options: Mapping[str, Any] | None = None,
         overwrite: bool = False,
     ) -> Datastore:
-        """Give a storage a name: a folder, or an address such as `s3://bucket/folder`.
+        """Gives a storage a name: a folder, or an address such as `s3://bucket/folder`.
 
-        `options` go to the fsspec driver (keys, endpoint, ...) and are kept encrypted in the workspace; a
-        driver that finds its credentials by itself (variables, profile) needs none.
+        `options` (keys, endpoint, ...) are passed to the fsspec driver, and are kept encrypted in the workspace. A
+        driver that finds its credentials itself (variables, profile) needs none.
         """
         record = DatastoreRecord(
             name=check_name(name, "datastore"),
@@ -136,15 +136,15 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
         return Datastore.from_record(workspace, record)
 
     def set_as_default(self) -> None:
-        """Make this the workspace's default datastore."""
+        """Makes this the workspace's default datastore."""
         self.workspace.connection.call("datastores.set_default", name=self.name)
 
     def unregister(self) -> None:
-        """Forget the datastore; what is stored in it stays."""
+        """Removes the datastore from the workspace; its files stay."""
         self.workspace.connection.call("datastores.delete", name=self.name)
 
     def to_binding(self) -> DataBinding:
-        """A bare datastore in a job means: mount all of it."""
+        """The form that a job specification holds: a datastore without a path is mounted as a whole."""
         reference: DataReference = self.as_mount()
         return reference.to_binding()
 
@@ -160,7 +160,7 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
 
     @property
     def container_name(self) -> str:
-        """The bucket or container; of a folder, its name."""
+        """The bucket or container; for a folder, its name."""
         return container_name(self.url)
 
     def _set(self, workspace: WorkspaceSide, record: DatastoreRecord) -> None:
@@ -188,7 +188,7 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
         return download(storage, files, overwrite, say, f"datastore {self.name!r}")
 
     def __repr__(self) -> str:
-        # Never the options: they may hold keys.
+        # Without the options: they may contain keys.
         return f"Datastore(name={self.name!r}, url={mask_url(self.url)!r})"
 
 
@@ -199,8 +199,8 @@ def _check_url(url: PathText) -> str:
             f"{text!r} is not an address", hint="Give a folder, or an address such as s3://bucket."
         )
     if re.match(r"[a-z][a-z0-9+.-]+:(?!//|:)", text):
-        # Else a slip such as s3:/bucket would be taken for a folder of that name.
-        raise UserErrorException(f"{text!r} is not an address", hint="After the colon there have to be two slashes.")
+        # Otherwise a typo such as s3:/bucket would mean a folder of that name.
+        raise UserErrorException(f"{text!r} is not an address", hint="Write two slashes after the colon.")
     folder = local_folder(text)
     if folder is None:
         from trainmaster.storage.remote import check_driver

@@ -111,7 +111,7 @@ class Model(RegisteredModel):
 
     @property
     def mime_type(self) -> str:
-        """v1's kind of contents."""
+        """The kind of contents, in v1's words."""
         return "application/x-tar" if self.unpack else "application/octet-stream"
 
     @property
@@ -125,11 +125,11 @@ class Model(RegisteredModel):
 
     @property
     def manifest_path(self) -> str:
-        """Where that list lies, as JSON: for a service, which checks its model with `job/script/model_files.py`."""
+        """The path of that list as JSON: a service checks its model with it (`job/script/model_files.py`)."""
         return str(self._contents.list_path(self._record.manifest))
 
     def materialise(self) -> Path:
-        """A folder with the entry and nothing else, in the workspace; its files are read-only."""
+        """Creates a folder in the workspace with nothing but the entry, and returns it; its files are read-only."""
         return self._contents.materialise(self.name, self.version, self._record.manifest)
 
     @property
@@ -138,11 +138,11 @@ class Model(RegisteredModel):
         return str(self.materialise() / self.entry)
 
     def verify(self) -> None:
-        """Reads all its files and raises WebserviceException if one is not what was registered."""
+        """Reads all its files and raises WebserviceException if one differs from what was registered."""
         self._contents.check(self.name, self.version, self._record.manifest)
 
     def get_sas_urls(self) -> dict[str, str]:
-        """Name of each file to its address: files of this machine."""
+        """Name of each file to its address on this machine."""
         folder = self.materialise()
         return {file.path: (folder / file.path).as_uri() for file in self.manifest().files}
 
@@ -159,7 +159,7 @@ class Model(RegisteredModel):
     # As plain data
 
     def serialize(self) -> dict[str, Any]:
-        """What it is, as a dict with v1's keys."""
+        """The model as a dict with v1's keys."""
         resources = self.resource_configuration
         return {
             "createdTime": self.created_time.isoformat(),
@@ -183,7 +183,7 @@ class Model(RegisteredModel):
 
     @staticmethod
     def deserialize(workspace: Workspace, model_payload: Mapping[str, Any]) -> Model:
-        """The model of the workspace that `serialize` described."""
+        """The model that `serialize` described."""
         return Model(workspace, id=str(model_payload["id"]))
 
     # Services
@@ -241,7 +241,7 @@ class Model(RegisteredModel):
     def print_configuration(
         models: builtins.list[Any], inference_config: Any, deployment_config: Any, deployment_target: Any
     ) -> None:
-        """Prints what `deploy` would be given."""
+        """Prints the arguments of `deploy`."""
         shown = {
             "models": [each.id if isinstance(each, Model) else str(each) for each in models],
             "inference configuration": inference_config,

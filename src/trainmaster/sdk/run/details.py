@@ -1,4 +1,4 @@
-"""`Run.get_details()`: v1's keys, from our records. Pure but for the list of logs."""
+"""`Run.get_details()`: v1's keys, from our records. Pure, except for the list of logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmaster.shared.records import RunError, RunRecord, Status
 
 
 def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
-    """The run as a dict. `error` is there only for a run that has one."""
+    """The run as a dict. Only a run with an error has the key `error`."""
     details: dict[str, Any] = {
         "runId": record.id,
         "target": record.target,
@@ -38,13 +38,13 @@ def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
 
 
 def _datasets(record: RunRecord, which: str) -> list[dict[str, Any]]:
-    """Datasets of a run as the job specification has them; `Run.get_details` makes objects of them."""
+    """Datasets of a run as the job specification has them; `Run.get_details` turns them into objects."""
     found: list[dict[str, Any]] = json.loads(record.spec).get(which, []) if record.spec else []
     return found
 
 
 def error_details(error: RunError) -> dict[str, Any]:
-    """An error with v1's nesting, and what is known of the process that failed."""
+    """An error in v1's nesting, with details about the process that failed."""
     return {
         "error": {"code": error.code, "message": error.message},
         "code": error.code,
@@ -54,7 +54,7 @@ def error_details(error: RunError) -> dict[str, Any]:
 
 
 def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
-    """Number, state and error of every attempt of a run that may be retried, or was; none for any other."""
+    """Number, state and error of every attempt, for a run that may be or was retried; empty for any other."""
     if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
         return []
     from trainmaster.shared.attempts import read_failed_attempts
@@ -74,7 +74,7 @@ def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def run_definition(record: RunRecord) -> dict[str, Any]:
-    """What was asked for, with v1's names."""
+    """The job specification with v1's names."""
     if not record.spec:
         return {}
     spec = json.loads(record.spec)

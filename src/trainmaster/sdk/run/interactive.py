@@ -1,4 +1,4 @@
-"""Runs without a job: a notebook logs to them while it goes."""
+"""Runs without a job: a notebook or program logs to them."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ _TYPE = "azureml.interactive"
 
 
 class InteractiveRun(Run):
-    """A run that this program logs to. In a `with` block it ends with the block, and what is printed is kept."""
+    """A run that this program logs to. In a `with` block, printed text is kept, and the run ends with the block."""
 
     _tee: _Tee | None = None
     _logs: Path | None = None
-    """The folder ./logs of when the run was started."""
+    """The folder ./logs at the start of the run."""
     _logs_before: Mapping[Path, tuple[int, int, int]] = MappingProxyType({})
-    """The files in there when the block was entered."""
+    """The files in it at the start of the `with` block."""
     _outputs_before: Mapping[Path, tuple[int, int, int]] = MappingProxyType({})
-    """The files in the folder of outputs when the run was started."""
+    """The files in the folder of outputs at the start of the run."""
 
     def __enter__(self) -> InteractiveRun:
         self._logs_before = _files_in(self._logs) if self._logs else {}
@@ -56,7 +56,7 @@ class InteractiveRun(Run):
         return super().__exit__(kind, error, trace)
 
     def _keep_logs(self) -> None:
-        """As in v1, what was written to ./logs within the block belongs to the run."""
+        """Keeps the files that were written to ./logs within the block, as v1 did."""
         if self._logs is None:
             return
         written = [path for path, state in _files_in(self._logs).items() if self._logs_before.get(path) != state]
@@ -77,7 +77,7 @@ def start_logging(
     tags: dict[str, Any] | None = None,
     **unknown: Any,
 ) -> InteractiveRun:
-    """Creates the run, and ./outputs and ./logs for what it writes; returns it, Running."""
+    """Creates the folders ./outputs and ./logs and a run, which is Running; returns the run."""
     if unknown:
         raise UserErrorException(
             f"start_logging has no parameter {', '.join(unknown)}",
@@ -110,12 +110,12 @@ def start_logging(
 
 
 def _make_folder(name: str) -> Path | None:
-    """The folder of this name in the current one, created as v1 did: scripts write to it without creating it."""
+    """Creates the folder in the current folder, as v1 did: scripts write to it without creating it."""
     try:
         folder = Path.cwd() / name
         folder.mkdir(exist_ok=True)
     except OSError as error:
-        warn(f"start_logging() cannot create the folder ./{name}: {error.strerror}. The run goes on without it.")
+        warn(f"start_logging() cannot create the folder ./{name}: {error.strerror}. The run continues without it.")
         return None
     return folder
 
@@ -130,7 +130,7 @@ def _snapshot(experiment: Experiment, folder: str | os.PathLike[str] | None) -> 
 
 
 def _files_in(folder: Path) -> dict[Path, tuple[int, int, int]]:
-    """The files of a folder, each with what changes when it is written."""
+    """The files of a folder, each with values that change when it is written."""
     return {path: _state(path) for path in folder.rglob("*") if path.is_file() and not path.is_symlink()}
 
 

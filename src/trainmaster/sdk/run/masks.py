@@ -1,4 +1,4 @@
-"""What has to be hidden when the logs of a run are shown: the secrets that its script asked for."""
+"""Hides secrets in the logs of a run: those that its script asked for."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _NOTHING = Mask()
 
 
 def mask_of(folder: RunFolder) -> Mask:
-    """The mask of a run as of now. Nobody is asked for a run that asked for no secret."""
+    """The current mask of a run. The dispatcher is asked only if the script has asked for a secret."""
     try:
         found = os.stat(folder.secrets)
     except OSError:
         return _NOTHING
-    return _asked(folder, (found.st_mtime_ns, found.st_size, found.st_ino))
+    return _fetch_mask(folder, (found.st_mtime_ns, found.st_size, found.st_ino))
 
 
 @lru_cache(maxsize=64)
-def _asked(folder: RunFolder, version: tuple[int, ...]) -> Mask:
+def _fetch_mask(folder: RunFolder, version: tuple[int, ...]) -> Mask:
     return Mask(call_once(WorkspaceFolder(folder.path.parent.parent), "secrets.masks", run_id=folder.path.name))

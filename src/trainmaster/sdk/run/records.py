@@ -1,4 +1,4 @@
-"""Records of runs, asked of a workspace: one by its id, or all that v1's filters leave."""
+"""Fetches records of runs from a workspace: one by its id, or all that match v1's filters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PAGE = 100
 
 
 def fetch(workspace: Workspace, run_id: str) -> RunRecord:
-    """The run of this id."""
+    """The run with this id."""
     if not isinstance(run_id, str) or not run_id.isprintable():
         raise RunNotFoundException(f"{run_id!r:.100} is not the id of a run")
     return from_plain(RunRecord, workspace.connection.call("runs.get", run_id=run_id))
@@ -31,7 +31,7 @@ def query(
     status: str | Sequence[str] | None,
     **of: Any,
 ) -> RunQuery:
-    """v1's filters of runs `of` an experiment, a target or a parent."""
+    """v1's filters as a query; `of` limits it to an experiment, a target or a parent."""
     statuses = (status,) if isinstance(status, str) else tuple(status or ())
     return RunQuery(
         type=type, tags=as_filter(tags), properties=as_filter(properties), statuses=statuses, limit=_PAGE, **of
@@ -39,7 +39,7 @@ def query(
 
 
 def pages(workspace: Workspace, query: RunQuery) -> Iterator[RunRecord]:
-    """All runs of a query, newest first, asked for a page at a time."""
+    """All runs of a query, newest first, fetched page by page."""
     while True:
         found = [from_plain(RunRecord, each) for each in workspace.connection.call("runs.list", query=to_plain(query))]
         yield from found

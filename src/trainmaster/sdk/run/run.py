@@ -1,4 +1,4 @@
-"""Run: one execution with its state, logs, metrics and files, as seen from outside the job."""
+"""Run: one execution with its state, logs, metrics and files, as a program outside of the job sees it."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class Run(TrackedRun):
 
     @classmethod
     def get_context(cls, allow_offline: bool = True, used_for_context_manager: bool = False, **kwargs: Any) -> Any:
-        """The run of the job this program is; outside a job a stub that prints (unless `allow_offline=False`)."""
+        """The run of this job; outside of a job an offline run that prints, or an error without `allow_offline`."""
         from trainmaster.job.script import Run as JobRun
 
         return JobRun.get_context(allow_offline=allow_offline)
 
     @classmethod
     def get_submitted_run(cls, **kwargs: Any) -> Any:
-        """The old name of `get_context`, without the stub."""
+        """The run of this job, by the old name; an error outside of a job."""
         return cls.get_context(allow_offline=False)
 
     @staticmethod
@@ -120,7 +120,7 @@ class Run(TrackedRun):
 
     @staticmethod
     def add_type_provider(runtype: str, run_factory: Callable[..., Run]) -> None:
-        """From now on runs of the type `runtype` are made by `run_factory(experiment, run_dto, **kwargs)`."""
+        """Makes `run_factory(experiment, run_dto, **kwargs)` create the objects for runs of the type `runtype`."""
         _PROVIDERS[str(runtype)] = run_factory
 
     # What it is
@@ -132,12 +132,12 @@ class Run(TrackedRun):
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id."""
         return self._record.id
 
     @property
     def number(self) -> int:
-        """Its ordinal within the experiment."""
+        """The number within the experiment."""
         return self._record.number
 
     @property
@@ -147,13 +147,13 @@ class Run(TrackedRun):
 
     @property
     def parent(self) -> Run | None:
-        """The run it is a child of."""
+        """The run of which it is a child, or None."""
         parent = self._record.parent_id
         return Run.get(self._experiment.workspace, parent) if parent else None
 
     @property
     def status(self) -> str:
-        """The last state seen; `get_status` asks anew."""
+        """The last known state; `get_status` asks for the current one."""
         return str(self._record.status)
 
     # Labels
@@ -190,11 +190,11 @@ class Run(TrackedRun):
     # Its state
 
     def get_status(self) -> str:
-        """The state it is in now."""
+        """The current state."""
         return str(self._refresh().status)
 
     def get_detailed_status(self) -> dict[str, Any]:
-        """The state and, while it waits, for what."""
+        """The state and, while the run waits, what it waits for."""
         record = self._refresh()
         return {"status": str(record.status), "details": record.waiting_for}
 
@@ -208,7 +208,7 @@ class Run(TrackedRun):
         return details
 
     def get_details_with_logs(self) -> dict[str, Any]:
-        """`get_details`, with the text of each log in place of its address."""
+        """`get_details` with the text of each log instead of its address."""
         details = self.get_details()
         logs = {name: run_files.read_text(self._folder, name) for name in details["logFiles"]}
         return {**details, "logFiles": logs}
@@ -225,11 +225,11 @@ class Run(TrackedRun):
         return wait_for(self, show_output=show_output, raise_on_error=raise_on_error)
 
     def cancel(self) -> None:
-        """Ends the run and all its processes; it is Canceled when they are gone."""
+        """Ends the run and all its processes; it is Canceled when all of them have ended."""
         self._record = from_plain(RunRecord, self._call("runs.cancel"))
 
     def start(self) -> None:
-        """Marks a run without a job as started; ours are from the beginning."""
+        """Marks a run without a job as started, which it already is."""
 
     def complete(self, _set_status: bool = True) -> None:
         """Marks the run as Completed: at once, or for a submitted run when its script ends."""
@@ -244,22 +244,22 @@ class Run(TrackedRun):
         has_script = bool(self._refresh().spec)
         self._collect_outputs()
         error = RunError(error_code or "UserError", str(error_details or "the run was failed"))
-        # Without a reason given here, that of the script is the better one.
+        # Without a reason given here, the error of the script is the better reason.
         is_said = error_details is not None or error_code is not None
         self._finish(Status.FAILED, error if is_said or not has_script else None)
 
     def _collect_outputs(self) -> None:
-        """What lies in the folder `outputs` belongs to a run without a script when it ends."""
+        """Keeps the files in the folder `outputs` with a run that has no script, when it ends."""
         if self._outputs is not None and not self._record.spec and self._record.status not in TERMINAL:
             found = [path for path in map(Path, walk_files(self._outputs)) if not self._is_replaced(path)]
             self._keep_files(sorted(found), self._outputs, "outputs")
 
     def _is_replaced(self, path: Path) -> bool:
-        """Whether this output was there before the run, which has uploaded another file by that name."""
+        """Whether this output is older than the run, and the run has uploaded another file of that name."""
         return False
 
     def _keep_files(self, paths: Sequence[Path], folder: Path, prefix: str) -> None:
-        """Copies files of a folder to the run's files; one that cannot be kept costs only itself."""
+        """Copies files of a folder to the run's files; warns about each file that cannot be kept."""
         for path in paths:
             try:
                 RunFiles(self._files_folder()).add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
@@ -268,7 +268,7 @@ class Run(TrackedRun):
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:
         if not self._record.spec:
-            # What the run kept is on the disk before it is called ended.
+            # The files of the run are on the disk before its state says that it has ended.
             durable.flush_below(self._folder.files, self._folder.path)
         answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
         self._record = from_plain(RunRecord, answer)
@@ -347,7 +347,7 @@ class Run(TrackedRun):
         for record in created:
             if record.parent_id != self.id:
                 raise UserErrorException(
-                    f"there is a run '{record.id}' already, and it is not a child of {self.id}",
+                    f"run '{record.id}' already exists, and is not a child of {self.id}",
                     hint="Choose another run_id, or leave it out.",
                 )
         return created
@@ -359,7 +359,7 @@ class Run(TrackedRun):
         return {each.name: metric_value(each.name, each.kind, each.values, reference) for each in found}
 
     def get_metrics_by_rank(self, name: str | None = None) -> dict[int | None, dict[str, Any]]:
-        """Rank to what `get_metrics` would give if only that process had logged; ours, not v1's.
+        """Rank to what `get_metrics` would return if only that process had logged; ours, not v1's.
 
         What came from outside of the job's processes is under None.
 
@@ -374,7 +374,7 @@ class Run(TrackedRun):
         return dict(sorted(found.items(), key=lambda item: -1 if item[0] is None else item[0]))
 
     def flush(self, timeout_seconds: float = 300) -> None:
-        """Returns when all that was logged can be read by others."""
+        """Returns when others can read everything that was logged."""
         self._call("runs.ingest")
 
     # Files
@@ -387,7 +387,7 @@ class Run(TrackedRun):
         return str(find(self._folder, name))
 
     def _list_files(self, prefix: str) -> builtins.list[str]:
-        return run_files.beginning_with(self._folder, prefix)
+        return run_files.names_with_prefix(self._folder, prefix)
 
     def _copy_file(self, name: str, target: str) -> None:
         run_files.copy_file(self._folder, name, Path(target))
@@ -399,7 +399,7 @@ class Run(TrackedRun):
     # Snapshot and environment
 
     def get_snapshot_id(self) -> str:
-        """The id of the snapshot it was made from."""
+        """The id of its snapshot."""
         return self._record.snapshot_id
 
     def restore_snapshot(self, snapshot_id: str | None = None, path: str | os.PathLike[str] | None = None) -> str:
@@ -428,7 +428,7 @@ class Run(TrackedRun):
         return snapshot.id
 
     def get_environment(self) -> Environment | None:
-        """What its Python had, to be used for another run, and in `lock` the exact packages that were installed.
+        """Its environment, to be used for another run, with the exact packages that were installed in `lock`.
 
         None for a run without a job.
         """
@@ -459,10 +459,10 @@ class Run(TrackedRun):
         return self.experiment.workspace.get_default_keyvault().get_secrets(secrets)
 
     def get_portal_url(self) -> str:
-        """Where the run can be seen."""
+        """The address of the run's folder."""
         return self._folder.path.as_uri()
 
-    # For the recorder, and within
+    # For the base classes
 
     def _journal(self) -> Journal:
         if self._own_journal is None:
@@ -498,7 +498,7 @@ class Run(TrackedRun):
 
 
 class ScriptRun(Run):
-    """A run of a script; `directory`, its source folder in v1, is accepted and not used."""
+    """A run of a script; `directory`, the source folder in v1, is accepted and has no effect."""
 
     def __init__(
         self, experiment: Experiment, run_id: str | None = None, directory: str | None = None, **kwargs: Any
@@ -525,7 +525,7 @@ def _as_run(experiment: Experiment, record: RunRecord) -> Run:
 
 
 def _outputs_folder(outputs: str | os.PathLike[str] | bool | None) -> Path | None:
-    """The folder as it is seen from here now; the program may change its current folder later."""
+    """The absolute path of the folder, because the program may change its current folder later."""
     if outputs is None or isinstance(outputs, bool):
         return Path.cwd() / "outputs" if outputs else None
     return Path.cwd() / outputs

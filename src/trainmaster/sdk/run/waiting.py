@@ -26,7 +26,7 @@ def wait_for(run: Run, *, show_output: bool, raise_on_error: bool) -> dict[str, 
         else:
             _wait(run)
     except KeyboardInterrupt:
-        print(f"\nStopped waiting; run {run.id} goes on. 'trainmaster logs -f {run.id}' follows it again.")
+        print(f"\nStopped waiting; run {run.id} continues. 'trainmaster logs -f {run.id}' follows it again.")
         return run.get_details()
     details = run.get_details()
     if details["status"] == Status.FAILED and raise_on_error:
@@ -54,13 +54,13 @@ def _stream(run: Run, show: Print) -> None:
 
 
 def show_now(text: str) -> None:
-    """Prints at once; of escape sequences a terminal gets colours alone."""
+    """Prints and flushes; on a terminal only escape sequences for colours are kept."""
     if is_terminal(sys.stdout) and not isinstance(sys.stdout, SafeStream):
         text = _terminal.pass_on(text)
     try:
         sys.stdout.write(text)
     except UnicodeEncodeError:
-        # A terminal that cannot show a letter must not end the waiting.
+        # A character that the terminal cannot show must not end the waiting.
         encoding = sys.stdout.encoding or "ascii"
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     sys.stdout.flush()
