@@ -13,14 +13,14 @@ from trainmaster.shared.job_spec import Binding
 
 @dataclass(frozen=True)
 class Arguments:
-    """The words of a command line, and the data they speak of."""
+    """The words of a command line, and the data they refer to."""
 
     words: tuple[str, ...] = ()
     data: tuple[Binding, ...] = ()
 
 
 def from_params(params: Mapping[Any, Any]) -> Arguments:
-    """Key, value, key, value in the order of the dict; lists are spread, None and "" are left out.
+    """Keys and values in the order of the dict. Lists become several words; None and "" are left out.
 
     >>> from_params({"--layers": [64, 32], "--verbose": "", "--seed": 0}).words
     ('--layers', '64', '32', '--verbose', '--seed', '0')
@@ -29,12 +29,12 @@ def from_params(params: Mapping[Any, Any]) -> Arguments:
 
 
 def flat(params: Mapping[Any, Any]) -> list[Any]:
-    """The items of `params` in their order, still as the program gave them."""
+    """The items of `params` in their order, unchanged."""
     return [item for item in _spread(params) if not _is_nothing(item)]
 
 
 def from_list(parameter: str, given: Iterable[Any]) -> Arguments:
-    """A list of arguments as it stands; only None is left out, since an empty word can be meant."""
+    """The words of a list of arguments. Only None is left out: an empty string may be intended."""
     return _arguments(parameter, [item for item in given if item is not None])
 
 
@@ -48,7 +48,7 @@ def _spread(params: Mapping[Any, Any]) -> Iterator[Any]:
 
 
 def _is_nothing(item: Any) -> bool:
-    # Identity and type first: comparing a numpy array with "" is no truth value.
+    # Identity and type first: comparing a numpy array with "" gives no truth value.
     return item is None or (isinstance(item, str) and item == "")
 
 
@@ -63,5 +63,5 @@ def _word(parameter: str, item: Any) -> str:
     refuse_unbound(parameter, item)
     word = str(item)
     if "\0" in word:
-        raise UserErrorException(f"{parameter} holds a NUL character, which no command line can have: {word!r}")
+        raise UserErrorException(f"{parameter} contains a NUL character, which a command line cannot have: {word!r}")
     return word

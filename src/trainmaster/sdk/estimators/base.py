@@ -1,4 +1,4 @@
-"""What all estimators have in common: check, build a run configuration, compile it to a job."""
+"""The base of all estimators: checks settings, builds a run configuration, compiles it to a job."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ OVERRIDES = ("script_params", "inputs", "source_directory_data_store")
 class BaseEstimator:
     """A folder, a script, its arguments and packages, and the nodes and processes to run it with.
 
-    Differs from v1 on purpose: a local target may have several nodes, and whether a request fits is checked
-    against the target at submit; a container is started only for an image of one's own (`custom_docker_image`), with
-    the packages that are asked for beside it; `vm_size` without a target makes a cluster for the run.
+    Differences from v1: a local target may have several nodes, and submit checks whether the request fits the target;
+    a container is used only for your own image (`custom_docker_image`), with the requested packages; `vm_size` without
+    a target creates a cluster for the run.
     """
 
     KIND: ClassVar[rules.Kind]
@@ -39,9 +39,9 @@ class BaseEstimator:
         self._check(self._settings)
         old_parameters.warn_about(self._settings)
         if self._settings.conda_dependencies_file and self.KIND.name != "Estimator":
-            warn(f"conda_dependencies_file: the run has the packages of the file alone, none of {self.KIND.name}'s")
+            warn(f"conda_dependencies_file: the run has only the packages of the file, not those of {self.KIND.name}")
         self._run_config = run_configuration(self._source_directory, self._settings)
-        # Asking for a container in so many words is told at submit; the default of v1 is not.
+        # Submit warns of an explicit request for a container, but not of v1's default.
         self._run_config.docker.use_docker = bool(given.get("use_docker"))
 
     @property
@@ -51,26 +51,26 @@ class BaseEstimator:
 
     @property
     def run_config(self) -> RunConfiguration:
-        """The settings of the run; edits count until it is submitted."""
+        """The settings of the run, which can be edited until submit."""
         return self._run_config
 
     @property
     def conda_dependencies(self) -> CondaDependencies:
-        """The packages of the run; edits count until it is submitted."""
+        """The packages of the run, which can be edited until submit."""
         return self._run_config.environment.python.conda_dependencies
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
-        """The job as it stands now.
+        """The job, with the settings as they are now.
 
-        `overrides` last for this submit only: `script_params` and `inputs` replace those of the same name and
-        join the others; `source_directory_data_store` has no effect, because all nodes of a run see one
-        working folder anyway.
+        `overrides` apply to this submit only: `script_params` and `inputs` replace those with the same name and are
+        added to the others; `source_directory_data_store` has no effect, because all nodes of a run see one working
+        folder.
         """
         unknown = sorted(set(overrides) - set(OVERRIDES))
         if unknown:
             raise TrainingException(
                 f"{', '.join(unknown)} cannot be overridden at submit",
-                hint=f"Only {', '.join(OVERRIDES)} can.",
+                hint=f"Only {', '.join(OVERRIDES)} can be overridden.",
             )
         if overrides.get("source_directory_data_store") is not None:
             rules.check_data_store(overrides["source_directory_data_store"])

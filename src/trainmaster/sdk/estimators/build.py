@@ -19,7 +19,7 @@ from trainmaster.shared.job_spec import THROW_AWAY
 
 
 def run_configuration(source_directory: str, settings: Settings) -> RunConfiguration:
-    """A RunConfiguration that says what `settings` say."""
+    """The RunConfiguration with these settings."""
     config = RunConfiguration()
     if settings.compute_target is not None:
         config.target = target_name("compute_target", settings.compute_target)
@@ -47,7 +47,7 @@ def _distribute(config: RunConfiguration, settings: Settings) -> None:
         return
     match str(settings.distributed_backend).lower():
         case "mpi":
-            # v1 recorded this name although it promised Open MPI; the launch plan is Open MPI's.
+            # v1 recorded this name although it documented Open MPI, which is what runs.
             config.framework, config.communicator = "Python", "IntelMpi"
         case "ps":
             record(config, TensorflowConfiguration(settings.worker_count, settings.parameter_server_count))

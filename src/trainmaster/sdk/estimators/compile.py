@@ -1,4 +1,4 @@
-"""From a run configuration to a JobSpec: the way out of the estimators."""
+"""Compiles a run configuration to a JobSpec."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _CONTAINER_INSTANCE = "containerinstance"
 
 
 class Submittable(Protocol):
-    """What `Experiment.submit` takes: estimators and ScriptRunConfig."""
+    """What `Experiment.submit` accepts: estimators and ScriptRunConfig."""
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
-        """The job as it stands now; `overrides` are for this submit only."""
+        """The job, with the settings as they are now. `overrides` apply to this submit only."""
         ...
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is run: a script or a command of a source folder, with its words and data."""
+    """What to run: a script or a command of a source folder, with its arguments and data."""
 
     source_directory: str
     script: str = ""
@@ -42,7 +42,7 @@ class Program:
 
 
 def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Binding], resume_from: Any) -> JobSpec:
-    """The job that `config` and `program` describe now."""
+    """The job that `config` and `program` describe."""
     arguments = _with_resume(program.arguments, resume_from)
     environment = _environment(config)
     variables = _variables(config, program.source_directory)
@@ -89,10 +89,10 @@ def job_spec(config: RunConfiguration, program: Program, inputs: Iterable[Bindin
 
 
 def _target(config: RunConfiguration) -> str:
-    """Its name. What v1 made for one run in Azure's container instances is this machine here."""
+    """The name of the target. v1's container instance for one run becomes this machine."""
     if config.target != _CONTAINER_INSTANCE:
         return config.target
-    warn(f"target '{_CONTAINER_INSTANCE}': there are none here, the run is on 'local'")
+    warn(f"target '{_CONTAINER_INSTANCE}' is not available: the run is on 'local'")
     return "local"
 
 
@@ -105,7 +105,7 @@ def _with_resume(arguments: Arguments, resume_from: Any) -> Arguments:
 
 
 def _environment(config: RunConfiguration) -> Environment:
-    # Programs assign it freely, so that its type is only sure here.
+    # Programs assign this attribute, so its type is checked here.
     if not isinstance(config.environment, Environment):
         raise UserErrorException(
             f"environment must be an Environment, not {type(config.environment).__name__}",

@@ -1,4 +1,4 @@
-"""The name of a compute target, from what a person gives for one."""
+"""The name of a compute target, from a name or an object."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def target_name(parameter: str, target: Any) -> str:
         return text(parameter, target)
     if type(target).__name__ == "HDInsightCompute" or getattr(target, "type", None) == "HDInsight":
         raise ComputeTargetException(
-            f"{parameter} is of the unsupported type HDInsight", hint="Use a target of this machine, such as 'local'."
+            f"{parameter} has the unsupported type HDInsight", hint="Use a target of this machine, such as 'local'."
         )
     name = getattr(target, "name", None)
     if isinstance(target, type) or not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""The image a run asks for, from the several places in which v1 lets a program say so."""
+"""The image of a run, from the several settings that v1 had for it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from trainmaster.shared.notices import warn
 
 
 def with_container(spec: EnvironmentSpec, environment: Environment, config: RunConfiguration) -> EnvironmentSpec:
-    """`spec` in the image that was asked for; without an image, containers change nothing.
+    """`spec` in the requested image. Without an image, settings for containers have no effect.
 
-    `use_docker` alone is v1's default everywhere and no wish for anything: there an image was always at hand.
+    `use_docker` alone is v1's default and requests nothing: v1 always had an image.
     """
     docker = environment.docker
     if not (docker.enabled or getattr(config.docker, "use_docker", False)):
@@ -25,7 +25,7 @@ def with_container(spec: EnvironmentSpec, environment: Environment, config: RunC
         return spec
     if docker.base_dockerfile or docker.build_context:
         raise TrainingException(
-            "images are not built here: docker.base_dockerfile and docker.build_context cannot be used",
+            "Trainmaster does not build images: docker.base_dockerfile and docker.build_context cannot be used",
             hint="Build the image yourself and name it in docker.base_image, or give the packages instead.",
         )
     if not docker.base_image or is_base_image(docker.base_image):
@@ -33,7 +33,7 @@ def with_container(spec: EnvironmentSpec, environment: Environment, config: RunC
     interpreter = environment.python.interpreter_path
     return replace(
         spec,
-        # In the image, not on this machine: no path from here counts.
+        # The interpreter is in the image. No path of this machine applies.
         interpreter=interpreter if spec.user_managed and isinstance(interpreter, str) else "",
         container=_container(environment, config),
     )

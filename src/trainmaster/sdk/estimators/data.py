@@ -1,7 +1,7 @@
-"""Data of a run: from what a person gives to the bindings of a job.
+"""The data of a run: from the user's objects to the bindings of a job.
 
-The data classes are met by what they can do, not by their type: a DataReference, a Datastore, a
-DatasetConsumptionConfig and an OutputFileDatasetConfig offer `to_binding()`, a DataReferenceConfiguration
+The data classes are recognised by their methods, not by their type: a DataReference, a Datastore, a
+DatasetConsumptionConfig and an OutputFileDatasetConfig have `to_binding()`, a DataReferenceConfiguration
 `to_binding(name)`, a DataPath `create_data_reference()`.
 """
 
@@ -21,24 +21,24 @@ _NAME = re.compile(r"[A-Za-z0-9_]+")
 
 
 def is_reference(value: Any) -> bool:
-    """Whether `value` stands for data of a datastore."""
+    """Whether `value` refers to data of a datastore."""
     if isinstance(value, type) or _is_configuration(value):
         return False
     return callable(getattr(value, "to_binding", None))
 
 
 def refuse_unbound(parameter: str, value: Any) -> None:
-    """Refuses what is about data, but does not say how the script gets it."""
+    """Refuses data that does not say how the script gets it."""
     if isinstance(value, type):
         return
     if hasattr(value, "as_named_input"):
         raise UserErrorException(
-            f"{parameter} holds a Dataset that does not say how it is used",
+            f"{parameter} contains a Dataset that does not say how it is used",
             hint="Call as_mount(), as_download() or as_named_input(name) on it first.",
         )
     if callable(getattr(value, "create_data_reference", None)):
         raise UserErrorException(
-            f"{parameter} holds a {type(value).__name__}, which does not say how it is used",
+            f"{parameter} contains a {type(value).__name__}, which does not say how it is used",
             hint="Call create_data_reference() on it, or give datastore.path('folder').as_mount().",
         )
 
@@ -49,13 +49,13 @@ def binding_of(parameter: str, value: Any) -> Binding:
         return _check_binding(parameter, value.to_binding())
     refuse_unbound(parameter, value)
     raise UserErrorException(
-        f"{parameter} holds a {type(value).__name__}, which is not supported",
+        f"{parameter} contains a {type(value).__name__}, which is not supported",
         hint="Give a DataReference or a datastore, such as datastore.path('folder').as_mount(), or a dataset input.",
     )
 
 
 def word_of(binding: Binding) -> str:
-    """What stands for `binding` in a command line until the job has its variables."""
+    """The placeholder for `binding` in a command line, which the job replaces."""
     if isinstance(binding, DatasetInput) and binding.mode == "direct":
         return f"$TRAINMASTER_DATASET_{binding.name}"
     return f"$AZUREML_DATAREFERENCE_{binding.name}"
@@ -89,13 +89,13 @@ def check_resume_from(value: Any) -> None:
 
 
 def resume_binding(value: Any) -> Binding:
-    """Where the script finds the checkpoints to go on from."""
+    """The binding of the folder with checkpoints from which the script continues."""
     check_resume_from(value)
     return binding_of("resume_from", value.create_data_reference(data_reference_name=MODEL_LOCATION))
 
 
 def merge_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
-    """`bindings` without repetitions; two different ones of the same name are an error."""
+    """`bindings` without repetitions. Two different ones with the same name are an error."""
     found: dict[str, Binding] = {}
     for binding in bindings:
         if found.setdefault(binding.name, binding) != binding:
@@ -109,7 +109,7 @@ def merge_bindings(bindings: Iterable[Binding]) -> tuple[Binding, ...]:
 def _bind_reference(name: str, value: Any) -> Binding:
     where = f"data_references[{name!r}]"
     if is_reference(value):
-        # The key is what the program calls it, whatever name the reference had before.
+        # The key is the name, whatever name the reference had before.
         return _check_binding(where, replace(binding_of(where, value), name=name))
     if not _is_configuration(value) or not value.datastore_name:
         raise UserErrorException(
@@ -124,12 +124,12 @@ def _is_configuration(value: Any) -> bool:
 
 def _check_binding(parameter: str, binding: Any) -> Binding:
     if not isinstance(binding, Binding):
-        raise UserErrorException(f"{parameter} holds a {type(binding).__name__} where data was expected")
+        raise UserErrorException(f"{parameter} contains a {type(binding).__name__} where data was expected")
     if isinstance(binding, DataBinding) and binding.mode not in get_args(DataMode):
         raise UserErrorException(f"{parameter}: mode must be mount, download or upload, not {binding.mode!r}")
     if not _NAME.fullmatch(binding.name):
         raise UserErrorException(
-            f"{parameter}: {binding.name!r} cannot be part of a variable's name",
+            f"{parameter}: {binding.name!r} cannot be part of the name of a variable",
             hint="Use letters, digits and underscores in data_reference_name.",
         )
     return binding

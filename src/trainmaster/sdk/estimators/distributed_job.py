@@ -12,7 +12,7 @@ _BACKENDS = {"nccl": "Nccl", "gloo": "Gloo"}
 
 
 class MpiConfiguration:
-    """Open MPI: so many processes on each node. An estimator's own node_count goes before the one here."""
+    """Open MPI with `process_count_per_node` processes on each node. An estimator's node_count takes precedence."""
 
     def __init__(self, process_count_per_node: int = 1, node_count: int = 1) -> None:
         self.process_count_per_node = count("process_count_per_node", process_count_per_node)
@@ -20,7 +20,7 @@ class MpiConfiguration:
 
 
 class TensorflowConfiguration:
-    """Workers and parameter servers, none if it is 0; in a ScriptRunConfig there are as many nodes as workers."""
+    """TensorFlow workers and parameter servers (0 for none). A ScriptRunConfig has as many nodes as workers."""
 
     def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
         self.worker_count = count("worker_count", worker_count)
@@ -28,7 +28,7 @@ class TensorflowConfiguration:
 
 
 class PyTorchConfiguration:
-    """Native PyTorch: `process_count` processes in all, one per node unless it is given."""
+    """Native PyTorch with `process_count` processes in total (default: one per node)."""
 
     def __init__(
         self, communication_backend: str = "Nccl", process_count: int | None = None, node_count: int = 1
@@ -39,7 +39,7 @@ class PyTorchConfiguration:
 
 
 class ParallelTaskConfiguration:
-    """v1's parallel tasks, which are refused: there is no launch plan for them."""
+    """v1's parallel tasks, which are not supported."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         not_yet.parallel_task()

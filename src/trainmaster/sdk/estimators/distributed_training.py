@@ -1,4 +1,4 @@
-"""Mpi, ParameterServer, Gloo and Nccl: what `distributed_training` of an estimator says."""
+"""Mpi, ParameterServer, Gloo and Nccl: the values of an estimator's `distributed_training`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Mpi:
 
 
 class ParameterServer:
-    """TensorFlow's parameter servers and workers, told to each other by `TF_CONFIG`.
+    """TensorFlow's parameter servers and workers, which find each other through `TF_CONFIG`.
 
-    No servers (0) is for workers that share their gradients themselves, as `MultiWorkerMirroredStrategy` does.
+    Use 0 servers for workers that exchange gradients themselves, as with `MultiWorkerMirroredStrategy`.
     """
 
     def __init__(self, worker_count: int = 1, parameter_server_count: int = 1) -> None:
@@ -30,14 +30,14 @@ class ParameterServer:
 
 
 class Gloo:
-    """Native PyTorch processes over Gloo, one per node unless process_count_per_node says more."""
+    """Native PyTorch processes over Gloo, by default one per node."""
 
     def __str__(self) -> str:
         return "gloo"
 
 
 class Nccl:
-    """Native PyTorch processes over NCCL, one per node unless process_count_per_node says more."""
+    """Native PyTorch processes over NCCL, by default one per node."""
 
     def __str__(self) -> str:
         return "nccl"

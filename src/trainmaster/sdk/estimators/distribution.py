@@ -1,4 +1,4 @@
-"""From what a person says about distribution to what is recorded, and on to the job's Distribution."""
+"""The distribution of a run: from the user's settings to the run configuration, and to the job's Distribution."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MPI = ("mpi", "openmpi", "intelmpi")
 
 
 def record(config: RunConfiguration, training: Any) -> None:
-    """Writes `training` into `config`: its section, and v1's names for framework and communicator."""
+    """Writes `training` to its section of `config`, with v1's names for framework and communicator."""
     match training:
         case Mpi():
             config.mpi = MpiConfiguration(training.process_count_per_node)
@@ -44,7 +44,7 @@ def record(config: RunConfiguration, training: Any) -> None:
 
 
 def node_count_of(config: RunConfiguration) -> int:
-    """How many nodes `config` asks for."""
+    """The number of nodes that `config` requests."""
     older = getattr(config.batchai, "node_count", None)
     if older is not None:
         return values.count("batchai.node_count", older)
@@ -72,7 +72,7 @@ def distribution_of(config: RunConfiguration) -> Distribution:
 
 
 def _read_field(section: str, value: Any, field: str) -> Any:
-    # Programs assign whole sections, so that their type is only sure here.
+    # Programs assign whole sections, so their type is checked here.
     if not hasattr(value, field):
         raise RunConfigurationException(
             f"{section} of the run configuration has no {field}: it is a {type(value).__name__}",
@@ -106,10 +106,10 @@ def _torch(backend: str, config: RunConfiguration, per_node: int) -> Distributio
         total = values.count("process_count", total)
         if total % nodes:
             raise RunConfigurationException(
-                f"process_count={total} cannot be shared equally by node_count={nodes} nodes",
+                f"process_count={total} cannot be divided equally between node_count={nodes} nodes",
                 hint=f"Use a multiple of {nodes}.",
             )
     elif per_node > 1:
-        # v1 knew process_count_per_node for MPI only; an estimator that asks for it here means it.
+        # v1 used process_count_per_node for MPI only. Here it applies to every distribution of an estimator.
         total = per_node * nodes
     return Distribution(kind="torch", backend=backend, process_count=total)

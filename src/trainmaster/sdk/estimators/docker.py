@@ -8,7 +8,7 @@ from collections.abc import Sequence
 class DockerConfiguration:
     """Whether and how to run in the image of the environment (`environment.docker.base_image`).
 
-    Without an image it changes nothing: the run is on the machine itself, with the packages of its environment.
+    Without an image it has no effect: the run uses the machine itself, with the packages of its environment.
     """
 
     def __init__(

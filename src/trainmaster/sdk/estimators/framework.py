@@ -32,8 +32,8 @@ from trainmaster.shared.notices import warn
 class FrameworkEstimator(BaseEstimator):
     """An estimator that brings its framework.
 
-    The framework's packages join `conda_dependencies` when the estimator is made; what the user names, adds or removes
-    there counts before them. With an environment of the user's own nothing is added.
+    The framework's packages are added to `conda_dependencies` when the estimator is created. What the user names, adds
+    or removes there takes precedence. Nothing is added to an environment of the user's own.
     """
 
     FRAMEWORK: ClassVar[Framework]
@@ -47,7 +47,7 @@ class FrameworkEstimator(BaseEstimator):
             self._warn_untested()
             self._add_packages()
         elif self._settings.framework_version is not None:
-            warn("framework_version is ignored, because the environment is your own, with its own packages")
+            warn("framework_version is ignored, because your own environment has its own packages")
 
     @property
     def framework_version(self) -> str:
@@ -56,11 +56,11 @@ class FrameworkEstimator(BaseEstimator):
 
     @classmethod
     def get_supported_versions(cls) -> list[str]:
-        """The tested releases. `framework_version` may be any other too, with a warning."""
+        """The tested releases. `framework_version` may be another one, with a warning."""
         return cls.FRAMEWORK.versions
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
-        """The job as it stands now; see `Estimator.compile`."""
+        """The job, with the settings as they are now; see `Estimator.compile`."""
         spec = super().compile(overrides)
         if spec.environment.user_managed or spec.environment.is_of_image or not self._brings_framework():
             return spec
@@ -72,12 +72,12 @@ class FrameworkEstimator(BaseEstimator):
         if version is not None and not is_version(version):
             raise TrainingException(
                 f"framework_version {version!r} is not the number of a release of {self.FRAMEWORK_NAME}",
-                hint=f"Tested: {', '.join(self.get_supported_versions())}. Others are tried as they are.",
+                hint=f"Tested: {', '.join(self.get_supported_versions())}. Other releases are tried without changes.",
             )
 
     def _brings_framework(self) -> bool:
         given = self._settings
-        # An image has its own Python and packages, too, unless packages are asked for beside it.
+        # An image has its own Python and packages, unless packages are requested as well.
         own = (
             given.user_managed,
             given.environment_definition,
@@ -93,7 +93,7 @@ class FrameworkEstimator(BaseEstimator):
     def _choose_release(self) -> Release:
         version = self._settings.framework_version
         if version is None:
-            # A user who pins the framework as a package means that release, with all that belongs to it.
+            # A pinned framework package selects that release, with its companions.
             packages = self.conda_dependencies
             pinned = release_in(self.FRAMEWORK, (*packages.pip_packages, *packages.conda_packages))
             return pinned or self._default_release()
@@ -116,7 +116,7 @@ class FrameworkEstimator(BaseEstimator):
         mine = self._release.packages(self._settings.use_gpu, is_mpi)
         of_conda = [package for package in packages.conda_packages if is_named(self.FRAMEWORK, [package])]
         if of_conda:
-            # What belongs to it comes from conda too; pip's would be laid over it.
+            # Its companions come from conda too: packages of pip would overwrite them.
             self._warn_replaced(of_conda[0], mine[0])
             return
         of_user = [*packages.conda_packages, *packages.pip_packages]
@@ -126,7 +126,7 @@ class FrameworkEstimator(BaseEstimator):
             if not theirs:
                 packages.add_pip_package(package)
             elif package != mine[0] and is_open(theirs[0]):
-                # A name without a version says nothing against the limit that the release needs.
+                # A name without a version does not contradict the limit that the release needs.
                 _limit(packages, theirs[0], package)
             elif theirs[0] != package:
                 self._warn_replaced(theirs[0], package)
@@ -138,7 +138,7 @@ class FrameworkEstimator(BaseEstimator):
         environment = spec.environment
         accelerator: Accelerator = "cuda" if spec.use_gpu else "cpu"
         environment = replace(environment, accelerator=accelerator)
-        # Packages may be edited until submit: what is there now says which release it is, if any.
+        # Packages may be edited until submit, so the release is read from them here.
         packages = (*environment.pip_packages, *environment.conda_packages)
         if not is_named(self.FRAMEWORK, packages):
             return environment
@@ -159,9 +159,9 @@ def _limit(packages: CondaDependencies, theirs: str, limited: str) -> None:
 
 
 def _python(release: Release, environment: EnvironmentSpec) -> str:
-    """The Python to ask for; empty where the running one will do."""
+    """The Python to request; empty for the running one."""
     running = pythons.running_version()
-    # Conda brings its own Python.
+    # Conda installs its own Python.
     found = release.pythons if environment.conda_packages else pythons.all_pythons()
     chosen = choose_python(release, running, found)
     return "" if chosen == running else chosen

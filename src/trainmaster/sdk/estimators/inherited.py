@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# What programs need to find themselves, their temporary files, certificates, proxies and drivers. Nothing
-# that holds secrets, and nothing that changes what a script computes or imports (PYTHONPATH, PYTHONHASHSEED):
-# such things are said in environment_variables, so that the run's record has them. CUDA_VISIBLE_DEVICES
-# belongs to the engine.
+# What programs need to find their files, temporary folders, certificates, proxies and drivers. No variables with
+# secrets, and none that change what a script computes or imports (PYTHONPATH, PYTHONHASHSEED): those belong in
+# environment_variables, so that the run's record has them. The engine sets CUDA_VISIBLE_DEVICES.
 _NAMES = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),

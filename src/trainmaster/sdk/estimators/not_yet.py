@@ -1,4 +1,4 @@
-"""What v1 had and this release has not yet: the one place where that is said."""
+"""Refusals of what v1 had and this release does not have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainmaster.job.errors import TrainingException
 
 
 def notebook_script(parameter: str, script: str) -> NoReturn:
-    """Notebooks as entry scripts need the notebook extra."""
+    """Refuses notebooks as entry scripts."""
     exported = f"{script[: -len('.ipynb')]}.py"
     raise TrainingException(
         f"{parameter} {script!r} is a notebook, which needs trainmaster[notebook] of a later release",
@@ -17,7 +17,7 @@ def notebook_script(parameter: str, script: str) -> NoReturn:
 
 
 def parallel_task() -> NoReturn:
-    """Parallel tasks are another kind of launch plan."""
+    """Refuses parallel tasks."""
     raise TrainingException(
         "ParallelTaskConfiguration is not supported",
         hint="Use MpiConfiguration, TensorflowConfiguration or PyTorchConfiguration.",
@@ -25,8 +25,8 @@ def parallel_task() -> NoReturn:
 
 
 def spark(what: str) -> NoReturn:
-    """There is no Spark engine."""
+    """Refuses Spark."""
     raise TrainingException(
-        f"framework {what!r} is not supported: there is no Spark here",
+        f"framework {what!r} is not supported: Trainmaster has no Spark",
         hint="Use framework='Python' and start Spark in the script.",
     )

@@ -21,7 +21,7 @@ def read_conda(source_directory: str, given: str) -> CondaDependencies:
 
 
 def merge(packages: list[str], from_file: list[str]) -> list[str]:
-    """`packages`, then the file's lines for other packages: the program goes before the file."""
+    """`packages`, then the file's lines for other packages: the program takes precedence."""
     named = {package_name(package) for package in packages}
     return [
         *packages,

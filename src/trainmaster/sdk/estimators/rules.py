@@ -1,7 +1,7 @@
-"""What an estimator refuses, and what it only warns about: v1's rules, each a function of the settings.
+"""What an estimator refuses or warns of: v1's rules, each a function of the settings.
 
-Left out on purpose: v1 refused several nodes on any target but a managed cluster. Here every target may have
-several nodes, and whether a request fits is checked against the target at submit.
+One rule is left out: v1 refused several nodes on all targets but managed clusters. Here every target may have several
+nodes, and submit checks whether the request fits the target.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from trainmaster.sdk.estimators.settings import Settings
 
 @dataclass(frozen=True)
 class Kind:
-    """What the rules need to know of an estimator class."""
+    """The facts about an estimator class that the rules need."""
 
     name: str
     backends: tuple[str, ...] = ()
-    """What `distributed_backend` may be."""
+    """The accepted values of `distributed_backend`."""
     training: tuple[type, ...] = ()
-    """What `distributed_training` may be."""
+    """The accepted classes of `distributed_training`."""
 
 
 MPI = (Mpi, MpiConfiguration)
@@ -96,7 +96,7 @@ def check(kind: Kind, settings: Settings) -> None:
 
 
 def check_data_store(value: Any) -> None:
-    """Refuses what is neither a datastore nor the name of one."""
+    """Refuses a value that is not a datastore or the name of one."""
     name = value if isinstance(value, str) else getattr(value, "name", None)
     if isinstance(value, type) or not isinstance(name, str):
         raise UserErrorException(f"source_directory_data_store must be a datastore, not {value!r}")
@@ -114,7 +114,7 @@ def _check_distribution(kind: Kind, settings: Settings) -> None:
     distributed = settings.node_count > 1 or settings.process_count_per_node > 1
     if distributed and backend is None and training is None:
         raise TrainingException(
-            "node_count or process_count_per_node above 1 needs distributed_training or distributed_backend",
+            "node_count or process_count_per_node greater than 1 needs distributed_training or distributed_backend",
             hint="Write distributed_training=Mpi(), for instance.",
         )
 
@@ -180,4 +180,4 @@ def _refuse_together(
 ) -> None:
     given = [name for name in others if getattr(settings, name)]
     if given:
-        raise error(f"{one} cannot be given together with {', '.join(given)}", hint="Leave one or the other out.")
+        raise error(f"{one} cannot be given together with {', '.join(given)}", hint="Leave one of them out.")

@@ -23,7 +23,7 @@ from trainmaster.sdk.v1.run_sections import (
 
 
 class RunConfiguration:
-    """Where and how a script runs; what is set at submit counts, also in an estimator's `run_config`.
+    """Where and how a script runs. The values at submit apply, also those of an estimator's `run_config`.
 
     >>> config = RunConfiguration()
     >>> config.target = "local"
@@ -46,7 +46,7 @@ class RunConfiguration:
         self.communicator = communicator or "None"
         self.node_count = 1
         self.max_run_duration_seconds: int | None = None
-        # Ours, which v1 had not.
+        # Not in v1.
         self.max_retries = 0
         self.hang_seconds: float | None = None
         self.environment = Environment("default-environment")
@@ -69,7 +69,7 @@ class RunConfiguration:
         self.output_data: dict[str, Any] = {}
         self.source_directory_data_store: Any = None
         self.docker: DockerConfiguration = DockerConfiguration()
-        # Kept for programs that set them; a run here has no use for them.
+        # For programs that set them. They have no effect.
         self.history = HistoryConfiguration()
         self.amlcompute = AmlComputeConfiguration()
         self.container_instance = ContainerInstanceConfiguration()
@@ -97,7 +97,7 @@ class RunConfiguration:
 
     @auto_prepare_environment.setter
     def auto_prepare_environment(self, value: bool) -> None:
-        """Programs of 2018 set it; environments are always prepared."""
+        """Set by programs of 2018. It has no effect: environments are always prepared."""
 
     def save(
         self,
@@ -105,7 +105,7 @@ class RunConfiguration:
         name: str | None = None,
         separate_environment_yaml: bool = False,
     ) -> None:
-        """Writes `.azureml/<name>.runconfig` below the project folder `path` (default: here), with a conda file.
+        """Writes `.azureml/<name>.runconfig` and a conda file below the project folder `path` (default: the current).
 
         Without a name, `path` is the file to write.
         """
@@ -115,7 +115,7 @@ class RunConfiguration:
 
     @staticmethod
     def load(path: str | os.PathLike[str], name: str | None = None) -> RunConfiguration:
-        """Reads what `save` wrote, here or in v1: by project folder and name, or by the path of the file."""
+        """Reads a file that `save` or v1 wrote, by project folder and name, or by its path."""
         from trainmaster.sdk.estimators import run_configuration_file
 
         config = RunConfiguration()

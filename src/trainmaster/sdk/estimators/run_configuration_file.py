@@ -1,4 +1,4 @@
-"""Run configurations as files: YAML with v1's keys, in `.azureml/<name>.runconfig`, the packages beside it."""
+"""Run configurations as YAML files with v1's keys, in `.azureml/<name>.runconfig`, with a conda file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FOLDERS = (".azureml", "aml_config")
 _SUFFIX = ".runconfig"
 
-# What a file says in one word, and what it says in a section of its own.
+# Keys with plain values, and keys with sections.
 _PLAIN = (
     "script",
     "arguments",
@@ -57,7 +57,7 @@ _REFERENCE = {
 
 
 def save(config: RunConfiguration, path: Any, name: str | None, separate_environment: bool) -> None:
-    """Writes `config` below the project folder `path`, or to the file `path` where no name is given."""
+    """Writes `config` below the project folder `path`, or to the file `path` if no name is given."""
     import yaml
 
     file = _file_to_write(path, name)
@@ -65,7 +65,7 @@ def save(config: RunConfiguration, path: Any, name: str | None, separate_environ
     environment = data["environment"]
     conda = environment["python"].pop("condaDependencies", None)
     if environment["python"].get("condaDependenciesFile"):
-        # The user's own file holds the packages; it is named, not copied.
+        # The packages are in the user's own file, which is referenced and not copied.
         conda = None
     others: dict[Path, str] = {}
     if conda is not None:
@@ -86,7 +86,7 @@ def save(config: RunConfiguration, path: Any, name: str | None, separate_environ
 
 
 def load(config: RunConfiguration, path: Any, name: str | None) -> None:
-    """Fills `config` with what a file says, of v1 or ours; keys that only Azure knew are passed over."""
+    """Fills `config` from a file of v1 or ours. Keys that only Azure used are ignored."""
     file = _file_to_read(path, name)
     data = _read(file)
     for field in _PLAIN:
@@ -100,7 +100,7 @@ def load(config: RunConfiguration, path: Any, name: str | None) -> None:
 
 
 def delete(path: Any, name: str) -> None:
-    """Removes a saved run configuration; the files beside it stay, since others may use them."""
+    """Removes a saved run configuration. Its conda file stays, because others may use it."""
     file = _file_to_read(path, name)
     try:
         file.unlink()
@@ -108,15 +108,15 @@ def delete(path: Any, name: str) -> None:
         raise RunConfigurationException(f"{file} cannot be deleted", cause=str(error)) from None
 
 
-# What is written
+# Writing
 
 
 def _describe(config: RunConfiguration) -> dict[str, Any]:
     for kind in ("data", "output_data"):
         if getattr(config, kind):
             raise RunConfigurationException(
-                f"{kind} of a run configuration cannot be saved: a file has no datasets",
-                hint="Save it without, and set them after loading.",
+                f"{kind} of a run configuration cannot be saved: a file cannot contain datasets",
+                hint="Save it without them, and set them after loading.",
             )
     data: dict[str, Any] = {_camel(field): getattr(config, field) for field in _PLAIN}
     references = dict(config.data_references)
@@ -133,7 +133,7 @@ def _describe(config: RunConfiguration) -> dict[str, Any]:
 
 
 def _words(words: Any, references: dict[str, Any]) -> Any:
-    """Arguments as texts; data among them is noted in `references`."""
+    """The arguments as strings. Data among them is added to `references`."""
     if not isinstance(words, list | tuple):
         return words
     for word in words:
@@ -161,13 +161,13 @@ def _yaml(data: Mapping[str, Any]) -> str:
 
 
 def _free(place: Path, text: str, stem: str) -> Path:
-    """`place`, unless another run configuration has its packages there."""
+    """`place`, unless another run configuration uses it for its packages."""
     if place.is_file() and place.read_text(encoding="utf-8") != text:
         return place.with_name(f"{stem}_{place.name}")
     return place
 
 
-# What is read
+# Reading
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -178,7 +178,7 @@ def _read(file: Path) -> dict[str, Any]:
     except (OSError, ValueError, yaml.YAMLError, RecursionError) as error:
         raise RunConfigurationException(f"{file} cannot be read", cause=str(error)) from None
     if not isinstance(data, dict):
-        raise RunConfigurationException(f"{file} is not a run configuration", cause="It is not YAML with keys.")
+        raise RunConfigurationException(f"{file} is not a run configuration", cause="It is not a YAML mapping.")
     return data
 
 
@@ -220,7 +220,7 @@ def _environment(data: Any, file: Path) -> Environment:
     return environment
 
 
-# Where files are
+# Locating files
 
 
 def _file_to_write(path: Any, name: str | None) -> Path:
@@ -250,9 +250,9 @@ def _file_to_read(path: Any, name: str | None) -> Path:
                     return file
     known = sorted({file.stem for folder in folders for file in folder.glob(f"*{_SUFFIX}")})
     raise UserErrorException(
-        f"there is no run configuration {name or ''}".rstrip() + f" in {place}",
-        cause=f"Looked in {', '.join(FOLDERS)} and the folder itself.",
-        hint=f"There: {', '.join(known)}." if known else "run_config.save(path, name) makes one.",
+        f"no run configuration {name or ''} was found".rstrip() + f" in {place}",
+        cause=f"Searched {', '.join(FOLDERS)} and the folder itself.",
+        hint=f"Found: {', '.join(known)}." if known else "Write one with run_config.save(path, name).",
     )
 
 
@@ -263,7 +263,7 @@ def _file_name(name: str) -> str:
 
 
 def _near(file: Path, given: str) -> Path:
-    """A path in a run configuration: from the project folder, as in v1, or beside the file."""
+    """A path in a run configuration, relative to the project folder, as in v1, or to the file."""
     project = file.parent.parent if file.parent.name in FOLDERS else file.parent
     return project / given if (project / given).is_file() else file.parent / given
 

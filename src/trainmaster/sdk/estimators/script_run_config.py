@@ -24,7 +24,7 @@ from trainmaster.shared.spelling import suggests_keywords
 MAX_DURATION_SECONDS_DEFAULT = 2592000
 
 
-# What the estimators and the command line call them.
+# The names that estimators and the command line use.
 _SYNONYMS = {
     "entry_script": "script",
     "script_params": "arguments",
@@ -43,10 +43,9 @@ _SYNONYMS = {
 class ScriptRunConfig:
     """A script of a folder with its arguments, or a command line instead, on a target (`local` by default).
 
-    With `run_config` the settings of that object count, as in v1: compute_target, environment,
+    With `run_config` the settings of that object apply, as in v1: compute_target, environment,
     distributed_job_config, max_run_duration_seconds, docker_runtime_config, max_retries and hang_seconds are
-    ignored. Unlike v1, a local target may have several nodes; whether the request fits is checked against the target
-    at submit.
+    ignored. Unlike in v1, a local target may have several nodes; submit checks whether the request fits the target.
     """
 
     def __init__(
@@ -98,9 +97,9 @@ class ScriptRunConfig:
             self.run_config = _check_run_config(run_config, settings)
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
-        """The job as it stands now. There is nothing to override: set attributes instead.
+        """The job, with the settings as they are now. It takes no overrides: set attributes instead.
 
-        `show_output`, which v1's notebooks give, has no effect, as in v1: a submit does not wait.
+        `show_output`, which v1's notebooks pass, has no effect, as in v1: submit does not wait.
         """
         unknown = sorted(set(overrides) - {"show_output"})
         if unknown:
@@ -122,7 +121,7 @@ class ScriptRunConfig:
             return Program(str(folder), command=words.words, arguments=Arguments((), words.data))
         if not script:
             raise ExperimentExecutionException(
-                "neither script nor command is given",
+                "script or command is missing",
                 hint="Write script='train.py' or command=['make', 'model'].",
             )
         words = from_list("arguments", values.items("arguments", arguments))

@@ -1,4 +1,4 @@
-"""The parameters of the estimators: their names and types by class, their defaults in one place."""
+"""The parameters of the estimators: names and types by class, and all defaults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ C = TypeVar("C", bound=type)
 
 
 class SKLearnSettings(TypedDict, total=False):
-    """What every estimator takes besides `source_directory`."""
+    """The parameters of every estimator besides `source_directory`."""
 
     compute_target: Any
     vm_size: str | None
@@ -43,7 +43,7 @@ class SKLearnSettings(TypedDict, total=False):
 
 
 class EstimatorSettings(TypedDict, total=False):
-    """What `Estimator` takes: everything but frameworks."""
+    """The parameters of `Estimator`: all but those of frameworks."""
 
     compute_target: Any
     vm_size: str | None
@@ -78,13 +78,13 @@ class EstimatorSettings(TypedDict, total=False):
 
 
 class FrameworkSettings(EstimatorSettings, total=False):
-    """What `PyTorch` and `Chainer` take."""
+    """The parameters of `PyTorch` and `Chainer`."""
 
     framework_version: str | None
 
 
 class TensorFlowSettings(FrameworkSettings, total=False):
-    """What `TensorFlow` takes."""
+    """The parameters of `TensorFlow`."""
 
     worker_count: int
     parameter_server_count: int
@@ -92,7 +92,7 @@ class TensorFlowSettings(FrameworkSettings, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """All parameters of all estimators, with v1's defaults. A class that lacks one always has the default."""
+    """All parameters of all estimators, with v1's defaults. A class without a parameter uses its default."""
 
     compute_target: Any = None
     vm_size: Any = None
@@ -125,12 +125,12 @@ class Settings:
     resume_from: Any = None
     max_run_duration_seconds: Any = None
     framework_version: Any = None
-    # Ours, which v1 had not: after all of v1's.
+    # Not in v1, so they come last.
     max_retries: Any = 0
     hang_seconds: Any = None
 
 
-# What ScriptRunConfig, Environment and the command line call them.
+# The names that ScriptRunConfig, Environment and the command line use.
 _SYNONYMS = {
     "arguments": "script_params",
     "args": "script_params",
@@ -148,7 +148,7 @@ _DEFAULTS = {field.name: field.default for field in fields(Settings)}
 
 
 def read(owner: Any, given: Mapping[str, Any]) -> Settings:
-    """`given` as Settings; a parameter that `owner` does not have is a TypeError, as for any function."""
+    """`given` as Settings. A parameter that `owner` does not have is a TypeError, as for any function."""
     for name in given:
         if name not in owner.PARAMETERS:
             raise make_keyword_error(owner.__name__, name, owner.PARAMETERS, _SYNONYMS)
@@ -156,7 +156,7 @@ def read(owner: Any, given: Mapping[str, Any]) -> Settings:
 
 
 def with_signature(settings: type) -> Any:
-    """Gives a class the signature that its `**settings` stand for, which help() and notebooks show."""
+    """Gives a class the full signature instead of `**settings`, for help() and notebooks."""
 
     def decorate(owner: C) -> C:
         first = inspect.Parameter("source_directory", inspect.Parameter.POSITIONAL_OR_KEYWORD)

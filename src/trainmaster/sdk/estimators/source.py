@@ -11,27 +11,27 @@ from trainmaster.job.errors import ExperimentExecutionException, UserErrorExcept
 from trainmaster.sdk.estimators import not_yet, values
 from trainmaster.shared.spelling import closest
 
-# A hint is not worth walking through a folder of data.
+# Limits the search for a hint in a folder of data.
 _LOOKED_AT = 2000
 _SHELLS = (".sh", ".bash", ".zsh", ".ksh", ".csh", ".fish")
 
 
 def source_folder(given: str) -> Path:
-    """The source folder as an absolute path; looked at when a run is submitted."""
+    """The source folder as an absolute path, checked at submit."""
     folder = Path(given).absolute()
     if not folder.exists():
         raise ExperimentExecutionException(
-            f"source_directory {given!r} does not exist", cause=f"There is nothing at {folder}."
+            f"source_directory {given!r} does not exist", cause=f"{folder} does not exist."
         )
     if not folder.is_dir():
         raise ExperimentExecutionException(
-            f"source_directory {given!r} is not a folder", hint="Give the folder that the script is in."
+            f"source_directory {given!r} is not a folder", hint="Give the folder that contains the script."
         )
     return folder
 
 
 def entry_script(folder: Path, parameter: str, given: str) -> str:
-    """The script relative to the folder, once it is sure to be there."""
+    """The path of the script relative to the folder, after checking that it exists."""
     try:
         script = values.relative_path(parameter, given)
     except UserErrorException as error:
@@ -40,7 +40,7 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
     if not file.exists():
         raise ExperimentExecutionException(
             f"{parameter} {given!r} does not exist in source_directory",
-            cause=f"There is nothing at {file}.",
+            cause=f"{file} does not exist.",
             hint=_suggest_script(folder, script)
             or "The script must be inside source_directory, and its path relative to it.",
         )
@@ -59,12 +59,12 @@ def entry_script(folder: Path, parameter: str, given: str) -> str:
 
 
 def _program_of(file: Path) -> str:
-    """The program that a script is written for, if that is another than Python."""
+    """The program in the first line of a script, if it is not Python."""
     try:
         with open(file, "rb") as content:
             first = content.readline(200)
     except OSError:
-        # The snapshot says why it cannot be read.
+        # The snapshot reports why it cannot be read.
         return ""
     words = first[2:].decode("utf-8", "replace").split() if first.startswith(b"#!") else []
     names = [os.path.basename(word) for word in words if not word.startswith("-")]
@@ -75,13 +75,13 @@ def _program_of(file: Path) -> str:
 
 
 def _suggest_script(folder: Path, script: str) -> str:
-    """Which script of the folder was meant, if one is there with almost this path, or with this name elsewhere."""
+    """A script of the folder with a similar path, or with the same name in another folder."""
     there = list(islice(_scripts(folder), _LOOKED_AT))
     name = os.path.basename(script)
     same = [path for path in there if os.path.basename(path) in (name, f"{name}.py")]
     if same:
         return f"Did you mean {same[0]!r}?"
-    # Without their endings, which would make any two alike.
+    # Without endings, which would make all names similar.
     stems = {os.path.splitext(path)[0]: path for path in there}
     close = closest(os.path.splitext(script)[0], stems)
     return f"Did you mean {stems[close]!r}?" if close else ""
@@ -97,9 +97,9 @@ def _scripts(folder: Path) -> Iterator[str]:
 
 
 def file_inside(source_directory: str, parameter: str, given: str) -> Path:
-    """A file that an estimator's parameter names inside the source folder; looked at in the constructor."""
+    """A file inside the source folder that a parameter of an estimator names, checked in the constructor."""
     folder = Path(source_directory).resolve()
-    # Joining lets an absolute path stand for itself, and resolving shows where links lead.
+    # Joining keeps an absolute path as it is, and resolving follows links.
     file = (folder / values.text(parameter, given)).resolve()
     if not file.is_relative_to(folder) or not file.is_file():
         raise UserErrorException(

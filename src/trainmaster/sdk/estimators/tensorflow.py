@@ -15,7 +15,7 @@ from trainmaster.sdk.estimators.settings import TensorFlowSettings, with_signatu
 class TensorFlow(FrameworkEstimator):
     """A TensorFlow script: alone, under Open MPI with Horovod, or with parameter servers and workers.
 
-    The tasks of a parameter-server run may be more than its nodes: three tasks on two nodes are fine.
+    A parameter-server run may have more tasks than nodes, such as three tasks on two nodes.
     """
 
     FRAMEWORK = TENSORFLOW

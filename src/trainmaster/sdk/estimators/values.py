@@ -1,4 +1,4 @@
-"""Checks of single values: each refuses with one sentence that names the parameter and the fix."""
+"""Checks of single values. Each error names the parameter and the fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmaster.job.errors import TrainingException, UserErrorException
 
 
 def whole_number(name: str, value: Any) -> int:
-    """`value` as an int of any integer type (numpy's too), but no bool, text or float."""
+    """`value` as an int, from any integer type (numpy's too), but not from a bool, string or float."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -24,7 +24,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
-    """`value` as a number of things, of which there is at least one."""
+    """`value` as a count of at least `least`."""
     number = whole_number(name, value)
     if number < least:
         raise TrainingException(f"{name} must be at least {least}, not {number}")
@@ -32,7 +32,7 @@ def count(name: str, value: Any, least: int = 1) -> int:
 
 
 def server_count(name: str, value: Any) -> int:
-    """`value` as a number of parameter servers: workers that share their gradients among themselves have none."""
+    """`value` as a number of parameter servers, which is 0 for workers that exchange gradients themselves."""
     return count(name, value, least=0)
 
 
@@ -49,15 +49,15 @@ def seconds(name: str, value: Any) -> int | None:
 
 
 def retries(name: str, value: Any) -> int:
-    """`value` as how often to try again; 0 is not at all."""
+    """`value` as the number of retries; 0 for none."""
     number = whole_number(name, value)
     if number < 0:
-        raise UserErrorException(f"{name} must be 0 or more, not {number}", hint="Use 0 to never try again.")
+        raise UserErrorException(f"{name} must be 0 or more, not {number}", hint="Use 0 for no retries.")
     return number
 
 
 def silence(name: str, value: Any) -> float | None:
-    """`value` as seconds of silence after which a run counts as hanging, or None for never."""
+    """`value` as the seconds without output after which a run counts as hanging, or None for no limit."""
     if value is None:
         return None
     try:
@@ -95,11 +95,13 @@ def optional_text(name: str, value: Any) -> str | None:
 
 
 def path(name: str, value: Any) -> str:
-    """`value` as the text of a path."""
+    """`value` as the string of a path."""
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if not isinstance(value, str):
-        raise UserErrorException(f"{name} must be the path of a folder, not {value!r}", hint="Use '.' for this one.")
+        raise UserErrorException(
+            f"{name} must be the path of a folder, not {value!r}", hint="Use '.' for the current folder."
+        )
     return text(name, value)
 
 
@@ -119,7 +121,7 @@ def relative_path(name: str, value: Any) -> str:
 
 
 def items(name: str, value: Any) -> list[Any]:
-    """`value` as a list; a string or mapping is no list."""
+    """`value` as a list; strings and mappings are refused."""
     if value is None:
         return []
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
@@ -128,7 +130,7 @@ def items(name: str, value: Any) -> list[Any]:
 
 
 def packages(name: str, value: Any) -> list[str]:
-    """`value` as a list of packages; one string is the usual mistake."""
+    """`value` as a list of packages. A single string, the usual mistake, is refused."""
     if isinstance(value, str):
         raise UserErrorException(f"{name} must be a list of strings, not a string", hint=f"Write {name}=[{value!r}].")
     return [text(f"each of {name}", item) for item in items(name, value)]

@@ -356,7 +356,7 @@ class TestEnvironment:
         mine = Environment("mine")
         mine.docker.enabled = True
         setattr(mine.docker, name, value)
-        with pytest.raises(TrainingException, match="images are not built here"):
+        with pytest.raises(TrainingException, match="does not build images"):
             make(Estimator, environment_definition=mine).compile({})
 
     @pytest.mark.parametrize("image", ["--privileged", "two words"])

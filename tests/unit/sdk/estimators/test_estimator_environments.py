@@ -51,7 +51,7 @@ def test_the_old_name_of_the_parameter(make, with_conda):
 
 
 def test_a_conda_file_brings_no_framework(make, with_conda):
-    with pytest.warns(UserWarning, match="the packages of the file alone, none of PyTorch's"):
+    with pytest.warns(UserWarning, match="only the packages of the file, not those of PyTorch"):
         estimator = make(PyTorch, conda_dependencies_file="conda.yml")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

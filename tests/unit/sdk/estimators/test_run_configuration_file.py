@@ -161,7 +161,7 @@ def test_deleting(tmp_path):
     RunConfiguration().save(tmp_path, "one")
     RunConfiguration().save(tmp_path, "two")
     RunConfiguration.delete(tmp_path, "one")
-    with pytest.raises(UserErrorException, match=r"no run configuration one[\s\S]*There: two"):
+    with pytest.raises(UserErrorException, match=r"no run configuration one[\s\S]*Found: two"):
         RunConfiguration.load(tmp_path, "one")
     with pytest.raises(UserErrorException, match="no run configuration one"):
         RunConfiguration.delete(tmp_path, "one")
