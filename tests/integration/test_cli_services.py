@@ -107,5 +107,8 @@ def test_what_goes_wrong(shell: Shell) -> None:
         shell.json("services", "deploy", "x-y-z", "-m", "unknown", code=4)["error"]["type"] == "ModelNotFoundException"
     )
     local = ("--kind", "local", "--auth")
-    assert "cannot have all of that" in shell("services", "deploy", "x-y-z", "-m", "2/factor", *local, code=2).stderr
+    assert (
+        "does not support these settings"
+        in shell("services", "deploy", "x-y-z", "-m", "2/factor", *local, code=2).stderr
+    )
     assert shell.json("services", "list") == []

@@ -329,7 +329,7 @@ def test_the_image_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     service.wait_for_deployment()
     assert service.run(ASKED)["result"] == [1002, 1004] and service.image_id == image.id
-    with pytest.raises(WebserviceException, match="service 'of-image' is made of it"):
+    with pytest.raises(WebserviceException, match="service 'of-image' uses it"):
         image.delete()
     service.delete()
     image.delete()

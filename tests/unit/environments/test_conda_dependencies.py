@@ -303,7 +303,7 @@ def test_tensorflow_by_the_names_of_v1_without_a_python_for_it(machine):
     for version in ("3.6", "3.7"):
         del machine[version]
     packages = of_v1.CondaDependencies()
-    with pytest.warns(UserWarning, match=r"TensorFlow 2\.21 is used, and not 1\.13 as in v1: .*'pyenv install 3\.7'"):
+    with pytest.warns(UserWarning, match=r"TensorFlow 2\.21 is used instead of v1's 1\.13: .*'pyenv install 3\.7'"):
         packages.add_tensorflow_pip_package()
     assert list(packages.pip_packages) == ["tensorflow-cpu==2.21.0"]
     packages = of_v1.CondaDependencies.create(python_version="3.9")

@@ -123,11 +123,11 @@ def test_everything_given(config):
         ({"max_duration_minutes": 0}, "max_duration_minutes must be at least 1"),
         ({"max_duration_minutes": None}, "max_duration_minutes must be a whole number"),
         ({"policy": "bandit"}, "policy must be an early termination policy"),
-        ({"resume_from": list("abcdef")}, "resume_from may have 5 runs at most, not 6"),
+        ({"resume_from": list("abcdef")}, "resume_from may have at most 5 runs, not 6"),
         ({"resume_from": ["a", SomeRun("a")]}, "resume_from has the run a twice"),
         ({"resume_from": []}, "resume_from must be a list of runs"),
         ({"resume_from": [3]}, "resume_from must be a list of runs"),
-        ({"resume_child_runs": [str(n) for n in range(11)]}, "resume_child_runs may have 10 runs at most, not 11"),
+        ({"resume_child_runs": [str(n) for n in range(11)]}, "resume_child_runs may have at most 10 runs, not 11"),
         ({"custom_run_id": ""}, "custom_run_id"),
         ({"max_failures_in_a_row": 0}, "max_failures_in_a_row must be at least 1"),
     ],
@@ -146,7 +146,7 @@ def test_one_program_only(config, project):
 
 
 def test_pipelines_are_not_here(config):
-    with pytest.raises(HyperDriveScenarioNotSupportedException, match="no pipelines here"):
+    with pytest.raises(HyperDriveScenarioNotSupportedException, match="has no pipelines"):
         config(pipeline=object())
 
 
@@ -166,7 +166,7 @@ def test_more_than_the_service_allowed(config):
 
 def test_advice_for_bayesian(config):
     sampling = BayesianParameterSampling({"--lr": uniform(0, 1), "--b": choice(1, 2)})
-    with pytest.warns(UserWarning, match="of 2 parameters wants 40 or more"):
+    with pytest.warns(UserWarning, match="of 2 parameters needs 40 or more"):
         config(hyperparameter_sampling=sampling, max_total_runs=39, max_concurrent_runs=20)
     with pytest.warns(UserWarning, match="max_concurrent_runs=21"):
         config(hyperparameter_sampling=sampling, max_total_runs=40, max_concurrent_runs=21)
@@ -202,7 +202,7 @@ def test_sampled_arguments_replace_those_of_an_estimator(config, project):
     made = config(
         estimator=Estimator(project, entry_script="train.py", compute_target="local", script_params=params),
     )
-    with pytest.warns(UserWarning, match="--lr, -batch of the script's arguments: left out"):
+    with pytest.warns(UserWarning, match="--lr, -batch of the script's arguments: ignored"):
         spec = made.compile({})
     assert spec.job.arguments == ("--data", "x", "--epochs", "5")
     words = trial_arguments(spec, {"--lr": 0.5, "batch": 16})

@@ -186,5 +186,5 @@ def test_without_matplotlib_a_png_says_what_to_install(monkeypatch):
 
 
 def test_no_other_kind():
-    with pytest.raises(UserErrorException, match="there is no picture of kind 'pie'"):
+    with pytest.raises(UserErrorException, match="unknown kind of picture: 'pie'"):
         picture(sweep_of(1), "pie")

@@ -1,1 +1,1 @@
-"""Estimators: what a person writes, checked and compiled to a JobSpec."""
+"""Estimators: the user's description of a run, checked and compiled to a JobSpec."""

@@ -1,1 +1,1 @@
-"""Sweeps, as a person describes and follows them."""
+"""Sweeps: their description, and the run that the user follows."""

@@ -1,4 +1,4 @@
-"""HyperDriveConfig: what a person writes to have a sweep, checked and compiled to a SweepSpec."""
+"""HyperDriveConfig: the user's description of a sweep, checked and compiled to a SweepSpec."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RUNS_PER_PARAMETER = 20
 _BAYESIAN_AT_ONCE = 20
 
 
-# Shorter names, and those of a sweep's file.
+# Shorter names, which the file of a sweep uses too.
 _SYNONYMS = {
     "sampling": "hyperparameter_sampling",
     "metric": "primary_metric_name",
@@ -42,8 +42,8 @@ _SYNONYMS = {
 class HyperDriveConfig:
     """A sweep: an estimator or a ScriptRunConfig, run many times with sampled arguments.
 
-    Unlike v1's service it has no upper limit of runs, in all or at once, and it may run on `local`. Beyond v1, a sweep
-    ends when `max_failures_in_a_row` trials fail one after the other.
+    Unlike in v1, the number of runs, in total or at once, has no upper limit, and a sweep may run on `local`. A sweep
+    also ends when `max_failures_in_a_row` trials fail one after the other.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class HyperDriveConfig:
 
     @property
     def pipeline(self) -> None:
-        """There are no pipelines here."""
+        """Always None: Trainmaster has no pipelines."""
         return None
 
     @property
@@ -101,9 +101,9 @@ class HyperDriveConfig:
         return self._program.source_directory
 
     def compile(self, overrides: Mapping[str, Any]) -> SweepSpec:
-        """The sweep as it stands now; `overrides` are those of the estimator, for this submit only.
+        """The sweep, with the settings as they are now. `overrides` are the estimator's, and apply to this submit only.
 
-        `show_output`, which v1's notebooks give, has no effect, as in v1: a submit does not wait.
+        `show_output`, which v1's notebooks pass, has no effect, as in v1: submit does not wait.
         """
         overrides = {name: value for name, value in overrides.items() if name != "show_output"}
         sampling = self._sampling.compile()
@@ -166,7 +166,7 @@ def _program(estimator: Any, run_config: Any, pipeline: Any) -> BaseEstimator | 
         )
     if pipeline is not None:
         raise HyperDriveScenarioNotSupportedException(
-            "a sweep of a pipeline is not supported: there are no pipelines here",
+            "a sweep of a pipeline is not supported: Trainmaster has no pipelines",
             hint="Give an estimator or a ScriptRunConfig.",
         )
     if run_config is not None and not isinstance(run_config, ScriptRunConfig):
@@ -202,7 +202,7 @@ def _concurrent_runs(value: Any, total: int) -> int:
 def _minutes(value: Any) -> int:
     minutes = checks.check_integer("max_duration_minutes", value, 1)
     if minutes > MAX_DURATION_MINUTES:
-        warn(f"max_duration_minutes={minutes} is more than a sweep may have; it is {MAX_DURATION_MINUTES} instead")
+        warn(f"max_duration_minutes={minutes} is more than the maximum; {MAX_DURATION_MINUTES} is used instead")
     return min(minutes, MAX_DURATION_MINUTES)
 
 
@@ -225,7 +225,7 @@ def _run_ids(name: str, given: Any, most: int) -> tuple[str, ...]:
     if not ids or not all(ids):
         raise HyperDriveConfigException(f"{name} must be a list of runs, not {given!r}")
     if len(ids) > most:
-        raise HyperDriveConfigException(f"{name} may have {most} runs at most, not {len(ids)}")
+        raise HyperDriveConfigException(f"{name} may have at most {most} runs, not {len(ids)}")
     twice = sorted({run_id for run_id in ids if ids.count(run_id) > 1})
     if twice:
         raise HyperDriveConfigException(f"{name} has the run {twice[0]} twice")
@@ -236,18 +236,18 @@ def _advise(sampling: HyperParameterSampling, total: int, at_once: int) -> None:
     wanted = _RUNS_PER_PARAMETER * sampling.parameter_count
     if total < wanted:
         warn(
-            f"max_total_runs={total}: Bayesian sampling of {sampling.parameter_count} parameters wants {wanted} or more"
+            f"max_total_runs={total}: Bayesian sampling of {sampling.parameter_count} parameters needs {wanted} or more"
         )
     if at_once > _BAYESIAN_AT_ONCE:
         warn(f"max_concurrent_runs={at_once}: Bayesian sampling learns less with more than {_BAYESIAN_AT_ONCE} at once")
 
 
 def _without_sampled(program: BaseEstimator | ScriptRunConfig, job: JobSpec, space: Space) -> JobSpec:
-    # The list of an estimator was made from script_params, where all words up to the next name belong to one.
+    # An estimator's list comes from script_params, where all words up to the next name belong to one parameter.
     values_each = None if isinstance(program, BaseEstimator) else 1
     words, removed = remove_arguments(job.arguments, _argument_names(space), values_each)
     if removed:
-        warn(f"{', '.join(removed)} of the script's arguments: left out, because the sweep samples it")
+        warn(f"{', '.join(removed)} of the script's arguments: ignored, because the sweep samples it")
     return replace(job, arguments=words)
 
 

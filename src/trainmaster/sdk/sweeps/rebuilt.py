@@ -1,4 +1,4 @@
-"""A HyperDriveConfig from the description of an earlier sweep, to be looked at or submitted again."""
+"""A HyperDriveConfig from the description of an earlier sweep, to inspect or submit again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.tuning.spec import PolicySpec, SweepSpec
 
 
 def config_of(spec: SweepSpec) -> HyperDriveConfig:
-    """What `spec` was compiled from, with a ScriptRunConfig in the place of an estimator."""
+    """The configuration that `spec` was compiled from, with a ScriptRunConfig instead of an estimator."""
     return HyperDriveConfig(
         _sampling(spec),
         spec.metric,

@@ -1,4 +1,4 @@
-"""HyperDriveRun: a sweep, as seen from outside."""
+"""HyperDriveRun: a sweep, as the user sees it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class HyperDriveRun(Run):
-    """A sweep. Its trials are its children, `<its id>_0` and on.
+    """A sweep. Its trials are its children, with the ids `<sweep's id>_0`, `<sweep's id>_1` and so on.
 
     >>> best = sweep.get_best_run_by_primary_metric()       # doctest: +SKIP
     >>> best.get_metrics(), best.get_details()["runDefinition"]["arguments"]   # doctest: +SKIP
@@ -39,7 +39,7 @@ class HyperDriveRun(Run):
 
     @property
     def hyperdrive_config(self) -> HyperDriveConfig:
-        """What was submitted; read from the sweep if this program did not submit it."""
+        """The submitted configuration, rebuilt from the sweep if another program submitted it."""
         if self._config is None:
             from trainmaster.sdk.sweeps.rebuilt import config_of
 
@@ -51,20 +51,20 @@ class HyperDriveRun(Run):
         return from_plain(SweepView, self._call("sweeps.view"))
 
     def watch(self) -> Iterator[SweepView]:
-        """The sweep now, at each change (a few a second at most), and a last time when it has ended."""
+        """The sweep now, at each change (at most a few per second), and once more when it has ended."""
         looking = Looking(self._call)
         with self.experiment.workspace.connection.watch(self.id) as watch:
             for _ in watch:
                 yield looking.now()
 
-    # Which trials are the best
+    # The best trials
 
     def get_best_run_by_primary_metric(
         self, include_failed: bool = True, include_canceled: bool = True, include_resume_from_runs: bool = True
     ) -> Run | None:
-        """The trial with the best value of the primary metric among all it has reported; None without any.
+        """The trial that reported the best value of the primary metric; None if no trial reported one.
 
-        With `include_resume_from_runs` those of the sweeps that this one started from count too.
+        With `include_resume_from_runs`, the trials of the sweeps that this one resumes from are included.
         """
         views = [self.get_view(), *(self._earlier() if include_resume_from_runs else ())]
         best = best_of(views, include_failed, include_canceled)
@@ -74,7 +74,7 @@ class HyperDriveRun(Run):
         spec = self._call("sweeps.describe")
         found = []
         for run_id in spec["resume_from"]:
-            # One that was deleted since has no trials any more.
+            # A sweep that was deleted has no trials.
             with suppress(RunNotFoundException):
                 found.append(from_plain(SweepView, self._workspace_call("sweeps.view", run_id=run_id)))
         return found
@@ -82,7 +82,7 @@ class HyperDriveRun(Run):
     def get_children_sorted_by_primary_metric(
         self, top: int = 0, reverse: bool = False, discard_no_metric: bool = False
     ) -> list[dict[str, Any]]:
-        """The trials, the best first (`reverse`: the worst), `top` of them or all; those without a value last.
+        """The trials, best first (with `reverse`, worst first), `top` of them or all; those without a value last.
 
         Each is a dict of `run_id`, `hyperparameters` (JSON text), `best_primary_metric` and `status`.
         """
@@ -102,16 +102,16 @@ class HyperDriveRun(Run):
             for trial in (found[:top] if top > 0 else found)
         ]
 
-    # What was sampled and logged
+    # Parameters and metrics
 
     def get_hyperparameters(self) -> dict[str, str]:
-        """Trial's run id to what was sampled for it, as JSON text."""
+        """A trial's run id to its sampled parameters, as JSON text."""
         return trial_tags(self._call("sweeps.parameters"))
 
     def get_metrics(
         self, name: str | None = None, recursive: bool = False, run_type: str | None = None, populate: bool = False
     ) -> dict[str, dict[str, Any]]:
-        """Trial's run id to its metrics."""
+        """A trial's run id to its metrics."""
         found: dict[str, dict[str, Any]] = {}
         for run_id, metrics in self._call("sweeps.metrics").items():
             series = [from_plain(MetricSeries, each) for each in metrics]
@@ -124,22 +124,22 @@ class HyperDriveRun(Run):
 
     @property
     def tags(self) -> dict[str, Any]:
-        """The labels last seen; one for each trial, with what was sampled for it, is among them."""
+        """The labels, as last read. They include one for each trial, with its sampled parameters."""
         return {**super().tags, **self.get_hyperparameters()}
 
     def get_tags(self) -> dict[str, Any]:
-        """The labels as they are now."""
+        """The labels, read again."""
         return {**super().get_tags(), **self.get_hyperparameters()}
 
     # Pictures
 
     def plot(self, kind: str = "parallel") -> Drawing:
-        """A picture, which notebooks show and `save("sweep.svg")` (or .png) keeps; `kind` is parallel or scatter."""
+        """A picture of the sweep for notebooks, or to `save("sweep.svg")` (or .png). `kind` is parallel or scatter."""
         from trainmaster.sdk.sweeps.pictures import picture
 
         return picture(self.get_view(), kind)
 
-    # What a sweep cannot do
+    # Not supported
 
     def get_diagnostics(self) -> None:
         """Not supported, as in v1."""
@@ -150,7 +150,7 @@ class HyperDriveRun(Run):
         self._close_journal()
         self._call("runs.ingest")
         if self.get_status() not in TERMINAL:
-            warn(f"complete() has no effect on sweep {self.id}: it ends with its trials; cancel() ends it now")
+            warn(f"complete() has no effect on sweep {self.id}: a sweep ends with its trials. cancel() ends it now")
 
     def fail(self, error_details: Any = None, error_code: str | None = None, _set_status: bool = True) -> None:
         """Not supported, as in v1: a sweep ends with its trials, or by `cancel`."""
@@ -158,7 +158,7 @@ class HyperDriveRun(Run):
 
 
 class Looking:
-    """Asks again and again, each time for what has changed only."""
+    """Reads a sweep repeatedly, each time only what has changed."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call

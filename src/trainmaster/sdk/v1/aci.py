@@ -1,4 +1,4 @@
-"""AciWebservice: v1's service in a container instance; here on this machine, without keys unless they are asked for."""
+"""AciWebservice: v1's service in a container instance. Here it runs on this machine, by default without keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmaster.shared.notices import warn
 
 
 class AciWebservice(Webservice):
-    """A service as v1 had it in Azure Container Instances."""
+    """v1's service in Azure Container Instances."""
 
     _compute_type = "ACI"
 
@@ -50,15 +50,15 @@ class AciWebservice(Webservice):
     ) -> AciServiceDeploymentConfiguration:
         """v1's parameters; those of Azure (location, network, vault keys) are only noted, and so are CPU and memory.
 
-        Ours: `port` and `host` (default: a free port, this machine alone), `replicas`, `scoring_timeout_ms`,
-        `cors_origins`, `max_batch_size` with `max_batch_wait_ms`, `max_body_mb`.
+        Trainmaster adds `port` and `host` (default: a free port, on this machine only), `replicas`,
+        `scoring_timeout_ms`, `cors_origins`, `max_batch_size` with `max_batch_wait_ms`, and `max_body_mb`.
         """
         config = AciServiceDeploymentConfiguration.from_parameters(locals())
         tell_of_collection(collect_model_data)
         return config
 
     def run(self, input_data: Any) -> Any:
-        """Sends a request; what `run` of the script returned. A service with keys is asked with its primary one."""
+        """Sends a request, with the primary key if there are keys, and returns the result of the script's `run`."""
         return self._ask(input_data)
 
     def update(  # type: ignore[override]
@@ -78,7 +78,7 @@ class AciWebservice(Webservice):
         *,
         replicas: int | None = None,
     ) -> None:
-        """Other models, another script or other settings, at the same address and without a pause."""
+        """Changes models, script or settings. The address stays the same, and there is no downtime."""
         check_tls(locals())
         config = AciServiceDeploymentConfiguration(replicas=replicas)
         self._change(
@@ -94,6 +94,6 @@ class AciWebservice(Webservice):
 
 
 def tell_of_collection(collect: bool | None) -> None:
-    """Data of requests is not kept here."""
+    """Warns that requests and answers are not recorded."""
     if collect:
-        warn("collect_model_data: what is asked and answered is not kept; write it in the scoring script")
+        warn("collect_model_data: requests and answers are not recorded; record them in the scoring script")

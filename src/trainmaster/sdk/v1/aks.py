@@ -1,4 +1,4 @@
-"""AksWebservice: v1's service in a Kubernetes cluster; here on this machine, with keys unless they are turned off."""
+"""AksWebservice: v1's service in a Kubernetes cluster. Here it runs on this machine, by default with keys."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from trainmaster.sdk.v1.aci import tell_of_collection
 from trainmaster.sdk.v1.service_configurations import AksServiceDeploymentConfiguration
 
 _NO_SETTINGS = ("image", "models", "inference_config", "tags", "properties", "description")
-"""What `update` changes beside the settings that `deploy_configuration` knows."""
+"""Parameters of `update` that are not parameters of `deploy_configuration`."""
 
 
 class AksWebservice(Webservice):
-    """A service as v1 had it in Azure Kubernetes Service."""
+    """v1's service in Azure Kubernetes Service."""
 
     _compute_type = "AKS"
 
@@ -59,15 +59,15 @@ class AksWebservice(Webservice):
         max_batch_wait_ms: float | None = None,
         max_body_mb: float | None = None,
     ) -> AksServiceDeploymentConfiguration:
-        """v1's parameters. `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms` count; probes, CPU,
-        memory and what is of the cluster are noted. Ours are those of AciWebservice.
+        """v1's parameters. `num_replicas` (or `autoscale_min_replicas`) and `scoring_timeout_ms` are used; probes, CPU,
+        memory and settings of the cluster are noted. Trainmaster adds the same parameters as for AciWebservice.
         """
         config = AksServiceDeploymentConfiguration.from_parameters(locals())
         tell_of_collection(collect_model_data)
         return config
 
     def run(self, input_data: Any) -> Any:
-        """Sends a request with the primary key; what `run` of the script returned."""
+        """Sends a request with the primary key and returns the result of the script's `run`."""
         return self._ask(input_data)
 
     def update(  # type: ignore[override]
@@ -104,7 +104,7 @@ class AksWebservice(Webservice):
         memory_gb_limit: float | None = None,
         **kwargs: Any,
     ) -> None:
-        """Other models, another script or other settings, at the same address and without a pause."""
+        """Changes models, script or settings. The address stays the same, and there is no downtime."""
         given = dict(locals())
         del given["self"], given["kwargs"]
         changes = {name: given.pop(name) for name in _NO_SETTINGS}

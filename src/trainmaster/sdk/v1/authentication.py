@@ -1,6 +1,6 @@
-"""v1's ways to log in. Nobody logs in here: a workspace is a folder, and its files have owners.
+"""v1's classes for logging in. Trainmaster needs no login: a workspace is a folder, protected by file permissions.
 
-Every class takes v1's parameters, so that programs which give `auth=` run. No password, token or secret is kept.
+Every class takes v1's parameters, so that programs which pass `auth=` work. No password, token or secret is stored.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ __all__ = [
 
 
 class AbstractAuthentication:
-    """What all ways to log in have in common."""
+    """The base of all classes for logging in."""
 
     def get_authentication_header(self) -> dict[str, str]:
-        """The headers of a request that proves who asks: none is needed here."""
+        """The headers of an authenticated request: an empty dict."""
         return {}
 
     def get_token(self, *scopes: str, **kwargs: Any) -> NoReturn:
-        """Not here: there is no cloud that would give a token."""
+        """Not here: no cloud issues a token."""
         raise NotImplementedError(
-            f"{type(self).__name__}.get_token: Trainmaster knows no cloud. Use the cloud's own SDK for its tokens."
+            f"{type(self).__name__}.get_token: Trainmaster uses no cloud. Use the cloud's own SDK for its tokens."
         )
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class InteractiveLoginAuthentication(AbstractAuthentication):
 
 
 class ServicePrincipalAuthentication(AbstractAuthentication):
-    """v1's login of a program. The password is looked at once, to see that it is a text, and not kept."""
+    """v1's login of a program. The type of the password is checked; the password is not stored."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ServicePrincipalAuthentication(AbstractAuthentication):
     ) -> None:
         if service_principal_password is not None and not isinstance(service_principal_password, str):
             raise UserErrorException(
-                f"service_principal_password must be a text, not {type(service_principal_password).__name__}"
+                f"service_principal_password must be a string, not {type(service_principal_password).__name__}"
             )
         self.tenant_id = tenant_id
         self.service_principal_id = service_principal_id

@@ -1,4 +1,4 @@
-"""What v1's Workspace had that only means something in Azure: it answers as a workspace without any of it would."""
+"""Members of v1's Workspace that only have a meaning in Azure. They behave as in a workspace without such resources."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from trainmaster.shared import not_yet
 
 
 class AzureOnly:
-    """The part of a Workspace that has nothing to do here."""
+    """The members of a Workspace that have nothing to do."""
 
     def sync_keys(self, no_wait: bool = False) -> None:
-        """Nothing: there are no keys of other services."""
+        """Nothing: a workspace has no keys of other services."""
 
     def list_keys(self) -> dict[str, Any]:
-        """Nothing: there are no keys of other services."""
+        """Nothing: a workspace has no keys of other services."""
         return {}
 
     @property
     def private_endpoints(self) -> Named[Any]:
-        """None: there is no network between you and the workspace."""
+        """None: a workspace is not on a network."""
         return Named()
 
     @property
     def linked_services(self) -> Named[Any]:
-        """None: there are no services of Azure here."""
+        """None: a workspace has no services of Azure."""
         return Named()
 
     def add_private_endpoint(
@@ -36,17 +36,17 @@ class AzureOnly:
         show_output: bool = True,
         tags: dict[str, str] | None = None,
     ) -> None:
-        """Nothing: there is no network between you and the workspace."""
+        """Nothing: a workspace is not on a network."""
 
     def delete_private_endpoint_connection(self, private_endpoint_connection_name: str) -> None:
-        """Nothing: there is none."""
+        """Nothing: a workspace has no private endpoints."""
 
     def set_connection(self, name: str, category: str, target: str, authType: str, value: str) -> NoReturn:
         """Not here."""
         not_yet.connections("set_connection")
 
     def list_connections(self, category: str | None = None, target: str | None = None) -> list[Any]:
-        """None: there are no connections here."""
+        """None: a workspace has no connections."""
         return []
 
     def get_connection(self, name: str) -> NoReturn:

@@ -25,13 +25,13 @@ from trainmaster.shared.records import TargetRecord
 
 @dataclass
 class BatchAiConfiguration(ClusterConfiguration):
-    """A cluster as programs of 2018 describe it."""
+    """The description of a cluster in programs of 2018."""
 
     kind = "BatchAiCompute"
 
 
 class BatchAiCompute(Cluster):
-    """A cluster, by the name and with the parameters of October 2018."""
+    """A cluster, with the name and parameters of October 2018."""
 
     _type = "BatchAI"
 
@@ -46,7 +46,7 @@ class BatchAiCompute(Cluster):
         tags: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> BatchAiConfiguration:
-        """A cluster of up to `cluster_max_nodes` nodes; without autoscaling, of `cluster_min_nodes` by default."""
+        """A cluster of up to `cluster_max_nodes` nodes; without autoscaling, the default is `cluster_min_nodes`."""
         least = 0 if cluster_min_nodes is None else cluster_min_nodes
         most = cluster_max_nodes
         if most is None and not autoscale_enabled:
@@ -65,13 +65,13 @@ class BatchAiCompute(Cluster):
 
 @dataclass
 class DsvmConfiguration(MachineConfiguration):
-    """One machine, as programs of 2018 made them."""
+    """The description of one machine in programs of 2018."""
 
     kind = "DsvmCompute"
 
 
 class DsvmCompute(ComputeTarget):
-    """One machine with the tools of data science; here one node of this machine."""
+    """v1's Data Science Virtual Machine; here one node of this machine."""
 
     _type = "VirtualMachine"
 
@@ -86,7 +86,7 @@ class DsvmCompute(ComputeTarget):
         tags: Mapping[str, str] | None = None,
         description: str | None = None,
     ) -> DsvmConfiguration:
-        """One machine of the kind `vm_size`. What only means something in Azure is recorded."""
+        """One machine of the size `vm_size`. Parameters that only have a meaning in Azure are recorded."""
         return DsvmConfiguration(
             vm_size=vm_size,
             tags=tags,
@@ -102,7 +102,7 @@ class DsvmCompute(ComputeTarget):
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its address."""
         return "127.0.0.1"
 
     @property
@@ -113,14 +113,14 @@ class DsvmCompute(ComputeTarget):
 
 @dataclass
 class RecordedMixin:
-    """A target that is only written down."""
+    """A target that is only recorded."""
 
     kind: ClassVar[str] = ""
     engine: ClassVar[str] = ""
     settings: dict[str, Any] = field(default_factory=dict)
 
     def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
-        """The target of this name: no jobs run on it."""
+        """The record of the target, on which no jobs run."""
         options = {"class": self.kind, "azure": describe_azure_settings(self.settings)}
         return TargetRecord(name, self.engine, nodes=0, cpus_per_node=0, gpus_per_node=0, options=options)
 
@@ -135,14 +135,14 @@ class AksProvisioningConfiguration(RecordedMixin, ComputeTargetProvisioningConfi
 
 @dataclass
 class AksAttachConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
-    """A cluster for services that exists already."""
+    """An existing cluster for services."""
 
     kind = "AksCompute"
     engine = "services"
 
 
 class AksCompute(ComputeTarget):
-    """v1's cluster for services: recorded. It takes no training jobs, here as there."""
+    """v1's cluster for services: recorded. As in v1, it takes no training jobs."""
 
     _type = "AKS"
 
@@ -175,7 +175,7 @@ class HDInsightConfiguration(RecordedMixin, ComputeTargetAttachConfiguration):
 
 
 class HDInsightCompute(ComputeTarget):
-    """v1's Spark cluster: recorded. Estimators refuse it, here as there."""
+    """v1's Spark cluster: recorded. As in v1, estimators refuse it."""
 
     _type = "HDInsight"
 
@@ -192,7 +192,7 @@ class HDInsightCompute(ComputeTarget):
         private_key_file: str = "",
         private_key_passphrase: str = "",
     ) -> HDInsightConfiguration:
-        """Recorded, but for the password."""
+        """Recorded, without the password."""
         return HDInsightConfiguration(
             settings={
                 "username": username,

@@ -1,4 +1,4 @@
-"""ComputeInstance: one machine, which v1 had for notebooks. Here it is one node of this machine."""
+"""ComputeInstance: v1's machine for notebooks; here one node of this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InstanceConfiguration(MachineConfiguration):
 
 
 class ComputeInstance(ComputeTarget):
-    """One node of this machine, that can be stopped: then runs are refused until it is started again."""
+    """One node of this machine that can be stopped. While it is stopped, it refuses runs."""
 
     _type = "ComputeInstance"
 
@@ -41,7 +41,7 @@ class ComputeInstance(ComputeTarget):
         assigned_user_object_id: str | None = None,
         assigned_user_tenant_id: str | None = None,
     ) -> InstanceConfiguration:
-        """One machine of the kind `vm_size`. What only means something in Azure is recorded."""
+        """One machine of the size `vm_size`. Parameters that only have a meaning in Azure are recorded."""
         return InstanceConfiguration(
             vm_size=vm_size,
             tags=tags,
@@ -59,12 +59,12 @@ class ComputeInstance(ComputeTarget):
 
     @staticmethod
     def supported_vmsizes(workspace: Workspace, location: str | None = None) -> builtins.list[dict[str, Any]]:
-        """The machine kinds that have a meaning here: those of the table of sizes."""
+        """The VM sizes that Trainmaster knows."""
         return vm_size_list(workspace)
 
     @property
     def status(self) -> ComputeInstanceStatus:
-        """What `get_status()` tells."""
+        """The result of `get_status()`."""
         return self.get_status()
 
     def get_status(self) -> ComputeInstanceStatus:
@@ -78,12 +78,12 @@ class ComputeInstance(ComputeTarget):
         self._say(show_output)
 
     def stop(self, wait_for_completion: bool = False, show_output: bool = False) -> None:
-        """Takes no more runs; those that run go on."""
+        """Takes no more runs. Active runs continue."""
         self._change(stopped=True)
         self._say(show_output)
 
     def restart(self, wait_for_completion: bool = False, show_output: bool = False) -> None:
-        """The same as `start`: nothing is switched off here."""
+        """The same as `start`: the machine is never switched off."""
         self.start(wait_for_completion, show_output)
 
     def delete(self, wait_for_completion: bool = False, show_output: bool = False) -> None:
@@ -91,7 +91,7 @@ class ComputeInstance(ComputeTarget):
         super().delete()
 
     def update_sso_settings(self, value: bool) -> None:
-        """Recorded: nobody signs on here."""
+        """Recorded: Trainmaster has no sign-on."""
         self.refresh_state()
         self._change(azure={**(self._option("azure") or {}), "sso": bool(value)})
 

@@ -1,4 +1,4 @@
-"""CondaDependencies under v1's import names: TensorFlow without a version is the release that v1 took."""
+"""CondaDependencies under v1's import names. The default release of TensorFlow is v1's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmaster.shared.notices import warn
 
 
 class _AnyCondaDependencies(type):
-    """Those that Trainmaster itself makes, as in an Environment, are instances of v1's name too."""
+    """Makes objects of `trainmaster.CondaDependencies`, as in an Environment, instances of this class too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return super().__instancecheck__(instance) or (
@@ -29,7 +29,7 @@ class CondaDependencies(conda_dependencies.CondaDependencies, metaclass=_AnyCond
     """
 
     def _tensorflow(self) -> Release | None:
-        """v1's release, or the newest tested one where no Python runs that; None if the user's own runs neither."""
+        """v1's release, or the newest tested one if no Python runs v1's; None if the user's Python runs neither."""
         named = ".".join(self.get_python_version().split(".")[:2])
         wanted = release_of(TENSORFLOW, TENSORFLOW.v1_default)
         reason = _why_not(wanted, named)
@@ -38,14 +38,14 @@ class CondaDependencies(conda_dependencies.CondaDependencies, metaclass=_AnyCond
         today = release_of(TENSORFLOW, TENSORFLOW.default)
         usable = None if _why_not(today, named) else today
         warn(
-            f"{usable or 'the newest TensorFlow'} is used, and not {wanted.name} as in v1: {reason}. "
-            f"'pyenv install {wanted.pythons[0]}', for example, gets a Python for it."
+            f"{usable or 'the newest TensorFlow'} is used instead of v1's {wanted.name}: {reason}. "
+            f"'pyenv install {wanted.pythons[0]}', for example, installs a Python for it."
         )
         return usable
 
 
 def _why_not(release: Release, python: str) -> str:
-    """Why a release cannot run on `python`, or on any Python of this machine if none is named; empty if it can."""
+    """Why a release cannot run on `python`, or on any Python of this machine by default; empty if it can."""
     if not python:
         return why_not_runnable(release, pythons.all_pythons())
     return "" if python in release.pythons else f"{release} does not run on Python {python}"

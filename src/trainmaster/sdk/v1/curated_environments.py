@@ -1,4 +1,4 @@
-"""Azure's curated environments: known by their names, and stood for by the packages and the Python that they had."""
+"""Azure's curated environments: their names, and the packages and Python that replace them."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _NUMBER = r"(?:-(\d+\.\d+(?:\.\d+)?))?"
 
 @dataclass(frozen=True)
 class Time:
-    """What Azure's environments of one time had beside the framework."""
+    """The further packages of Azure's environments in one period."""
 
     pythons: str
-    """Best first."""
+    """The Pythons, best first."""
     companions: tuple[str, ...]
 
 
@@ -40,14 +40,14 @@ _2021 = Time("3.7 3.8", ("numpy<1.22", "pandas<1.4", "scipy<1.8"))
 _2022 = Time("3.8", ("numpy<1.24", "pandas<1.6", "scipy<1.11"))
 _2024 = Time("3.10", ("numpy<2", "pandas<2.3", "scipy<1.14"))
 _NOW = Time("", ("numpy", "pandas", "scipy"))
-# The first release of each framework in each time, oldest first.
+# The first release of each framework in each period, oldest first.
 _TIMES: dict[str, tuple[tuple[str, Time], ...]] = {
     "PyTorch": (("0", _2019), ("1.4", _2020), ("1.8", _2021), ("1.11", _2022), ("2.1", _2024), ("2.6", _NOW)),
     "TensorFlow": (("0", _2019), ("2.0", _2020), ("2.4", _2021), ("2.8", _2022), ("2.13", _2024), ("2.19", _NOW)),
     "SKLearn": (("0", _2019), ("0.22", _2020), ("0.24", _2021), ("1.1", _2022), ("1.3", _2024), ("1.6", _NOW)),
     "Chainer": (("0", _2019),),
 }
-# Azure's environments without one of these frameworks: the package by its name in theirs, and its time.
+# Azure's environments without one of these frameworks: the package in the name, and its period.
 _TUTORIAL = ("scikit-learn<0.23", "matplotlib<3.3", "tqdm")
 _OTHERS = (
     ("lightgbm", (("0", _2021), ("3.3", _2022), ("4", _2024))),
@@ -105,23 +105,23 @@ NAMES = [
     "azureml-sklearn-1.5",
     "azureml-tensorflow-2.16",
 ]
-"""The best known of Azure's names, for lists; `stand_in` knows others of the same kind."""
+"""The best known of Azure's names, for lists. `stand_in` accepts others of the same form."""
 
 
 @dataclass(frozen=True)
 class StandIn:
-    """What is installed here in place of a curated environment."""
+    """What replaces a curated environment."""
 
     packages: tuple[str, ...] = ()
     python: str = ""
-    """Empty for the Python that submits."""
+    """The Python; empty for the one that submits."""
     accelerator: Accelerator = "cpu"
     optional: tuple[str, ...] = ()
-    """What comes along if the package sources have it."""
+    """Packages that are installed if the package index has them."""
 
 
 def is_curated(name: str) -> bool:
-    """Whether this is a name that Azure kept for its own environments.
+    """Whether Azure reserved this name for its own environments.
 
     >>> [is_curated(name) for name in ("AzureML-Minimal", "mine")]
     [True, False]
@@ -130,9 +130,9 @@ def is_curated(name: str) -> bool:
 
 
 def stand_in(name: str) -> StandIn:
-    """The framework that a curated name names, in that release, with the companions and the Python of its time.
+    """The framework in a curated name, in that release, with the packages and the Python of its period.
 
-    Names that say nothing of that kind are refused.
+    Names without a known framework are refused.
 
     >>> stand_in("AzureML-Minimal").packages
     ()
@@ -170,7 +170,7 @@ def _stand_in_for_package(name: str, package: str, version: str, time: Time) -> 
 
 
 def _together(packages: Collection[str], companions: Collection[str]) -> tuple[str, ...]:
-    """The packages of a release, and the companions that are not among them."""
+    """The packages of a release, and the further packages that it does not include."""
     named = {package_name(package) for package in packages}
     return (*packages, *(each for each in companions if package_name(each) not in named))
 
@@ -182,7 +182,7 @@ def _python_in_name(name: str) -> str:
 
 
 def _choose_python(wanted: list[str]) -> str:
-    """The first that is on this machine, else the first; empty for the running one."""
+    """The first Python that this machine has, else the first; empty for the running one."""
     chosen = next((each for each in wanted if each in pythons.all_pythons()), wanted[0] if wanted else "")
     return "" if chosen == pythons.running_version() else chosen
 
@@ -196,7 +196,7 @@ def _order(version: str) -> tuple[int, ...]:
 
 
 def horovod_for(name: str) -> str:
-    """The Horovod that a curated environment had, for runs under MPI; empty where there was none.
+    """The release of Horovod in a curated environment, for runs under MPI; empty if it had none.
 
     >>> horovod_for("AzureML-PyTorch-1.6-GPU"), horovod_for("mine")
     ('0.19.5', '')
@@ -215,7 +215,7 @@ def _find_framework(name: str) -> tuple[Framework | None, str]:
 
 def _refusal(name: str) -> UserErrorException:
     return UserErrorException(
-        f"{name!r} is a curated environment of Azure, and what was in it is not known here",
+        f"{name!r} is a curated environment of Azure whose packages are not known",
         hint="Environment.list(workspace) names the known ones. Or use Environment('my-environment') with "
         "CondaDependencies.create(pip_packages=[...]).",
     )

@@ -98,10 +98,10 @@ _MAKERS: Mapping[str, Any] = {
 def read_inference_config(
     path: str | os.PathLike[str], workspace: Workspace | None = None, changes: Mapping[str, Any] | None = None
 ) -> InferenceConfig:
-    """The inference configuration in a file; paths in it are relative to here, as in v1. `changes` count more."""
+    """The inference configuration in a file. Its paths are relative to the current folder. `changes` override it."""
     data = _read(path, "inference configuration")
     _check_keys(data, {*_INFERENCE, "environment"}, path)
-    # v1's files had all keys, those without a value as null: beside an environment none of them may count.
+    # v1's files had all keys, with null for those without a value. With an environment, nulls must be ignored.
     settings = {ours: data[key] for key, ours in _INFERENCE.items() if data.get(key) is not None}
     given = data.get("environment")
     if given is not None:
@@ -115,7 +115,7 @@ def read_inference_config(
 def read_deployment_config(
     path: str | os.PathLike[str], changes: Mapping[str, Any] | None = None
 ) -> WebserviceDeploymentConfiguration:
-    """The deployment configuration in a file; `changes` count more."""
+    """The deployment configuration in a file. `changes` override it."""
     data = _read(path, "deployment configuration")
     kind = str(data.get("computeType", "")).lower()
     if kind not in _MAKERS:
@@ -128,7 +128,9 @@ def deployment_config(kind: str, settings: Mapping[str, Any]) -> WebserviceDeplo
     try:
         made: WebserviceDeploymentConfiguration = _MAKERS[kind](**settings)
     except TypeError as error:
-        raise WebserviceException(f"a service of kind {kind} cannot have all of that", cause=str(error)) from None
+        raise WebserviceException(
+            f"a service of kind {kind} does not support these settings", cause=str(error)
+        ) from None
     return made
 
 
@@ -150,7 +152,7 @@ def _settings(kind: str, data: Mapping[str, Any], path: Any) -> dict[str, Any]:
 
 
 def _environment(given: Any, workspace: Workspace | None, where: str) -> Environment:
-    """A whole environment as v1 wrote it, or the name of a registered one."""
+    """A complete environment as v1 wrote it, or the name of a registered one."""
     if isinstance(given, str):
         given = {"name": given}
     if not isinstance(given, Mapping) or not given.get("name"):
@@ -158,7 +160,7 @@ def _environment(given: Any, workspace: Workspace | None, where: str) -> Environ
     name, version = str(given["name"]), given.get("version")
     if set(given) <= {"name", "version"}:
         if workspace is None:
-            raise WebserviceException(f"{where} is registered in no workspace that is known here")
+            raise WebserviceException(f"{where} needs a workspace in which it is registered")
         return Environment.get(workspace, name, None if version is None else str(version))
     environment = Environment(name)
     definition_file.fill(environment, given, where)
@@ -181,5 +183,5 @@ def _check_keys(data: Mapping[str, Any], known: set[str], path: Any) -> None:
     unknown = sorted(key for key, value in data.items() if key not in known and value is not None)
     if unknown:
         raise WebserviceException(
-            f"{path} has keys that are not known: {', '.join(unknown)}", hint=f"Known: {', '.join(sorted(known))}."
+            f"{path} has unknown keys: {', '.join(unknown)}", hint=f"Known: {', '.join(sorted(known))}."
         )

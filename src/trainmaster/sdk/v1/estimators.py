@@ -1,8 +1,7 @@
 """The estimators under v1's import names.
 
-Without `framework_version` they bring the release that v1 took, since that is what such a script was written for. Only
-where that release cannot run on this machine do they bring today's, as the classes of `trainmaster` do. It is the same
-with packages that `Estimator` is given without a version.
+Their default release is v1's, because scripts were written for it. If that release cannot run on this machine, they use
+today's, as the classes of `trainmaster` do. The same applies to packages without a version in an `Estimator`.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from trainmaster.shared.notices import warn
 
 class _WithDefaultOfV1(FrameworkEstimator):
     def _default_release(self) -> Release:
-        """v1's, or today's where that cannot run here."""
+        """v1's release, or today's if v1's cannot run on this machine."""
         wanted = super()._default_release()
         if not self._brings_framework():
             return wanted
@@ -45,22 +44,22 @@ class _WithDefaultOfV1(FrameworkEstimator):
             return wanted
         today = release_of(self.FRAMEWORK, self.FRAMEWORK.default)
         if self._why_not(today)[0]:
-            # Neither can run: the error is about the one that the script was written for.
+            # If neither can run, the error is about the release that the script was written for.
             return wanted
-        warn(f"{today} is used, and not {wanted.name} as in v1: {reason}. {remedy}")
+        warn(f"{today} is used instead of v1's {wanted.name}: {reason}. {remedy}")
         return today
 
     def _why_not(self, release: Release) -> tuple[str, str]:
-        """Why a release cannot run here, and what to do about it; both empty if it can."""
+        """Why a release cannot run on this machine, and what to do about it; both empty if it can."""
         packages = self.conda_dependencies
         named = ".".join(packages.get_python_version().split(".")[:2])
-        # Conda brings its own Python.
+        # Conda installs its own Python.
         found = release.pythons if needs_conda(packages.conda_packages) else tuple(pythons.all_pythons())
         if named and named not in release.pythons:
-            return f"{release} does not run on Python {named}", f"Ask for Python {release.pythons[0]} to get it."
+            return f"{release} does not run on Python {named}", f"Request Python {release.pythons[0]} to use it."
         reason = "" if named else why_not_runnable(release, found)
         if reason:
-            return reason, f"'pyenv install {release.pythons[0]}', for example, gets one."
+            return reason, f"'pyenv install {release.pythons[0]}', for example, installs one."
         return self._why_no_horovod(release, named or choose_python(release, pythons.running_version(), found))
 
     def _why_no_horovod(self, release: Release, python: str) -> tuple[str, str]:
@@ -79,7 +78,7 @@ class _WithDefaultOfV1(FrameworkEstimator):
 
 
 class Estimator(estimator.Estimator):
-    """`trainmaster.Estimator`; numpy, scikit-learn and the like without a version are those of v1's time."""
+    """`trainmaster.Estimator`. Packages such as numpy or scikit-learn without a version are those of v1's time."""
 
     def compile(self, overrides: Mapping[str, Any]) -> JobSpec:
         spec = super().compile(overrides)
@@ -89,14 +88,14 @@ class Estimator(estimator.Estimator):
         found = limit_to_v1_releases(spec.environment, pythons.all_pythons())
         if found is None:
             warn(
-                "packages without a version are taken in today's releases, and not in those of v1's time: these need "
-                "Python 3.6, 3.7 or 3.8, and this machine has none of them. 'pyenv install 3.8', for example, gets one."
+                "packages without a version get today's releases instead of those of v1's time, which need "
+                "Python 3.6, 3.7 or 3.8. This machine has none; 'pyenv install 3.8', for example, installs one."
             )
             return spec
         limited = [each for each in (*found.pip_packages, *found.conda_packages) if not is_open(each)]
         warn(
-            f"packages without a version are taken in releases of v1's time: {', '.join(limited)} on "
-            f"Python {found.python_version}. Name a version of one of them for others."
+            f"packages without a version get releases of v1's time: {', '.join(limited)} on "
+            f"Python {found.python_version}. To use other releases, give one of them a version."
         )
         return replace(spec, environment=found)
 

@@ -1,5 +1,5 @@
-"""Image and ContainerImage: v1's older way. What an image was made of is kept, and its packages are installed ahead;
-no container is built.
+"""Image and ContainerImage: v1's older way to deploy. The models, the script and its packages are stored, and the
+packages are installed ahead of a deployment. No container is built.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Image:
         version: int | str | None = None,
         **kwargs: Any,
     ) -> Image:
-        # There is one kind.
+        # All images are ContainerImages.
         return super().__new__(ContainerImage)
 
     def __init__(
@@ -69,11 +69,11 @@ class Image:
 
     @staticmethod
     def create(workspace: Workspace, name: str, models: Sequence[Any], image_config: Any) -> Image:
-        """Notes the models with a scoring script and its packages as the next version of a name."""
+        """Stores the models with a scoring script and its packages, as the next version of a name."""
         if not isinstance(name, str) or not _NAME.fullmatch(name):
             raise WebserviceException(
                 f"{str(name)[:60]!r} cannot be the name of an image",
-                hint="Use lower case letters, digits, dashes, dots and underscores; a letter or digit first and last.",
+                hint="Use lower case letters, digits, and - . _ between them.",
             )
         config = check_image_configuration(image_config)
         record = ImageRecord(
@@ -99,7 +99,7 @@ class Image:
         tags: Any = None,
         properties: Any = None,
     ) -> builtins.list[Image]:
-        """The images for which all of it is true, newest first within each name."""
+        """The images that match all filters, newest first within each name."""
         records = _matching(workspace, image_name, tags, properties)
         found = [
             record
@@ -111,7 +111,7 @@ class Image:
 
     @staticmethod
     def image_configuration(*args: Any, **kwargs: Any) -> ContainerImageConfig:
-        """What an image is made of; see ContainerImage.image_configuration."""
+        """The same as ContainerImage.image_configuration."""
         return ContainerImageConfig(*args, **kwargs)
 
     # What it is
@@ -143,24 +143,24 @@ class Image:
 
     @property
     def image_location(self) -> str:
-        """The folder that stands for it, with the exact list of its packages."""
+        """The folder with the exact list of its packages."""
         return str(self._folder)
 
     @property
     def image_build_log_uri(self) -> str:
-        """The log of how its packages were installed."""
+        """The log of the installation of its packages."""
         return self._log.as_uri()
 
     generated_image_uri = image_location
 
     @property
     def created_time(self) -> datetime:
-        """When it was made."""
+        """When it was created."""
         return datetime.fromtimestamp(self._record.created_at, UTC)
 
     @property
     def description(self) -> str:
-        """What was written about it."""
+        """Its description."""
         return self._record.description
 
     @property
@@ -170,7 +170,7 @@ class Image:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Pairs that never change."""
+        """Its properties, which never change."""
         return dict(self._record.properties)
 
     @property
@@ -181,7 +181,7 @@ class Image:
         return [Model(self.workspace, id=each) for each in self._record.spec.models]
 
     def serialize(self) -> dict[str, Any]:
-        """What it is, as a dict with v1's keys."""
+        """The image as a dict with v1's keys."""
         return {
             "id": self.id,
             "name": self.name,
@@ -201,7 +201,7 @@ class Image:
     # Waiting
 
     def wait_for_creation(self, show_output: bool = False) -> None:
-        """Returns when its packages are installed; raises WebserviceException if they cannot be."""
+        """Waits until its packages are installed. Raises WebserviceException if they cannot be."""
         show = show_now if show_output else None
         answer = wait_until_settled(
             WorkspaceFolder(self.workspace.path),
@@ -219,7 +219,7 @@ class Image:
             raise WebserviceException(f"image {self.id} failed: {told.headline}", cause=told.cause, hint=told.hint)
 
     def update_creation_state(self) -> None:
-        """Reads it anew."""
+        """Reads the image again."""
         answer = self.workspace.connection.call("images.get", name=self.name, version=self.version)
         self._record = from_plain(ImageRecord, answer)
 
@@ -249,23 +249,23 @@ class Image:
         self._label(tags={**self.tags, **check_tags(tags)})
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:
-        """Drops labels by their keys."""
+        """Removes labels by their keys."""
         self.update_creation_state()
         gone = {tags} if isinstance(tags, str) else set(tags)
         self._label(tags={key: value for key, value in self.tags.items() if key not in gone})
 
     def add_properties(self, properties: Mapping[str, Any]) -> None:
-        """Adds pairs that never change."""
+        """Adds properties, which never change afterwards."""
         self._label(properties=deploying.as_properties(properties))
 
     def delete(self) -> None:
-        """Forgets it; refused while a service is made of it."""
+        """Deletes the image. Refused while a service uses it."""
         users = [
             each["name"] for each in self.workspace.connection.call("services.list") if each["image_id"] == self.id
         ]
         if users:
             raise WebserviceException(
-                f"image {self.id} cannot be deleted: service '{users[0]}' is made of it",
+                f"image {self.id} cannot be deleted: service '{users[0]}' uses it",
                 hint="Delete the service first.",
             )
         self.workspace.connection.call("images.delete", name=self.name, version=self.version)
@@ -287,7 +287,7 @@ class Image:
 
 
 class ContainerImage(Image):
-    """v1's image that answers requests: a scoring script with its packages and models."""
+    """v1's image for scoring: a scoring script with its packages and models."""
 
     @staticmethod
     def image_configuration(
@@ -305,11 +305,11 @@ class ContainerImage(Image):
         base_image_registry: Any = None,
         cuda_version: str | None = None,
     ) -> ContainerImageConfig:
-        """The scoring script, its packages (a conda file) and the files beside it. Of containers nothing is used."""
+        """The scoring script, its packages (a conda file) and further files. Settings for containers are ignored."""
         return ContainerImageConfig(**locals())
 
     def run(self, input_data: Any) -> Any:
-        """Tries it: a service is made of it for this one request."""
+        """Sends one request to a temporary service of this image."""
         name = f"try-{uuid.uuid4().hex[:12]}"
         config = LocalWebserviceDeploymentConfiguration()
         record = deploying.send(self.workspace, name, Image.find_usable(self).spec, config, image_id=self.id)
@@ -325,7 +325,7 @@ def _find(workspace: Workspace, name: Any, id: Any, version: Any, tags: Any, pro
     if id is not None:
         name, _, version = str(id).rpartition(":")
     if not name:
-        raise WebserviceException("an image is found by its name or its id: neither was given")
+        raise WebserviceException("the name or the id of the image is missing")
     found = [
         record
         for record in _matching(workspace, name, tags, properties)

@@ -1,4 +1,4 @@
-"""What `ContainerImage.image_configuration(...)` gives: v1's older word for a scoring script with its packages."""
+"""The result of `ContainerImage.image_configuration(...)`: a scoring script with its packages, in v1's older way."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.shared.service_spec import ServiceCode
 
 
 class ContainerImageConfig:
-    """A scoring script, files beside it, and a conda file."""
+    """A scoring script, further files, and a conda file."""
 
     def __init__(
         self,
@@ -58,18 +58,18 @@ class ContainerImageConfig:
         for path in self._companions():
             if not path.exists():
                 raise WebserviceException(
-                    f"dependency {str(path)!r} does not exist", hint="Its path is relative to here."
+                    f"dependency {str(path)!r} does not exist", hint="Give its path relative to the current folder."
                 )
         check_packages_file(None if self.conda_file is None else Path(self.conda_file))
         check_image_settings(self.base_image, self.docker_file, self.cuda_version)
         code.check_parses(self._script())
 
     def take_code(self, workspace: Path) -> ServiceCode:
-        """The script and the files beside it as they are now, kept in the workspace."""
+        """A snapshot of the script and the further files, stored in the workspace."""
         return code.take_files(workspace, self._script(), self._companions())
 
     def service_environment(self) -> Environment | None:
-        """The packages of the conda file; None for those of the model."""
+        """The environment of the conda file; None for that of the model."""
         if self.conda_file is None:
             return None
         return Environment.from_conda_specification("conda_file", self.conda_file)
@@ -83,10 +83,10 @@ class ContainerImageConfig:
 
 
 def check_image_configuration(config: Any) -> ContainerImageConfig:
-    """What `image_configuration` gave, and nothing else."""
+    """Refuses anything but the result of `image_configuration`."""
     if not isinstance(config, ContainerImageConfig):
         raise WebserviceException(
-            f"image_config must be what ContainerImage.image_configuration(...) gives, not {type(config).__name__}"
+            f"image_config must be the result of ContainerImage.image_configuration(...), not {type(config).__name__}"
         )
     config.validate_configuration()
     return config

@@ -1,4 +1,4 @@
-"""Old spellings of parameters and deprecated parameters: they work, with a warning."""
+"""Old names of parameters, and deprecated parameters. They work, with a warning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTS = {
 
 
 def with_new_names(settings: Settings) -> Settings:
-    """`settings` with old spellings moved to the new ones."""
+    """`settings` with values of old names moved to the new ones."""
     moved: dict[str, object] = {}
     for old, new in _RENAMED.items():
         value = getattr(settings, old)
@@ -35,7 +35,7 @@ def with_new_names(settings: Settings) -> Settings:
 
 
 def warn_about(settings: Settings) -> None:
-    """Says what is deprecated and what is given without effect."""
+    """Warns of deprecated and ignored settings."""
     if settings.distributed_backend is not None:
         warn_deprecated("distributed_backend", "use distributed_training=Mpi(), for instance, instead")
     for name, instead in _COUNTS.items():
@@ -56,7 +56,7 @@ def _warn_ignored(settings: Settings) -> None:
         warn(f"{' and '.join(ignored)}: ignored, because distributed_backend is not 'ps'")
     nodes = getattr(training, "node_count", 1)
     if nodes not in (1, settings.node_count):
-        warn(f"node_count={nodes} of distributed_training is ignored: node_count={settings.node_count} counts")
+        warn(f"node_count={nodes} of distributed_training is ignored: node_count={settings.node_count} applies")
     per_node = getattr(training, "process_count_per_node", None)
     if per_node is not None and settings.process_count_per_node not in (1, per_node):
-        warn(f"process_count_per_node is ignored, because distributed_training says {per_node}")
+        warn(f"process_count_per_node is ignored, because distributed_training has {per_node}")

@@ -1,10 +1,10 @@
-"""Sections of a run configuration that programs set, and that have little or no effect here."""
+"""Sections of a run configuration that have little or no effect."""
 
 from __future__ import annotations
 
 
 class HistoryConfiguration:
-    """What v1 kept of a run; here everything is kept."""
+    """What v1 recorded of a run. Trainmaster always records everything."""
 
     def __init__(self) -> None:
         self.output_collection = True
@@ -13,12 +13,12 @@ class HistoryConfiguration:
 
 
 class AmlComputeConfiguration:
-    """The machine kind of the cluster that is made for a run whose target is `amlcompute`."""
+    """The VM size of the cluster that is created for a run with the target `amlcompute`."""
 
     def __init__(self) -> None:
         self.vm_size: str | None = None
         self.vm_priority: str | None = None
-        # Of 2018 and 2019; no effect: it has as many nodes as the run, and is gone with it.
+        # Of 2018 and 2019. No effect: the cluster has as many nodes as the run, and is deleted with it.
         self.name: str | None = None
         self.retain_cluster = False
         self.cluster_max_node_count: int | None = None
@@ -34,21 +34,21 @@ class ContainerInstanceConfiguration:
 
 
 class BatchAiConfiguration:
-    """The node count as programs of 2018 set it; goes before `node_count` where it is given."""
+    """The node count of programs of 2018. If given, it replaces `node_count`."""
 
     def __init__(self) -> None:
         self.node_count: int | None = None
 
 
 class SparkConfiguration:
-    """Settings of a Spark session; there is no Spark here, and no effect."""
+    """Settings of a Spark session; no effect."""
 
     def __init__(self) -> None:
         self.configuration: dict[str, str] = {}
 
 
 class HdiConfiguration:
-    """How HDInsight was to start a job; no effect."""
+    """How HDInsight starts a job; no effect."""
 
     def __init__(self) -> None:
         self.yarn_deploy_mode = "cluster"

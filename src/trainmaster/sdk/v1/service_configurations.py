@@ -35,7 +35,7 @@ class AciServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
 
 @dataclass
 class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
-    """v1's service in a Kubernetes cluster: keys are asked for unless that is turned off, and there may be replicas."""
+    """v1's service in a Kubernetes cluster, by default with keys; it may have replicas."""
 
     compute_type = "AKS"
     auth_by_default = True
@@ -62,36 +62,36 @@ class AksServiceDeploymentConfiguration(WebserviceDeploymentConfiguration):
 
 
 def check_scaling(count: Any, enabled: Any, least: Any, most: Any) -> None:
-    """v1's rules: a fixed number or a range, not both."""
+    """v1's rule: a fixed number of replicas or a range, not both."""
     if enabled and count is not None:
         raise WebserviceException(
             "num_replicas cannot be given together with autoscale_enabled=True", hint="Leave one of them out."
         )
     if enabled is False and (least is not None or most is not None):
         raise WebserviceException(
-            "autoscale_min_replicas and autoscale_max_replicas mean nothing with autoscale_enabled=False",
+            "autoscale_min_replicas and autoscale_max_replicas have no effect with autoscale_enabled=False",
             hint="Give num_replicas instead.",
         )
     if least is not None and most is not None and least > most:
         raise WebserviceException(f"autoscale_min_replicas={least} is more than autoscale_max_replicas={most}")
     if enabled or most is not None:
         warn(
-            "replicas do not come and go by load here: the service has autoscale_min_replicas of them "
-            "(default 1); num_replicas says it plainly"
+            "the number of replicas does not follow the load: the service has autoscale_min_replicas of them "
+            "(default 1); use num_replicas instead"
         )
 
 
 def check_token_auth(token: Any, auth: Any) -> None:
-    """Tokens were handed out by Azure's directory."""
+    """Refuses tokens, which Azure issued."""
     if not token:
         return
     if auth:
-        raise WebserviceException("auth_enabled and token_auth_enabled cannot both be set", hint="Keys work here.")
-    raise WebserviceException("there are no tokens here", hint="Use auth_enabled=True and the keys of get_keys().")
+        raise WebserviceException("auth_enabled and token_auth_enabled cannot both be set", hint="Use auth_enabled.")
+    raise WebserviceException("Trainmaster has no tokens", hint="Use auth_enabled=True and the keys of get_keys().")
 
 
 def check_tls(noted: Mapping[str, Any]) -> None:
-    """TLS needs a certificate, its key and a name, as in v1; it is not spoken by services here."""
+    """Checks v1's settings for TLS, and refuses TLS, which services do not support."""
     parts = {name: noted.get(name) for name in ("ssl_cert_pem_file", "ssl_key_pem_file", "ssl_cname")}
     if not noted.get("ssl_enabled"):
         return
@@ -102,6 +102,6 @@ def check_tls(noted: Mapping[str, Any]) -> None:
         if not os.path.isfile(str(parts[name])):
             raise WebserviceException(f"{name} {str(parts[name])!r} does not exist")
     raise WebserviceException(
-        "a service here speaks HTTP only",
-        hint="Put a proxy that has the certificate before it (nginx, Caddy), and leave ssl_enabled out.",
+        "services support HTTP only",
+        hint="Use a proxy with the certificate in front of it (nginx, Caddy), and leave ssl_enabled out.",
     )

@@ -1,10 +1,10 @@
-"""`environment.spark`: what programs say about Spark, which is not here."""
+"""`environment.spark`: settings for Spark, which Trainmaster does not support."""
 
 from __future__ import annotations
 
 
 class SparkSection:
-    """`environment.spark`: repositories and packages of Spark; kept for programs that set them, without effect."""
+    """`environment.spark`: repositories and packages of Spark, for programs that set them; without effect."""
 
     def __init__(self) -> None:
         self.repositories: list[str] = []

@@ -97,12 +97,12 @@ def test_keys_are_in_no_record() -> None:
 
 def test_replicas_of_a_cluster() -> None:
     assert AksWebservice.deploy_configuration(num_replicas=3).for_spec()["replicas"] == 3
-    with pytest.warns(UserWarning, match="do not come and go by load"):
+    with pytest.warns(UserWarning, match="does not follow the load"):
         scaled = AksWebservice.deploy_configuration(autoscale_min_replicas=2, autoscale_max_replicas=5)
     assert scaled.for_spec()["replicas"] == 2
     for settings, what in (
         ({"num_replicas": 2, "autoscale_enabled": True}, "cannot be given together"),
-        ({"autoscale_enabled": False, "autoscale_min_replicas": 1}, "mean nothing"),
+        ({"autoscale_enabled": False, "autoscale_min_replicas": 1}, "have no effect"),
         ({"autoscale_min_replicas": 3, "autoscale_max_replicas": 2}, "is more than"),
         ({"token_auth_enabled": True}, "no tokens"),
         ({"token_auth_enabled": True, "auth_enabled": True}, "cannot both be set"),
@@ -262,7 +262,7 @@ def test_v1_files(here: Path) -> None:
         ("", "is not JSON"),
         ("[]", "is not a JSON object"),
         ('{"computeType": "moon"}', "must be local, aci or aks"),
-        ('{"computeType": "local", "cpu": 1}', "not known: cpu"),
+        ('{"computeType": "local", "cpu": 1}', "unknown keys: cpu"),
         ('{"computeType": "aci", "containerResourceRequirements": 3}', "must be an object"),
     ],
 )

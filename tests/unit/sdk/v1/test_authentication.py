@@ -36,7 +36,7 @@ def test_nothing_secret_is_kept(auth):
 
 
 def test_wrong_values():
-    with pytest.raises(UserErrorException, match="must be a text") as caught:
+    with pytest.raises(UserErrorException, match="must be a string") as caught:
         ServicePrincipalAuthentication("t", "app", ["s3cr3t-value"])
     assert "s3cr3t" not in str(caught.value)
     with pytest.raises(UserErrorException, match="must be a function"):

@@ -1,4 +1,4 @@
-"""Pictures of a sweep: laid out once as plain shapes, then written as SVG, or as PNG by matplotlib."""
+"""Pictures of a sweep: plain shapes, which are written as SVG, or as PNG by matplotlib."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def picture(view: SweepView, kind: str = "parallel") -> Drawing:
         from trainmaster.sdk.sweeps.pictures.scatter import scatter
 
         return scatter(view)
-    raise UserErrorException(f"there is no picture of kind {kind!r:.60}", hint=f"Known: {', '.join(KINDS)}.")
+    raise UserErrorException(f"unknown kind of picture: {kind!r:.60}", hint=f"Known: {', '.join(KINDS)}.")

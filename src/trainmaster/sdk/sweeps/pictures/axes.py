@@ -1,4 +1,4 @@
-"""Where a value lies on an axis: linear, logarithmic, or one place for each category. Pure."""
+"""The axes of pictures: linear, logarithmic, or with one position for each category. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WIDE_RATIO = 1000.0
 
 @dataclass(frozen=True)
 class Axis:
-    """From a value to its place between 0 and 1."""
+    """Maps a value to a position between 0 and 1."""
 
     name: str
     low: float = 0.0
@@ -27,7 +27,7 @@ class Axis:
     categories: tuple[str, ...] = ()
 
     def place(self, value: Any) -> float | None:
-        """None for what has no place on it."""
+        """The position of a value; None if it has none."""
         if self.categories:
             word = value_in_words(value)
             return _even(self.categories.index(word), len(self.categories)) if word in self.categories else None
@@ -37,7 +37,7 @@ class Axis:
         return self._share(number)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Places and what is written there."""
+        """Positions and their labels."""
         if self.categories:
             return [(_even(n, len(self.categories)), word) for n, word in enumerate(self.categories)]
         values = _log_ticks(self.low, self.high) if self.logarithmic else _linear_ticks(self.low, self.high)
@@ -49,13 +49,13 @@ class Axis:
             low, high, value = math.log(low), math.log(high), math.log(value)
         if low == high:
             return 0.5
-        # Halved first: the difference of two large floats may be beyond the largest.
+        # Halved first: the difference of two large floats may overflow.
         return (value / 2 - low / 2) / (high / 2 - low / 2)
 
 
 def parameter_axes(view: SweepView) -> list[Axis]:
-    """An axis for each parameter, in the order in which trials have them, which is that of the space."""
-    # Of several branches with the same name the first counts.
+    """An axis for each parameter, in the order of the search space."""
+    # If several branches have a parameter with the same name, the first one is used.
     known = dict(reversed(list(leaves(read_space(view.space)))))
     values: dict[str, list[Any]] = {}
     for trial in view.trials:
@@ -67,7 +67,7 @@ def parameter_axes(view: SweepView) -> list[Axis]:
 
 
 def metric_axis(view: SweepView) -> Axis:
-    """The axis of the primary metric; logarithmic if its values differ by powers of ten."""
+    """The axis of the primary metric, logarithmic if its values span powers of ten."""
     values = [number for trial in view.trials if (number := as_number(trial.best)) is not None]
     low, high = min(values, default=0.0), max(values, default=1.0)
     return _numeric(view.metric, low, high, logarithmic=low > 0 and high / low >= _WIDE_RATIO)
@@ -82,7 +82,7 @@ def tick_in_words(value: float) -> str:
 
 
 def as_number(value: Any) -> float | None:
-    """A finite number, if it is one; true and false are words here."""
+    """The value as a finite number, else None. True and False count as words."""
     return None if isinstance(value, bool) else finite_number(value)
 
 
@@ -99,7 +99,7 @@ def _axis(name: str, leaf: Leaf | None, values: Sequence[Any]) -> Axis:
 
 
 def _numeric(name: str, low: float, high: float, logarithmic: bool) -> Axis:
-    # Rounding may have made zeros of small values: those have no place on a logarithmic axis.
+    # Rounding may turn small values into zeros, which have no position on a logarithmic axis.
     return Axis(name, low, high, logarithmic and low > 0)
 
 

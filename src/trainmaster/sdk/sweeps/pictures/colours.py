@@ -1,4 +1,4 @@
-"""What stands out and what steps back. Pure."""
+"""The colours of pictures. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FRAME = "#c3c8d1"
 BEST = "#e4572e"
 CUT = "#9aa1ad"
 
-# From bad to good, told apart by people who see few colours, and the good ones dark enough for white paper.
+# From bad to good. Distinguishable with colour blindness; the good end is dark enough for white paper.
 _RAMP = ((0.0, (233, 214, 160)), (0.35, (140, 200, 160)), (0.7, (52, 141, 178)), (1.0, (30, 58, 128)))
 
 

@@ -20,7 +20,7 @@ class Drawing(Picture):
     """
 
     def svg(self) -> str:
-        """The picture as SVG that needs nothing from outside."""
+        """The picture as self-contained SVG."""
         return svg(self)
 
     def png(self) -> bytes:
@@ -32,7 +32,7 @@ class Drawing(Picture):
         ending = Path(path).suffix.lower()
         if ending not in (".svg", ".png"):
             raise UserErrorException(
-                f"{path} is neither an .svg nor a .png file", hint="Name it picture.svg, for instance."
+                f"{path} is neither an .svg nor a .png file", hint="Name it picture.svg, for example."
             )
         data = self.svg().encode() if ending == ".svg" else self.png()
         try:

@@ -30,7 +30,7 @@ def parallel(view: SweepView) -> Drawing:
     width = max(_LEAST_WIDTH, _LEFT + gaps * gap + _RIGHT)
     left = _LEFT + max(0.0, (width - _LEFT - _RIGHT - gaps * gap) / 2)
     places = [left + n * gap for n in range(len(axes))]
-    # The axes with their labels go over all lines, and the values of the best trial over the axes.
+    # The axes are drawn over all lines, and the values of the best trial over the axes.
     shapes: list[Shape] = [*heading(view, width, 20)]
     shades = Shades(view, axes[-1])
     shapes += _lines(view, axes, places, shades)
@@ -57,7 +57,7 @@ def _lines(view: SweepView, axes: Sequence[Axis], places: Sequence[float], shade
 
 
 def _ways(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[tuple[Point, ...]]:
-    """The line of a trial, parted at axes of parameters that it does not have."""
+    """The line of a trial, interrupted at axes of parameters that it does not have."""
     part: list[Point] = []
     for point in (*_points(trial, axes, places), None):
         if point is not None:
@@ -69,7 +69,7 @@ def _ways(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> It
 
 
 def _bridges(trial: TrialView, axes: Sequence[Axis], places: Sequence[float]) -> Iterator[tuple[Point, Point]]:
-    """From one part of the line to the next."""
+    """The connections between the parts of an interrupted line."""
     points = _points(trial, axes, places)
     there = [n for n, point in enumerate(points) if point is not None]
     for first, second in pairwise(there):
@@ -94,7 +94,7 @@ def _parameter(axis: Axis, x: float, gap: float) -> Iterator[Shape]:
 
 
 def _metric(shades: Shades, axis: Axis, x: float, gap: float) -> Iterator[Shape]:
-    """The last axis: its colours are those of the lines."""
+    """The last axis, with the colours of the lines."""
     tall = (_BOTTOM - _TOP) / _SHADES
     for n in range(_SHADES):
         yield Box(x, _TOP + n * tall, 9, tall + 0.3, shades.shade_at(1 - (n + 0.5) / _SHADES))

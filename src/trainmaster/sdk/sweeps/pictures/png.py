@@ -1,4 +1,4 @@
-"""A picture as PNG, by matplotlib: the same shapes at the same places."""
+"""A picture as PNG, drawn by matplotlib."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _ALIGNED = {"start": "left", "middle": "center", "end": "right"}
 
 
 def png(picture: Picture) -> bytes:
-    """The picture at twice its size, so that it is sharp."""
+    """The picture at twice its size, for sharp text."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise RunEnvironmentException(
-            "a PNG needs matplotlib, which is not installed here",
+            "a PNG needs matplotlib, which is not installed",
             inner_exception=error,
-            hint="pip install 'trainmaster[plot]', or save the picture as .svg, which needs nothing.",
+            hint="Run pip install 'trainmaster[plot]', or save the picture as .svg.",
         ) from None
     figure = Figure(figsize=(picture.width / _DOTS_PER_INCH, picture.height / _DOTS_PER_INCH), dpi=_DOTS_PER_INCH)
     canvas = FigureCanvasAgg(figure)
@@ -95,7 +95,7 @@ def _write(axes: Any, label: Label, order: int) -> None:
 
 
 def _points(pixels: float) -> float:
-    """Matplotlib counts in points, 72 of an inch."""
+    """Converts pixels to matplotlib's points, 72 per inch."""
     return pixels * 72 / _DOTS_PER_INCH
 
 

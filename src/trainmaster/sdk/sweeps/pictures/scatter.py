@@ -48,7 +48,7 @@ class _Panel:
         self._across, self._up = across, up
 
     def frame(self, first: bool) -> Iterator[Shape]:
-        """Axes, ticks and names; those of the metric only at the first of a row."""
+        """Axes, ticks and names. Only the first panel of a row has those of the metric."""
         left, right, bottom = self._left, self._left + self._width, self._top + self._height
         for share, text in self._up.ticks():
             y = self._y(share)
@@ -63,7 +63,7 @@ class _Panel:
         yield Label((left + right) / 2, bottom + 38, name, 12, "middle", INK, bold=True)
 
     def _ticks(self, bottom: float) -> Iterator[Shape]:
-        """Those whose words do not run into each other."""
+        """The ticks, without labels that would overlap."""
         ticks = self._across.ticks()
         room = (self._width - 2 * _MARGIN) / max(1, len(ticks) - 1 if len(ticks) > 1 else 1)
         free = -1e9
@@ -77,7 +77,7 @@ class _Panel:
                 free = x + half + 4
 
     def trials(self, view: SweepView, shades: Shades) -> Iterator[Shape]:
-        """A dot each; the best above all others."""
+        """A dot for each trial, the best one on top."""
         radius = 4.5 if len(view.trials) <= _MANY else 3.2
         for trial in drawing_order(view):
             point = self._point(trial)
@@ -101,7 +101,7 @@ class _Panel:
         return self._x(share) + self._aside(trial), self._y(up)
 
     def _aside(self, trial: TrialView) -> float:
-        """A little to the side, or equal categories would hide each other; the same for the same trial."""
+        """A small horizontal offset, fixed for each trial, so that trials of one category do not hide each other."""
         count = len(self._across.categories)
         if not count:
             return 0.0

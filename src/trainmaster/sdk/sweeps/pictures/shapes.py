@@ -11,7 +11,7 @@ Anchor = Literal["start", "middle", "end"]
 
 @dataclass(frozen=True)
 class Line:
-    """Straight from point to point."""
+    """Straight lines from point to point."""
 
     points: tuple[Point, ...]
     colour: str
@@ -21,7 +21,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Curve:
-    """From point to point, level at each."""
+    """A curve from point to point, horizontal at each."""
 
     points: tuple[Point, ...]
     colour: str
@@ -31,7 +31,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Dot:
-    """A filled circle, or with a `ring` one that has a line around it."""
+    """A filled circle; with a `ring`, outlined in that colour."""
 
     x: float
     y: float
@@ -55,7 +55,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Label:
-    """Text; `y` is the middle of its line. With a halo it can be read on lines."""
+    """Text. `y` is the middle of its line. A halo keeps it readable on top of lines."""
 
     x: float
     y: float

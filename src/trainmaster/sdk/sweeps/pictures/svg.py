@@ -55,7 +55,7 @@ def _path(shape: Line | Curve) -> str:
 def _label(shape: Label) -> str:
     bold = ' font-weight="600"' if shape.bold else ""
     halo = ' stroke="#fff" stroke-width="3" stroke-linejoin="round" paint-order="stroke"' if shape.halo else ""
-    # A third of the size below its middle: dominant-baseline is not known everywhere.
+    # The baseline is a third of the size below the middle: not all viewers support dominant-baseline.
     return (
         f'<text x="{shape.x:.1f}" y="{shape.y + shape.size * 0.34:.1f}" font-size="{shape.size:g}" '
         f'text-anchor="{shape.anchor}" fill="{shape.colour}"{bold}{halo}>{escape(_text(shape.text))}</text>'
@@ -63,5 +63,5 @@ def _label(shape: Label) -> str:
 
 
 def _text(text: str) -> str:
-    """Without what XML cannot hold."""
+    """Replaces characters that XML does not allow."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

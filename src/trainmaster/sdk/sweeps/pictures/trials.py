@@ -1,4 +1,4 @@
-"""What the pictures have in common: who is drawn how, and what stands above. Pure."""
+"""What the pictures share: the order and colours of trials, and the heading. Pure."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from trainmaster.tuning.goal import PrimaryMetricGoal
 from trainmaster.tuning.view import SweepView, TrialView, rank_trials
 
 _LETTER = 0.56
-"""The width of a letter on average, in sizes."""
+"""The average width of a character, relative to the font size."""
 _GAP = 18.0
 
 
 def drawing_order(view: SweepView) -> list[TrialView]:
-    """The worst first, so that the best are drawn above the others; those that do not count first of all."""
+    """Cut and failed trials first, then from worst to best, so that the best are drawn on top."""
     trials = list(reversed(rank_trials(view)))
     return sorted(trials, key=counts)
 
 
 def counts(trial: TrialView) -> bool:
-    """Whether it is drawn with its colour: it came to its end, or still goes."""
+    """Whether a trial is drawn in colour: it has a value, and was neither cut nor failed."""
     return trial.best is not None and trial.status not in (Status.CANCELED, Status.FAILED)
 
 
 class Shades:
-    """The colours of values: by how many trials are worse, so that they differ also where values are close."""
+    """The colours of values, by the number of worse trials, so that close values differ too."""
 
     def __init__(self, view: SweepView, axis: Axis) -> None:
         self._axis = axis
@@ -42,14 +42,14 @@ class Shades:
         return CUT if share is None or not counts(trial) else self.shade_at(share)
 
     def shade_at(self, share: float) -> str:
-        """The colour at a place of the metric's axis."""
+        """The colour at a position of the metric's axis."""
         last = len(self._shares) - 1
         below = bisect_left(self._shares, share - 1e-9) / last if last > 0 else share
         return ramp(below if self._maximize else 1 - below)
 
 
 def heading(view: SweepView, width: float, left: float) -> list[Shape]:
-    """The sweep and what the colours mean."""
+    """The title of the sweep, and the legend."""
     best = view.best
     count = len(view.trials)
     title = f"{view.experiment}: {view.metric} of {count} {'trial' if count == 1 else 'trials'}"
@@ -70,12 +70,12 @@ def heading(view: SweepView, width: float, left: float) -> list[Shape]:
 
 
 def nothing(view: SweepView, width: float, height: float) -> list[Shape]:
-    """Said in the middle as long as there is nothing to be drawn."""
+    """A text in the middle of a picture without trials."""
     return [] if view.trials else [Label(width / 2, height / 2, "no trials yet", 13, "middle", QUIET)]
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is."""
+    """The approximate width of a text."""
     return len(text) * size * _LETTER
 
 
