@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from trainmaster.engines.engine import Nodes
+from trainmaster.engines.engine import EngineContext, Nodes
 from trainmaster.engines.remote.connection import Connection, HostFacts
 from trainmaster.engines.remote.environments import RemoteEnvironment
 from trainmaster.engines.remote.host import SshHost, login_of, root_of
 from trainmaster.engines.remote.mirror import SharedMirror
 from trainmaster.engines.remote.ssh_errors import Unreachable
 from trainmaster.engines.slurm.command_channel import CommandChannel
+from trainmaster.engines.slurm.engine import SlurmEngine
 from trainmaster.engines.slurm.job_files import job_files
+from trainmaster.engines.slurm.login import LoginNodes
 from trainmaster.environments.prefix import PYTHON_THERE
 from trainmaster.job.agent.tokens import host_token
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
@@ -147,3 +150,16 @@ def test_a_connection_is_lost_for_all_as_soon_as_one_has_noticed() -> None:
     lost, answers = asyncio.run(main())
     assert isinstance(lost, Unreachable)
     assert answers == [lost, lost]
+
+
+def test_targets_of_one_login_node_share_its_connection(tmp_path: Path) -> None:
+    (tmp_path / "workspace.json").write_text(json.dumps({"id": "w"}))
+
+    async def main() -> None:
+        sites = LoginNodes(EngineContext(WorkspaceFolder(tmp_path), lambda run_id, event: None))
+        other = replace(TARGET, options={**TARGET.options, "login": "me@elsewhere"})
+        assert sites.find(TARGET) is sites.find(replace(TARGET, name="another", nodes=9))
+        assert sites.find(TARGET) is not sites.find(other)
+        assert not SlurmEngine(EngineContext(WorkspaceFolder(tmp_path), lambda run_id, event: None), sites).shares_files
+
+    asyncio.run(main())

@@ -260,7 +260,7 @@ class Answering(Here):
 
 class TestSweeping:
     @pytest.fixture
-    def killed_run(self, tmp_path):
+    def run_of_killed_agents(self, tmp_path):
         """Two agents had started; neither left a result."""
         place = nodes(tmp_path)
         for number in range(2):
@@ -283,19 +283,21 @@ class TestSweeping:
         await engine.sweep(place)
         await engine.close()
 
-    def test_agents_that_slurm_has_ended_are_not_waited_for(self, killed_run):
-        asyncio.run(asyncio.wait_for(self._sweep(killed_run, ""), 60))
-        assert (killed_run.folder.nodes / "stop.json").exists()
+    def test_agents_that_slurm_has_ended_are_not_waited_for(self, run_of_killed_agents):
+        asyncio.run(asyncio.wait_for(self._sweep(run_of_killed_agents, ""), 60))
+        assert (run_of_killed_agents.folder.nodes / "stop.json").exists()
 
-    def test_one_on_a_machine_that_slurm_has_lost_is(self, killed_run):
+    def test_one_on_a_machine_that_slurm_has_lost_is(self, run_of_killed_agents):
         async def sweep():
-            sweeping = asyncio.create_task(self._sweep(killed_run, "two\n"))
-            while not (killed_run.folder.nodes / "stop.json").exists():
+            sweeping = asyncio.create_task(self._sweep(run_of_killed_agents, "two\n"))
+            while not (run_of_killed_agents.folder.nodes / "stop.json").exists():
                 await asyncio.sleep(0.01)
             done, _ = await asyncio.wait({sweeping}, timeout=1.0)
             assert not done
             # The file tells the agent to end, and it writes its result.
-            (killed_run.folder.node(1) / "result.json").write_text(json.dumps({"version": 1, "reason": "cancelled"}))
+            (run_of_killed_agents.folder.node(1) / "result.json").write_text(
+                json.dumps({"version": 1, "reason": "cancelled"})
+            )
             await sweeping
 
         asyncio.run(asyncio.wait_for(sweep(), 60))

@@ -28,7 +28,7 @@ LAUNCH = Launch(
 )
 
 
-def passed_variables(argv):
+def container_variables(argv):
     return {argv[n + 1] for n, word in enumerate(argv) if word == "--env"}
 
 
@@ -44,7 +44,7 @@ def test_the_script_runs_in_the_image():
 
 
 def test_it_sees_what_is_said_about_the_run_and_not_the_machine():
-    names = passed_variables(plan_launch(SPEC, LAUNCH)[0].processes[0].argv)
+    names = container_variables(plan_launch(SPEC, LAUNCH)[0].processes[0].argv)
     assert {
         "MINE",
         "LANG",
