@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ended
+from tests.left_out import require_root
 from trainmaster import Workspace
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.sdk.run.run import Run
@@ -80,7 +81,8 @@ def test_output_that_is_not_utf8(submit: Submit, capsys: pytest.CaptureFixture[s
 
 
 def test_killed_by_the_kernel_for_memory(submit: Submit) -> None:
-    """A real out-of-memory kill, in a memory cgroup that the script puts itself into (this needs root, as CI has)."""
+    """A real out-of-memory kill, in a memory cgroup that the script puts itself into."""
+    require_root("to create a memory cgroup")
     run = submit(
         "import os\n"
         "v1 = '/sys/fs/cgroup/memory'\n"

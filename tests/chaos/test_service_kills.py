@@ -48,7 +48,8 @@ def test_a_killed_supervisor_takes_its_replicas_along_and_comes_back(service: Se
         load.wait_for(100)
         assert control.kill(service.folder)
         wait_until(lambda: not any(process.is_alive(pid, start, "") for pid, start in names))
-        assert not control.look(service.folder).alive
+        # Its replicas may be gone before it is.
+        wait_until(lambda: not control.look(service.folder).alive)
         # What a dispatcher does when it finds it gone.
         control.start(service.plan)
         service.wait()

@@ -420,4 +420,5 @@ def test_a_sweep_whose_description_is_damaged_says_so(sweep: Sweep, workspace: W
     details = ended(run)
     assert details["status"] == "Failed" and "is not JSON" in details["error"]["message"]
     (trial,) = run.get_children()
-    assert ended(trial)["status"] == "Canceled"
+    details = ended(trial)
+    assert details["status"] == "Canceled", details.get("error")
