@@ -580,7 +580,7 @@ def test_compute_create_asks_sinfo_there(ws, place, capfd):
     assert command(["compute", "create", "slurm", "asked", "--shared-folder", f"{place.there}/shared", *words]) == 0
     said = capfd.readouterr()
     assert "main (default): 2 nodes with 4 CPUs" in said.err
-    assert "up to 2 nodes for a run" in said.out
+    assert "can use up to 2 nodes" in said.out
     target = ComputeTarget(ws, "asked")
     assert isinstance(target, SlurmCompute)
     assert target.type == "slurm"
