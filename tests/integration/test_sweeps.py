@@ -335,7 +335,7 @@ def test_a_sweep_cannot_start_from_what_is_none(sweep: Sweep, box: Workspace) ->
 def test_an_id_of_ones_own_is_used_once(sweep: Sweep) -> None:
     run = sweep(PARABOLA, random_x(), 1, custom_run_id="mine_1")
     assert run.id == "mine_1"
-    with pytest.raises(UserErrorException, match="there is a run 'mine_1' already"):
+    with pytest.raises(UserErrorException, match="run 'mine_1' already exists"):
         sweep(PARABOLA, random_x(), 1, custom_run_id="mine_1")
     assert ended(run)["status"] == "Completed"
 

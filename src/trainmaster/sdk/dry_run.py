@@ -1,4 +1,4 @@
-"""What would happen to a job if it were submitted now."""
+"""The dry run: what a submit would do now."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainmaster.shared.job_spec import JobSpec, dump_spec
 
 
 def plan_run(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[str, Any]:
-    """`{"target", "environment", "processes"}`. Nothing is queued, and no workspace is made."""
+    """`{"target", "environment", "processes"}`. Nothing is queued, and no workspace is created."""
     asked = {"experiment": experiment, "spec": dump_spec(spec)}
     if folder.identity.exists():
         found: dict[str, Any] = call_once(folder, "runs.plan", **asked)
@@ -23,7 +23,7 @@ def plan_run(spec: JobSpec, experiment: str, folder: WorkspaceFolder) -> dict[st
 
 
 def _plan_without_workspace(asked: dict[str, Any], folder: WorkspaceFolder) -> dict[str, Any]:
-    """A workspace that does not exist has no dispatcher: its code answers in a process of its own."""
+    """A workspace that does not exist has no dispatcher, so the dispatcher's code runs in a separate process."""
     command = [sys.executable, "-P", "-m", "trainmaster.dispatcher.runs.dry_run", str(folder.path)]
     done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if done.returncode:

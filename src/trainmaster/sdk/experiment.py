@@ -61,7 +61,7 @@ class Experiment:
 
     @property
     def workspace(self) -> Workspace:
-        """The workspace it belongs to."""
+        """Its workspace."""
         return self._workspace
 
     workspace_object = workspace
@@ -78,7 +78,7 @@ class Experiment:
 
     @property
     def archived_time(self) -> float | None:
-        """When it was archived, if it is."""
+        """When it was archived; None if it is not."""
         return self._record.archived_at
 
     @property
@@ -87,9 +87,9 @@ class Experiment:
         return dict(self._record.tags)
 
     def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:
-        """Takes a snapshot of the folder and queues the run; returns as soon as it is safely queued.
+        """Takes a snapshot of the folder and queues the run. Returns when the run is stored in the queue.
 
-        `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run goes on when this program ends.
+        `config` is an estimator, a ScriptRunConfig or a HyperDriveConfig. The run continues when this program ends.
         """
         from trainmaster.sdk.run.run import ScriptRun
 
@@ -101,12 +101,12 @@ class Experiment:
         return HyperDriveRun(self, hyperdrive_config=config, _record=self._send_sweep(spec, tags or {}))
 
     def send(self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None) -> RunRecord:
-        """Snapshot and queue a compiled job."""
+        """Takes a snapshot for a compiled job and queues it."""
         record = self._new_run(spec, tags, run_type, parent_id)
         return self._queue("runs.submit", record)
 
     def _send_sweep(self, spec: SweepSpec, tags: Mapping[str, Any]) -> RunRecord:
-        """Snapshot and queue a compiled sweep; its trials share the snapshot."""
+        """Takes a snapshot for a compiled sweep, which its trials share, and queues it."""
         from trainmaster.tuning.spec import dump_sweep
         from trainmaster.tuning.tags import sweep_tags
 
@@ -119,7 +119,7 @@ class Experiment:
     def _check_unused(self, run_id: str) -> None:
         with suppress(RunNotFoundException):
             self._workspace.connection.call("runs.get", run_id=run_id)
-            raise UserErrorException(f"there is a run '{run_id}' already", hint="Choose another custom_run_id.")
+            raise UserErrorException(f"run '{run_id}' already exists", hint="Choose another custom_run_id.")
 
     def _queue(self, op: str, record: RunRecord, **more: Any) -> RunRecord:
         from trainmaster.environments.sources import source_variables
@@ -153,10 +153,10 @@ class Experiment:
         )
 
     def start_logging(self, *args: Any, **kwargs: Any) -> Run:
-        """A run without a job, for notebooks: log to it, then `complete()` it; or use it in a `with` block.
+        """A run without a job, for notebooks. Log to it and call `complete()`, or use it in a `with` block.
 
-        `outputs` names a folder to collect at the end; `snapshot_directory` a folder to take a snapshot of ('.' by
-        default, None for none); `display_name` and `tags` as they say.
+        `outputs` is a folder to collect at the end; `snapshot_directory` a folder to take a snapshot of (default '.',
+        None for no snapshot). `display_name` and `tags` are those of the run.
         """
         from trainmaster.sdk.run.interactive import start_logging
 
@@ -169,7 +169,7 @@ class Experiment:
         properties: str | Mapping[str, Any] | None = None,
         include_children: bool = False,
     ) -> Iterator[Run]:
-        """The runs, newest first; `tags` and `properties` are a name or a dict of names and values."""
+        """The runs, newest first. `tags` and `properties` filter by a name, or by a dict of names and values."""
         from trainmaster.sdk.run.run import Run
 
         return Run.list(self, type=type, tags=tags, properties=properties, include_children=include_children)
@@ -200,12 +200,12 @@ class Experiment:
         self._update(tags={**self._fresh().tags, **check_tags(tags)})
 
     def remove_tags(self, tags: str | Sequence[str]) -> None:
-        """Drops labels."""
+        """Removes labels."""
         dropped = tag_names(tags)
         self._update(tags={key: value for key, value in self._fresh().tags.items() if key not in dropped})
 
     def archive(self) -> None:
-        """Hides it from lists; its runs stay."""
+        """Hides the experiment from lists. Its runs stay."""
         self._update(archived_at=time.time())
 
     def reactivate(self, new_name: str | None = None) -> None:
@@ -216,9 +216,9 @@ class Experiment:
 
     @staticmethod
     def from_directory(path: str | os.PathLike[str], auth: object = None) -> Experiment:
-        """The experiment that the run configuration folder of v1 below `path` named; deprecated, and not here."""
+        """Not here: v1's deprecated way to find an experiment by a folder."""
         raise NotImplementedError(
-            "Experiment.from_directory: folders are not tied to experiments here. "
+            "Experiment.from_directory: Trainmaster does not tie folders to experiments. "
             "Use Experiment(Workspace.from_config(path), name)."
         )
 
@@ -230,11 +230,11 @@ class Experiment:
         workspace.connection.call("experiments.delete", name=name)
 
     def refresh(self) -> None:
-        """Reads it anew."""
+        """Reads the experiment again."""
         self._fresh()
 
     def get_portal_url(self) -> str:
-        """Where its runs can be seen."""
+        """The address of the folder with its runs."""
         return (self._workspace.path / "runs").as_uri()
 
     def _fresh(self) -> ExperimentRecord:
@@ -255,9 +255,9 @@ class Experiment:
 
 
 def check_experiment_name(name: Any) -> None:
-    """Refuses what cannot be an experiment's name: it becomes part of folder names."""
+    """Refuses a name that no experiment can have: it becomes part of folder names."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise UserErrorException(
             f"{str(name)[:60]!r} cannot be the name of an experiment",
-            hint="Use 1 to 255 letters, digits, dashes or underscores, a letter or digit first.",
+            hint="Use 1 to 255 letters, digits, dashes or underscores, beginning with a letter or digit.",
         )

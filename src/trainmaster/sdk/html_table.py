@@ -1,4 +1,4 @@
-"""An object as notebooks show it when it is the last thing in a cell: one row with a heading."""
+"""An object as a notebook shows it at the end of a cell: a table with one row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import escape
 
 
 def html_table(columns: Mapping[str, str]) -> str:
-    """A table of one row; a value that is an address becomes a link.
+    """A table with one row. Addresses become links.
 
     >>> html_table({"Name": "a<b"})
     '<table style="width:100%"><tr><th>Name</th></tr><tr><td>a&lt;b</td></tr></table>'

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def compile_config(config: Any, overrides: Mapping[str, Any]) -> JobSpec | SweepSpec:
-    """The job, or the sweep, that a configuration describes."""
+    """The job or sweep that a configuration describes."""
     if not hasattr(config, "compile"):
         raise UserErrorException(
             f"a {type(config).__name__} cannot be submitted",

@@ -1,4 +1,4 @@
-"""A run in the words of the command line: JSON keys, colours, sentences. Pure."""
+"""A run as the command line shows it: JSON keys, colours, sentences. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def run_as_json(record: RunRecord) -> dict[str, Any]:
 
 
 def error_as_json(record: RunRecord) -> dict[str, Any] | None:
-    """Code, message and what is known of the process that failed."""
+    """The code, the message, and details about the process that failed."""
     if record.error is None:
         return None
     return {"code": record.error.code, "message": record.error.message, **record.error.details}

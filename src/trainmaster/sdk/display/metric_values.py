@@ -12,7 +12,7 @@ _LONGEST = 40
 
 
 def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
-    """A metric as a row; tables, pictures and the like have no line of blocks."""
+    """A metric as a row of a table. Only scalars have a sparkline."""
     spark = sparkline(series.values, _SPARK_WIDTH) if summary.kind == "scalar" and summary.count > 1 else ""
     return (
         summary.name,
@@ -25,7 +25,7 @@ def metric_row(summary: MetricSummary, series: MetricSeries) -> tuple[str, ...]:
 
 
 def shorten(text: str) -> str:
-    """A text as a cell beside others: in one line, and not longer than a number of blocks.
+    """A text for a cell of a table: one line of limited length.
 
     >>> shorten("a b"), shorten("word\\n" * 20)
     ('a b', 'word word word word word word word wo...')
@@ -35,7 +35,7 @@ def shorten(text: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value of a metric for people.
+    """A value of a metric as text.
 
     >>> format_value(0.123456789), format_value(3), format_value(None), format_value({"a": 1})
     ('0.123457', '3', '', 'a=1')

@@ -1,4 +1,4 @@
-"""What is printed, and how: colours only on a terminal, JSON alone on standard output."""
+"""Printing: colours only on a terminal, JSON alone on standard output."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "
 
 
 def has_colours(stream: IO[str]) -> bool:
-    """Whether colours are wanted there (https://no-color.org)."""
+    """Whether to use colours on this stream (https://no-color.org)."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def draws(stream: IO[str]) -> bool:
-    """Whether lines can be drawn over others there."""
+    """Whether this stream can redraw lines."""
     return is_terminal(stream) and os.environ.get("TERM", "dumb") != "dumb"
 
 
@@ -34,19 +34,19 @@ def paint(text: str, styles: str, stream: IO[str] | None = None) -> str:
 
 
 def say(text: str = "") -> None:
-    """Data, to standard output."""
+    """Prints data to standard output."""
     sys.stdout.write(text + "\n")
 
 
 def note(text: str, styles: str = "dim") -> None:
-    """A word about what goes on, to standard error: it never mixes with data."""
+    """Prints a message to standard error, where it does not mix with data."""
     sys.stderr.write(paint(text, styles, sys.stderr) + "\n")
     sys.stderr.flush()
 
 
 @contextlib.contextmanager
 def note_warnings() -> Iterator[None]:
-    """What the SDK warns of meanwhile is said at the end, without the lines of code it points to."""
+    """Prints warnings of the SDK at the end, without the lines of code they point to."""
     import warnings
 
     with warnings.catch_warnings(record=True) as noticed:
@@ -57,7 +57,7 @@ def note_warnings() -> Iterator[None]:
 
 
 def section(title: str, lines: Sequence[str]) -> None:
-    """A part of a longer text, to standard output."""
+    """Prints a section with a title to standard output."""
     say(paint(title, "bold"))
     for line in lines:
         say(f"  {line}")
@@ -65,14 +65,14 @@ def section(title: str, lines: Sequence[str]) -> None:
 
 
 def say_json(data: Any) -> None:
-    """`data` as JSON, and nothing else: in lines for a person, in one line for a program."""
+    """Prints `data` as JSON: indented on a terminal, in one line for programs."""
     import json
 
     say(json.dumps(strict(data), indent=2 if is_terminal(sys.stdout) else None, allow_nan=False))
 
 
 def strict(value: Any) -> Any:
-    """`value` as strict JSON can hold it: NaN and the infinities become texts.
+    """`value` for strict JSON: NaN and the infinities become strings.
 
     >>> strict({"loss": [0.5, float("nan"), float("-inf")]})
     {'loss': [0.5, 'NaN', '-Infinity']}
@@ -87,7 +87,7 @@ def strict(value: Any) -> Any:
 
 
 def show_error(error: TrainmasterError) -> None:
-    """What, why and what to do now, to standard error."""
+    """Prints headline, cause and hint to standard error."""
     lines = [f"{paint('error:', 'bold red', sys.stderr)} {paint(error.headline, 'bold', sys.stderr)}"]
     lines += [f"  {line}" for line in error.cause.splitlines()]
     lines += [f"  {paint(line, 'cyan', sys.stderr)}" for line in error.hint.splitlines()]
@@ -95,12 +95,12 @@ def show_error(error: TrainmasterError) -> None:
 
 
 def show_error_as_json(error: TrainmasterError, code: int) -> None:
-    """The same as `{"error": ...}`, to standard output."""
+    """Prints the error as `{"error": ...}` to standard output."""
     say_json({"error": {**error.to_wire(), "exit_code": code}})
 
 
 def width_of_terminal() -> int | None:
-    """How many columns standard output has; None when it is no terminal, and nothing needs to be cut."""
+    """The number of columns of standard output; None if it is not a terminal, so that nothing is cut."""
     if not is_terminal(sys.stdout):
         return None
     try:
@@ -115,7 +115,7 @@ def draw(output: IO[str], lines: list[str], above: int) -> None:
 
 
 def redraw_sequence(lines: list[str], above: int) -> str:
-    """What draws `lines` over the `above` lines that were drawn before. In the lines themselves only colours count.
+    """The text that draws `lines` over the `above` lines drawn before. Only colour codes in the lines are kept.
 
     >>> redraw_sequence(["a"], 2)
     '\\x1b[2Aa\\x1b[K\\n\\x1b[J'
@@ -125,8 +125,8 @@ def redraw_sequence(lines: list[str], above: int) -> str:
 
 
 def write(output: IO[str], text: str) -> None:
-    """Shows `text` at once; of escape sequences a terminal gets colours alone."""
-    # One that is filtered already knows what was begun before.
+    """Prints `text` at once. On a terminal, all escape sequences but colours are removed."""
+    # A SafeStream filters itself, and knows about unfinished sequences.
     is_open = is_terminal(output) and not isinstance(output, SafeStream)
     _write(output, clean(text) if is_open else text)
 
@@ -135,7 +135,7 @@ def _write(output: IO[str], text: str) -> None:
     try:
         output.write(text)
     except UnicodeEncodeError:
-        # A terminal that cannot show a letter must not end the looking.
+        # A character that the terminal cannot show must not end the program.
         encoding: str = getattr(output, "encoding", None) or "ascii"
         output.write(text.encode(encoding, "replace").decode(encoding))
     output.flush()

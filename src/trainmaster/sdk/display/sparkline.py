@@ -12,7 +12,7 @@ _NO_NUMBER = "·"
 
 
 def sparkline(values: Sequence[Any], width: int = 40) -> str:
-    """The values from left to right, low to high; a dot where there is no finite number.
+    """The values from left to right, low to high. A dot stands for a value that is not a finite number.
 
     >>> sparkline([0, 1, 2, 3, 4, 5, 6, 7])
     '▁▂▃▄▅▆▇█'

@@ -1,4 +1,4 @@
-"""A sweep as lines of text: what it does, how far it is, the best so far, and a table of trials. Pure."""
+"""A sweep as lines of text: its settings, its progress, the best trial, and a table of trials. Pure."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _SPARK = 12
 _WIDEST = 24
 _GAP = 2
 _CUT = "Cut"
-# Names of columns beside those of the parameters, which are never empty and have no spaces in front.
+# Keys of columns. They begin with a space, which names of parameters do not.
 _TRIAL, _STATE, _METRIC, _LINE, _TOOK, _PARAMETERS = " trial", " state", " metric", " line", " took", " parameters"
 
 
 def frame(view: SweepView, now: float, width: int, height: int, paint: Paint) -> list[str]:
-    """At most `height` lines of at most `width` cells, which can be drawn again and again."""
+    """At most `height` lines of at most `width` cells, to be redrawn."""
     lines = [paint(clip(line, width), styles) for line, styles in _head(view, now)]
     room = height - len(lines) - 3
     if room < 1 or not view.trials:
@@ -45,19 +45,19 @@ def frame(view: SweepView, now: float, width: int, height: int, paint: Paint) ->
 
 
 def whole(view: SweepView, now: float, width: int | None, paint: Paint, limit: int | None = None) -> list[str]:
-    """Everything, however long; of the table only the first `limit` trials."""
+    """All lines; only the first `limit` trials in the table."""
     lines = [paint(line, styles) for line, styles in _head(view, now)]
     if not view.trials:
         return lines
     chosen = rank_trials(view)[:limit]
-    # Lines that a very narrow terminal breaks are better than none.
+    # On a very narrow terminal, wrapped lines are better than none.
     lines += ["", *(table(view, chosen, now, width, paint) or table(view, chosen, now, None, paint))]
     left = len(view.trials) - len(chosen)
     return [*lines, f"and {count_of(left, 'more trial')}"] if left else lines
 
 
 def choose_trials(view: SweepView, room: int) -> list[TrialView]:
-    """The best, and half of the room for those that go if they are not among them; in the order of rank."""
+    """The best trials and, in up to half of the lines, active ones; in the order of rank."""
     order = rank_trials(view)
     if len(order) <= room:
         return order
@@ -71,7 +71,7 @@ def choose_trials(view: SweepView, room: int) -> list[TrialView]:
 
 
 def progress(view: SweepView, now: float) -> str:
-    """How far it is, in one line."""
+    """The progress in one line."""
     done = counts(view).ended
     line = f"{bar(done, view.total)} {done} of {count_of(view.total, 'trial')}"
     if view.started_at is not None:
@@ -81,7 +81,7 @@ def progress(view: SweepView, now: float) -> str:
 
 
 def states(view: SweepView) -> str:
-    """How many trials are in which state; empty as long as there are none."""
+    """The number of trials in each state; empty without trials."""
     found = counts(view)
     words = {
         "going": found.going, "completed": found.completed, "cut": found.cut,
@@ -100,7 +100,7 @@ def bar(done: int, total: int) -> str:
 
 
 def best_line(view: SweepView) -> str:
-    """The best trial so far: its value, its number and its parameters; empty as long as there is none."""
+    """The best trial so far: its value, number and parameters; empty if there is none."""
     best = view.best
     if best is None:
         return ""
@@ -108,14 +108,14 @@ def best_line(view: SweepView) -> str:
 
 
 def last_failure(view: SweepView) -> str:
-    """The trial that failed last, and why; empty if none did."""
+    """The trial that failed last, and why; empty if none failed."""
     failed = [trial for trial in view.trials if trial.error]
     last = max(failed, key=lambda trial: trial.ended_at or 0.0, default=None)
     return "" if last is None else f"run_{last.number} failed: {last.error}"
 
 
 def news(view: SweepView, trial: TrialView) -> str:
-    """One line about a trial in the state it has now."""
+    """One line about a trial and its state."""
     parts = [f"run_{trial.number} {state(trial)}"]
     if trial.best is not None:
         parts.append(f"{view.metric} {number(trial.best)}")
@@ -125,7 +125,7 @@ def news(view: SweepView, trial: TrialView) -> str:
 
 
 def state(trial: TrialView) -> str:
-    """Its state; one that the policy cut says so, and when."""
+    """The state of a trial; for one that the policy cut, also the interval."""
     if trial.status == Status.CANCELED and trial.cut_interval is not None:
         return f"{_CUT} at {trial.cut_interval}"
     return str(trial.status)
@@ -145,7 +145,7 @@ def number(value: float | None) -> str:
 
 
 def took(trial: TrialView, now: float) -> str:
-    """How long it has run; empty for one that never started."""
+    """How long a trial has run; empty if it never started."""
     if trial.started_at is None:
         return ""
     if trial.has_ended and trial.ended_at is None:
@@ -154,7 +154,7 @@ def took(trial: TrialView, now: float) -> str:
 
 
 def table(view: SweepView, trials: Sequence[TrialView], now: float, width: int | None, paint: Paint) -> list[str]:
-    """The trials as a table, with as much of them as there is room for; nothing if there is none."""
+    """The trials as a table with as many columns as fit; empty if none fit."""
     names = parameter_names(view.trials)
     rows = [_row(trial, names, now) for trial in trials]
     columns = _columns(view, names)
@@ -167,7 +167,7 @@ def table(view: SweepView, trials: Sequence[TrialView], now: float, width: int |
 
 
 def parameter_names(trials: Iterable[TrialView]) -> list[str]:
-    """All parameters of the trials, in the order of their first appearance."""
+    """The parameters of the trials, in the order of their first appearance."""
     return list(dict.fromkeys(name for trial in trials for name in flat(trial.parameters)))
 
 
@@ -233,7 +233,7 @@ def _head(view: SweepView, now: float) -> list[tuple[str, str]]:
         (progress(view, now), ""),
         (states(view), ""),
         (best_line(view), "bold green"),
-        # Later it only says how many trials have ended, which stands above.
+        # Later it only repeats how many trials have ended.
         ("" if view.trials else view.waiting_for, "yellow"),
         (last_failure(view), "red"),
         (view.ending, "red" if view.status == Status.FAILED else "dim"),
@@ -243,7 +243,7 @@ def _head(view: SweepView, now: float) -> list[tuple[str, str]]:
 
 
 def _choices(names: Sequence[str]) -> Iterator[list[str]]:
-    """Which columns, the fullest choice first."""
+    """The possible sets of columns, the largest first."""
     yield [_TRIAL, _STATE, _METRIC, _LINE, *names, _TOOK]
     yield [_TRIAL, _STATE, _METRIC, _LINE, *names]
     yield [_TRIAL, _STATE, _METRIC, _LINE, _PARAMETERS, _TOOK]
@@ -280,7 +280,7 @@ def _row(trial: TrialView, names: Sequence[str], now: float) -> dict[str, str]:
 
 
 def _needs(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> int:
-    """The least width in which the table says something."""
+    """The minimum width of the table."""
     widths = [
         max(cells(text) for text in (column.heading, *(row[n] for row in rows))) for n, column in enumerate(columns)
     ]

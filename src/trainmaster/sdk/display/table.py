@@ -1,4 +1,4 @@
-"""Tables of plain text. Pure: columns, rows and a width give lines."""
+"""Tables of plain text. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ _SHORTEST = 8
 
 @dataclass(frozen=True)
 class Column:
-    """A column: its heading, which side it stands on, whether it may be cut to fit, and how its cells look."""
+    """A column: its heading, its alignment, whether it may be cut to fit, and the style of its cells."""
 
     heading: str
     right: bool = False
     flexible: bool = False
     style: Callable[[str], str] = lambda text: ""
-    """From a cell's text to the styles it is painted in."""
+    """Gives the styles of a cell by its text."""
 
 
 Paint = Callable[[str, str], str]
 
 
 def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, paint: Paint) -> list[str]:
-    """The lines of a table. With a `width` flexible columns are cut to it; without, nothing is ever cut.
+    """The lines of a table. With a `width`, flexible columns are cut to fit.
 
     >>> render([Column("RUN"), Column("TOOK", right=True)], [("a_1", "3.0 s")], None, lambda text, styles: text)
     ['RUN   TOOK', 'a_1  3.0 s']
@@ -42,7 +42,7 @@ def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int 
 
 
 def _fit_widths(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
-    """Narrower widths for flexible columns, the widest first; what must not be cut may stand out."""
+    """Narrower widths for flexible columns, the widest first. The other columns may exceed the width."""
     fitted = list(widths)
     excess = sum(fitted) + len(_GAP) * (len(fitted) - 1) - width
     flexible = sorted((n for n, column in enumerate(columns) if column.flexible), key=lambda n: -fitted[n])
@@ -62,7 +62,7 @@ def _line(
     for n, (column, text) in enumerate(zip(columns, texts, strict=True)):
         shown = clip(text, widths[n])
         space = " " * (widths[n] - cells(shown))
-        # Padding outside of the paint: no colour runs on behind the last letter.
+        # The padding is not painted, so that no colour extends beyond the text.
         parts.append(space + painted(column, shown) if column.right else painted(column, shown) + space)
     return _GAP.join(parts).rstrip()
 
@@ -84,7 +84,7 @@ def clip(text: str, width: int) -> str:
 
 
 def cells(text: str) -> int:
-    """How many cells of a terminal a text takes.
+    """The number of terminal cells of a text.
 
     >>> cells("abc"), cells("日本"), cells("e\\u0301")
     (3, 4, 1)

@@ -1,4 +1,4 @@
-"""Numbers and times as people read them, and words people write as data. Pure."""
+"""Numbers and times as text, and text options as data. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
 
 
 def seconds_of(option: str, given: str) -> float:
-    """A span of time as people write it; a number alone means days.
+    """The seconds of a time span such as `30d`; a plain number means days.
 
     >>> seconds_of("--older-than", "30d"), seconds_of("--older-than", "1.5h"), seconds_of("--older-than", "2")
     (2592000.0, 5400.0, 172800.0)
@@ -37,14 +37,14 @@ def seconds_of(option: str, given: str) -> float:
     found = _SPAN.fullmatch(given.strip())
     if found is None:
         raise UserErrorException(
-            f"{option} {given!r} is no span of time",
+            f"{option} {given!r} is not a time span",
             hint=f"Write {option} 30d, or another number with s, m, h, d or w.",
         )
     return float(found[1]) * _UNITS[found[2] or "d"]
 
 
 def moment(seconds: float, now: float) -> str:
-    """A time of the past in local time: the clock for today, the date for older ones."""
+    """A past time in local time: the time of day for today, else the date."""
     then, today = time.localtime(seconds), time.localtime(now)
     if then[:3] == today[:3]:
         return time.strftime("%H:%M:%S", then)
@@ -74,12 +74,12 @@ def count_of(count: int, noun: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that says something."""
+    """The first line that is not empty."""
     return next((line.strip() for line in text.splitlines() if line.strip()), "")
 
 
 def without_lines(text: str, shown: str) -> str:
-    """`text` without the lines that were shown before.
+    """`text` without the lines in `shown`.
 
     >>> without_lines("uv failed\\n  no such package\\nCheck its name.", "$ uv\\nno such package\\n")
     'uv failed\\nCheck its name.'
@@ -89,7 +89,7 @@ def without_lines(text: str, shown: str) -> str:
 
 
 def experiment_name(folder: str) -> str:
-    """The name of a folder as an experiment can have it.
+    """The name of a folder as a valid name of an experiment.
 
     >>> experiment_name("my project (2)"), experiment_name("_x"), experiment_name("größe"), experiment_name("...")
     ('my-project-2', 'x', 'gr-e', 'experiment')
@@ -99,7 +99,7 @@ def experiment_name(folder: str) -> str:
 
 
 def pairs(option: str, given: list[str] | None) -> dict[str, str]:
-    """`NAME=VALUE` words as a dict; the value may hold further equal signs.
+    """`NAME=VALUE` words as a dict. The value may contain equals signs.
 
     >>> pairs("--env", ["A=1", "B=x=y", "C="])
     {'A': '1', 'B': 'x=y', 'C': ''}
@@ -114,7 +114,7 @@ def pairs(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def tags(given: list[str] | None) -> dict[str, str | None]:
-    """`NAME=VALUE` or `NAME` alone, which means any value (or none).
+    """`NAME=VALUE`, or `NAME` alone, which means any value.
 
     >>> tags(["phase=2", "good"])
     {'phase': '2', 'good': None}
@@ -129,7 +129,7 @@ def tags(given: list[str] | None) -> dict[str, str | None]:
 
 
 def mask_password(address: str) -> str:
-    """An address without the user and password in it.
+    """An address without its user and password.
 
     >>> mask_password("https://me:secret@packages.example/simple"), mask_password("https://packages.example/simple")
     ('https://***@packages.example/simple', 'https://packages.example/simple')
@@ -138,7 +138,7 @@ def mask_password(address: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """A line without what only a terminal understands.
+    """A line without control characters and escape sequences.
 
     >>> plain_text("\\x1b[31mred\\x1b[0m\\tand more\\x07")
     'red and more'
