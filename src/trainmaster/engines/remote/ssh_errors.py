@@ -22,81 +22,81 @@ class Unreachable(ComputeTargetException):
     """The host does not answer now, but may do so later."""
 
 
-def explain(host: SshHost, code: int | None, said: str) -> ComputeTargetException:
-    """Why a connection could not be made, or was lost; `said` is what ssh printed."""
-    said = said.strip()
+def explain(host: SshHost, code: int | None, stderr: str) -> ComputeTargetException:
+    """Why a connection could not be made, or was lost; `stderr` is what ssh printed."""
+    stderr = stderr.strip()
     where = f"host {host.label}"
-    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in said:
+    if "REMOTE HOST IDENTIFICATION HAS CHANGED" in stderr:
         return ComputeTargetException(
             f"the key of {where} has changed",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint=f"If the machine was set up again, remove the old with 'ssh-keygen -R {_name_in_known_hosts(host)}' "
             "and log in once by hand. If not, somebody may be intercepting the connection.",
         )
-    if "Host key verification failed" in said or "host key is known for" in said:
+    if "Host key verification failed" in stderr or "host key is known for" in stderr:
         return ComputeTargetException(
             f"the key of {where} is unknown",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint=f"Log in once by hand with '{shell_command(host)}' and compare the fingerprint that it shows.",
         )
-    if re.search(r"[Bb]ad configuration option|Bad owner or permissions on", said):
+    if re.search(r"[Bb]ad configuration option|Bad owner or permissions on", stderr):
         return ComputeTargetException(
             f"ssh does not accept its configuration for {where}",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint=f"Correct the file that it names; '{shell_command(host)}' must work.",
         )
-    if re.search(r"UNPROTECTED PRIVATE KEY|bad permissions", said):
+    if re.search(r"UNPROTECTED PRIVATE KEY|bad permissions", stderr):
         return ComputeTargetException(
             f"ssh does not use the key for {where}",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint="Restrict the access to the key file with 'chmod 600'.",
         )
-    if "Permission denied" in said or "Too many authentication failures" in said:
+    if "Permission denied" in stderr or "Too many authentication failures" in stderr:
         return ComputeTargetException(
             f"{where} refuses the login",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint=_login_hint(host),
         )
-    if _UNKNOWN_NAME.search(said):
+    if _UNKNOWN_NAME.search(stderr):
         return Unreachable(
             f"the name of {where} is unknown",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint="Check the name, or add it to ~/.ssh/config with its HostName.",
         )
-    if code == 127 or re.search(r"(command )?not found|No such file or directory", said):
+    if code == 127 or re.search(r"(command )?not found|No such file or directory", stderr):
         return ComputeTargetException(
             f"{where} has no '{host.python}'",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint="Install Python 3.6 or newer there, or give its path with python='/path/to/python3'.",
         )
-    if _NO_ROUTE.search(said):
+    if _NO_ROUTE.search(stderr):
         return Unreachable(
             f"{where} cannot be reached",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint=f"Check that it is switched on and that the SSH port is right. Try '{shell_command(host)}'.",
         )
-    if re.search(r"SyntaxError|ImportError|ModuleNotFoundError|AttributeError", said):
+    if re.search(r"SyntaxError|ImportError|ModuleNotFoundError|AttributeError", stderr):
         return ComputeTargetException(
             f"the Python of {where} cannot be used",
-            cause=_last_lines(said),
+            cause=_last_lines(stderr),
             hint="Python 3.6 or newer is required there; give its path with python='/path/to/python3'.",
         )
-    if said:
-        return Unreachable(f"the connection to {where} was lost", cause=_last_lines(said))
+    if stderr:
+        return Unreachable(f"the connection to {where} was lost", cause=_last_lines(stderr))
     return Unreachable(f"the connection to {where} was lost", cause=f"ssh ended with {code} and printed nothing.")
 
 
-def explain_start(host: SshHost, code: int | None, said: str, output: str) -> ComputeTargetException:
+def explain_start(host: SshHost, code: int | None, stderr: str, output: str) -> ComputeTargetException:
     """Why the helper did not start on a host that was reached; `output` is what came in its place."""
     where = f"host {host.label}"
-    if "invalid literal for int()" in said:
+    if "invalid literal for int()" in stderr:
         return ComputeTargetException(
             f"a start-up file of the login shell on {where} reads from its input",
             cause="It consumed the input of the program that it should start.",
             hint="Let it read only in interactive shells (in .bashrc: '[[ $- == *i* ]] || return').",
         )
-    if code in (None, _NOT_CONNECTED) or said.strip():
-        return explain(host, code, said)
+    if code in (None, _NOT_CONNECTED) or stderr.strip():
+        return explain(host, code, stderr)
     return ComputeTargetException(
         f"the login shell of {where} ended without starting '{host.python}'",
         cause=_last_lines(output) or f"It ended with {code} and printed nothing.",
@@ -139,6 +139,6 @@ def _login_hint(host: SshHost) -> str:
     )
 
 
-def _last_lines(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip() and set(line.strip()) != {"@"}]
+def _last_lines(stderr: str) -> str:
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and set(line.strip()) != {"@"}]
     return "\n".join(lines)[-_LAST:]
