@@ -176,6 +176,6 @@ def test_cancel_while_data_comes_in(launch, shared, tmp_path):
     # A driver that never ends reading: the pipe has no writer.
     store = Datastore.register(shared, "slow", f"simplecache::file://{tmp_path}/slow", overwrite=True)
     run = launch("", inputs=[store.path("pipe.txt", "slow").as_download()])
-    until(lambda: run.get_detailed_status() == {"status": "Preparing", "details": "bringing in the data"})
+    until(lambda: run.get_detailed_status() == {"status": "Preparing", "details": "copying the data"})
     run.cancel()
     assert ended(run)["status"] == "Canceled"

@@ -300,7 +300,7 @@ open('elsewhere_' + rank, 'w').write(rank)
     assert details["status"] == "Completed"
     assert [each["message"] for each in details["warnings"]] == [
         "The script left 2 files (2 B) outside of outputs/ and logs/: elsewhere_0 (1 B), elsewhere_1 (1 B). "
-        "They went with the run's folder on its host: what is to be kept belongs into outputs/."
+        "They were removed with the run's folder on its host. Write what you keep to outputs/."
     ]
     found = {name: (run._folder.files / name).read_text() for name in run.get_file_names() if name.startswith("out")}
     assert found == {"outputs/of_0": "0", "outputs/of_1": "1", "outputs/same": "0"}

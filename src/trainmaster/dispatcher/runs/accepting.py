@@ -1,4 +1,4 @@
-"""What is decided about a run when it is submitted: where it will run, and whether it ever can."""
+"""What is decided when a run is submitted: its target, and whether it can run there at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from trainmaster.shared.vm_sizes import read_sizes
 async def accept(
     context: Context, scheduler: Scheduler, record: RunRecord, sources: Mapping[str, str] | None
 ) -> RunRecord:
-    """A new run as it will be kept; refused if it can never run."""
+    """Returns a new run as it will be stored; refuses a run that can never start."""
     with_plain_id(record)
     spec = load_spec(record.spec)
     target = _find_target(context, scheduler, record, spec)
@@ -37,12 +37,12 @@ async def accept(
 
 
 def as_on(target: TargetRecord, spec: JobSpec) -> JobSpec:
-    """The job with the builds of frameworks that `target` has a use for."""
+    """The job with the framework builds that suit `target`: without GPUs, builds for the CPU."""
     return spec if target.gpus_per_node else replace(spec, environment=without_gpus(spec.environment))
 
 
 def with_plain_id(record: RunRecord) -> RunRecord:
-    """The record, if its id can be the name of a folder and those it refers to can, too."""
+    """Returns the record if its ids are safe as folder names; raises UserErrorException if not."""
     if not is_plain(record.id, LONGEST_RUN_ID):
         raise UserErrorException(
             f"'{record.id[:100]}' cannot be a run id", hint=f"Use {RULE}, {LONGEST_RUN_ID} at most."
@@ -54,7 +54,7 @@ def with_plain_id(record: RunRecord) -> RunRecord:
 
 
 def _find_target(context: Context, scheduler: Scheduler, record: RunRecord, spec: JobSpec) -> TargetRecord:
-    """Where a run is to run: a target of the workspace, or a cluster of its own."""
+    """The target of a run: one of the workspace, or a cluster created for this run."""
     own = target_for(record.id, spec, read_sizes(context.folder)) if record.target == THROW_AWAY else None
     return own or require_target(scheduler.targets(), record.target)
 
@@ -62,7 +62,7 @@ def _find_target(context: Context, scheduler: Scheduler, record: RunRecord, spec
 def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> None:
     check_buildable(spec.environment)
     check_fits(spec, target)
-    # Refuses one that is not installed.
+    # Raises an error if the engine is not installed.
     context.engines.get(target.engine)
     if spec.use_gpu and not target.gpus_per_node and read_sizes(context.folder).strict:
         raise ComputeTargetException(
@@ -79,7 +79,7 @@ def _check_can_run(context: Context, spec: JobSpec, target: TargetRecord) -> Non
 
 
 def _doubts(spec: JobSpec, target: TargetRecord) -> list[str]:
-    """What is allowed but perhaps not meant."""
+    """Warnings about settings that are allowed but probably not intended."""
     if spec.use_gpu and not target.gpus_per_node:
         return [f"use_gpu=True, but target '{target.name}' has no GPUs: the script runs on the CPU"]
     return [f"target '{target.name}': {doubt}" for doubt in target.options.get("doubts", ())]

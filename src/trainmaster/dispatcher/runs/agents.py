@@ -1,4 +1,4 @@
-"""Waiting for the agents of a run: a node that fails ends the others, and services end when they have served."""
+"""Waits for the agents of a run. A node that fails ends the others; services end when no other process is left."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from trainmaster.shared.json_files import read_json
 
 
 async def wait_until_gone(engine: Engine, nodes: Nodes, spec: JobSpec, news: asyncio.Event) -> None:
-    """Returns when no agent lives any more; `news` is set when one says that only services are left with it."""
+    """Returns when all agents are gone. `news` is set when an agent reports that only services are left on its node."""
     if nodes.count == 1:
-        # Alone, it sees by itself when only services are left.
+        # A single agent ends its services itself.
         await engine.wait_for_end(nodes, 0)
         return
     waiting: dict[asyncio.Task[Any], int] = {
@@ -51,12 +51,12 @@ async def _wait_one_by_one(
 
 
 def _is_served(spec: JobSpec, folder: RunFolder, number: int) -> bool:
-    """Whether nothing but services is left on a node."""
+    """Whether only services are left on a node."""
     return (folder.node(number) / "done.json").exists() or only_serves(spec, folder, number)
 
 
 def only_serves(spec: JobSpec, folder: RunFolder, number: int) -> bool:
-    """Whether a node has nothing but services, which never end by themselves."""
+    """Whether a node has only services, which never end by themselves."""
     if spec.distribution.kind != "parameter_server":
         return False
     plan = read_json(folder.node(number) / "plan.json") or {}

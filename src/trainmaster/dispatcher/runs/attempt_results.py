@@ -1,4 +1,4 @@
-"""What the agents of one attempt left behind, and what it says of its end."""
+"""The results that the agents of one attempt left, and the outcome that follows from them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _LITTLE_ROOM = 1024 * 1024
 
 @dataclass(frozen=True)
 class AttemptResults:
-    """The results of all nodes; None for one whose agent was killed before it could write any."""
+    """The results of all nodes; None for a node whose agent was killed before it wrote one."""
 
     spec: JobSpec
     folder: RunFolder
     results: tuple[Mapping[str, Any] | None, ...]
     folder_stays: bool = True
-    """Whether the working folder is here, or goes with the run's folder on a host."""
+    """Whether the working folder is on this machine; if not, it is removed with the run's folder on its host."""
 
     @property
     def started_at(self) -> float | None:
@@ -45,24 +45,24 @@ class AttemptResults:
 
     @property
     def ended_at(self) -> float:
-        """When the last agent ended; now, for agents that cannot say."""
+        """When the last agent ended; now, if an agent left no result."""
         ends = [result["ended_at"] if result else time.time() for result in self.results]
         return max(ends, default=time.time())
 
     @property
     def ended_at_or_now(self) -> float:
-        """When the run ended: now, or later by the clock of the agents, from which its start comes too."""
+        """When the run ended: now, or later if the clock of the agents, which also set the start, is ahead."""
         return max(self.ended_at, time.time())
 
     @property
     def has_survivors(self) -> bool:
-        """Whether processes are left that could not be ended."""
+        """Whether some processes could not be ended."""
         return any(result and result.get("survivors") for result in self.results)
 
     def outcome(
         self, ending: Ending | None, *, cancel_requested: bool, disk_full: bool, upload_error: str = ""
     ) -> Outcome:
-        """How it ended, with what only the engine and the dispatcher know."""
+        """How the attempt ended, including what only the engine and the dispatcher know."""
         names = rank_names(self.spec)
         found = outcome(
             self.results,
@@ -79,12 +79,12 @@ class AttemptResults:
 
     @property
     def left_warnings(self) -> tuple[str, ...]:
-        """A sentence about files outside of outputs/ and logs/, if there are any."""
+        """A warning about files that the script left outside of outputs/ and logs/, if there are any."""
         left = find_left_files(self.results)
         return () if left is None else (warning(left, self.folder.path.name, self.folder_stays),)
 
     def write_processes(self) -> None:
-        """The table of all processes, where there may be several."""
+        """Writes the table of all processes, if the run can have more than one."""
         if self.spec.distribution.kind != "single":
             write_process_table(self.folder, self.results)
 
@@ -100,7 +100,7 @@ async def find_attempt_results(engine: Engine, nodes: Nodes, spec: JobSpec, secr
         await asyncio.to_thread(clear, str(nodes.folder.path))
     folders = [nodes.folder.node(number) for number in range(nodes.count)]
     for folder in folders:
-        # The room that an agent had reserved which was killed.
+        # The space that an agent reserved before it was killed.
         (folder / result.PART).unlink(missing_ok=True)
     results = tuple(with_ranks(read_json(folder / "result.json"), folder) for folder in folders)
     if None in results:
@@ -109,6 +109,6 @@ async def find_attempt_results(engine: Engine, nodes: Nodes, spec: JobSpec, secr
 
 
 def is_full(folder: Path) -> bool:
-    """Whether the disk has hardly any room left."""
+    """Whether the disk is almost full."""
     facts = os.statvfs(folder)
     return facts.f_bavail * facts.f_frsize < _LITTLE_ROOM

@@ -1,7 +1,7 @@
-"""Moving a run from a failed attempt to the next one: its logs, its pause, its error (docs/internals/run-lifecycle.md).
+"""Moves a run from a failed attempt to the next one: its logs, the pause, its error (docs/internals/run-lifecycle.md).
 
-An attempt has failed for good once its `failure.json` is there, by one rename; the next one is then the current one.
-Whatever else belongs to the change may be done again by the next dispatcher.
+An attempt has failed once its `failure.json` exists, which appears by one rename. From then on, the next attempt is the
+current one. The next dispatcher can repeat all other steps.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from trainmaster.shared.serialization import to_plain
 # A run that could not be started fails the same way again.
 _FINAL = frozenset({"StartError"})
 _LONGEST_PAUSE = 60.0
-# What was printed before the job belongs to the run, not to an attempt.
+# Logs from before the job belong to the run, not to an attempt.
 _BEFORE_THE_JOB = re.compile(r"(?:20|55|60|65)_")
 
 
 def deserves_another(end: Outcome, survivors: bool) -> bool:
-    """Whether trying again makes sense: not what was cancelled, nor what cannot be started.
+    """Whether another attempt makes sense: not after a cancel, and not if the job cannot be started.
 
-    And not while processes are left that nobody could end: they would write to the same files.
+    Also not while processes are left that could not be ended: they would write to the same files.
     """
     return end.status is Status.FAILED and end.error is not None and end.error.code not in _FINAL and not survivors
 
 
 def note_failure(folder: RunFolder, failed: FailedAttempt) -> None:
-    """From here on the next attempt is the current one."""
+    """Records the failure; from now on the next attempt is the current one."""
     durable.make_folder(folder.failure.parent)
     durable.write(folder.failure, json.dumps({"version": 1, **to_plain(failed)}).encode())
 
 
 def set_logs_apart(folder: RunFolder, sentence: str) -> None:
-    """The logs of a failed attempt, ended with `sentence`, go to a folder of their own; harmless to repeat.
+    """Ends the logs of a failed attempt with `sentence` and moves them to their own folder. May be repeated.
 
-    Only until the next attempt has a plan: then what lies beside that folder is its own.
+    Call it only before the next attempt has a plan, because that attempt writes to the same place.
     """
     place = folder.attempt_logs
     place.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def pause_seconds(failed: FailedAttempt, now: float, first: float) -> float:
 
 
 def with_attempts(error: RunError | None, status: Status, number: int) -> RunError | None:
-    """The last error of a run that had `number` attempts, which says so."""
+    """Adds the number of attempts to the last error of a run."""
     if error is None or number == 1:
         return error
     if status is Status.FAILED:
@@ -81,7 +81,7 @@ def with_attempts(error: RunError | None, status: Status, number: int) -> RunErr
 
 
 def _first_log(folder: RunFolder) -> list[Path]:
-    """Where rank 0 was to print, whether or not it came to that."""
+    """The log of rank 0, even if rank 0 never started."""
     plan = read_json(folder.node(0) / "plan.json") or {}
     processes = plan.get("ranks") or plan.get("processes") or []
     return [Path(process["log"]) for process in processes if process.get("rank") == 0]

@@ -1,4 +1,4 @@
-"""Who gets which nodes, first come first served, and what the others wait for. Pure."""
+"""Decides which run gets which nodes, first come, first served, and what the others wait for. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.records import TargetRecord
 
 MOST_PROCESSES = 1024
-"""Of one run on one node."""
+"""Processes of one run on one node."""
 
 
 @dataclass(frozen=True)
@@ -26,18 +26,18 @@ class Request:
     target: str
     node_count: int
     seq: int = 0
-    """When it was submitted: the smaller came first."""
+    """The order of submission: smaller is earlier."""
 
 
 @dataclass(frozen=True)
 class Decision:
-    """Which runs start now on which nodes, and the reason of every other."""
+    """Which runs start now on which nodes, and why the others wait."""
 
     starts: Mapping[str, tuple[int, ...]]
     reasons: Mapping[str, str]
 
 
-# How nodes are had, where that is known but cannot be done: what a person is told.
+# Kinds of targets that are known but cannot run jobs: reason and hint.
 _NO_JOBS = {
     "services": ("runs services, not jobs", "Use an AmlCompute for training."),
     "hdinsight": ("is a Spark cluster, which is not supported", "Use an AmlCompute for training."),
@@ -46,7 +46,7 @@ _NO_JOBS = {
 
 
 def check_takes_jobs(target: TargetRecord) -> None:
-    """Refuses a target that is only written down, or was stopped."""
+    """Refuses a target that cannot run jobs or is stopped."""
     if target.engine in _NO_JOBS:
         reason, hint = _NO_JOBS[target.engine]
         raise ComputeTargetException(f"target '{target.name}' {reason}", hint=hint)
@@ -57,7 +57,7 @@ def check_takes_jobs(target: TargetRecord) -> None:
 
 
 def check_fits(spec: JobSpec, target: TargetRecord) -> None:
-    """Refuses what can never run on this target, however long it waits."""
+    """Refuses a job that can never run on this target."""
     check_takes_jobs(target)
     if spec.node_count > target.nodes:
         raise ComputeTargetException(
@@ -71,7 +71,7 @@ def check_fits(spec: JobSpec, target: TargetRecord) -> None:
 
 
 def _check_processes(spec: JobSpec) -> None:
-    """A slip of the pen must not bring a machine down, nor the dispatcher that plans every process."""
+    """A typing error must overload neither a machine nor the dispatcher, which plans every process."""
     wanted = most_processes(spec)
     if wanted > MOST_PROCESSES:
         raise ComputeTargetException(
@@ -81,10 +81,10 @@ def _check_processes(spec: JobSpec) -> None:
 
 
 def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:
-    """Each process that computes gets a GPU of its own, unless the user lets them share.
+    """Each process that computes needs its own GPU, unless the user lets processes share.
 
-    A target without GPUs, or with fewer than its vm_size has elsewhere, is told of in a warning instead: programs that
-    were written for larger machines run here too.
+    A target without GPUs, or with fewer GPUs than its vm_size had in Azure, only causes a warning, so that programs
+    written for larger machines run here too.
     """
     wanted = computing_processes(spec)
     shares = spec.environment_variables.get(GPUS) == "node" or target.options.get("doubts")
@@ -100,7 +100,7 @@ def _check_gpus(spec: JobSpec, target: TargetRecord) -> None:
 
 
 def computing_processes(spec: JobSpec) -> int:
-    """The most processes that compute on one node; parameter servers do not."""
+    """The largest number of computing processes on one node, not counting parameter servers."""
     if spec.distribution.kind == "parameter_server":
         return math.ceil(spec.distribution.worker_count / spec.node_count)
     return most_processes(spec)
@@ -112,13 +112,13 @@ def decide(
     targets: Mapping[str, TargetRecord],
     queue_themselves: Collection[str] = (),
 ) -> Decision:
-    """Walks the queue in order; the first that does not fit holds back those behind it on the same target.
+    """Walks the queue in order; the first run that does not fit holds back those behind it on the same target.
 
-    A GPU of this machine that a run of one target has, no other target gives away; nor one for which a run of another
-    target has waited longer.
+    Targets may share the GPUs of this machine. A GPU is not given to a run if a run of another target uses it or has
+    waited for it longer.
 
-    `held` is, for each target, run id to the nodes it has. Targets that `queue_themselves` have a queue behind ours:
-    they get every run at once, up to the number of runs that they are to be given at a time (`max_jobs`).
+    `held` maps each target to its runs and their nodes. Targets in `queue_themselves` have their own queue: they get
+    every run at once, up to the number of runs that they may have at a time (`max_jobs`).
     """
     starts: dict[str, tuple[int, ...]] = {}
     reasons: dict[str, str] = {}
@@ -166,7 +166,7 @@ def _find_taken_gpus(
     targets: Mapping[str, TargetRecord],
     waited_for: Mapping[str, Mapping[str, str]],
 ) -> dict[str, str]:
-    """GPU to the run of another target that has it, or waits for it and was there first."""
+    """GPU to the run of another target that uses it or waits for it and came first."""
     if not has_gpus_here(target):
         return {}
     waiting = {gpu: run for name, gpus in waited_for.items() if name != target.name for gpu, run in gpus.items()}

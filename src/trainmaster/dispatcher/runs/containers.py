@@ -1,4 +1,4 @@
-"""What the processes of a run with an image run in: made ready before the run has nodes."""
+"""The container in which the processes of a run with an image execute. It is prepared before the run gets nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainmaster.job.errors import EnvironmentException
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import ContainerSpec
 
-# Environments that were seen to run in an image, by its id and their folder.
+# Environments that have run in an image: the id of the image and the folder of the environment.
 _tried: set[tuple[str, str]] = set()
 
 
@@ -28,9 +28,9 @@ def plan_container(
     read: Iterable[str] = (),
     written: Iterable[str] = (),
 ) -> Container:
-    """A container that sees the workspace, so that scripts find there what it names; `read` and `written` are more.
+    """A container in which the workspace is visible under its own path, and also the folders `read` and `written`.
 
-    It may write to the run's folder and to the run's data.
+    Its processes may write to the run's folder and to `written`.
     """
     seen = [str(workspace.path), *_environment_folders(prefix), *read]
     return Container(
@@ -44,17 +44,17 @@ def plan_container(
 
 
 def require_engine() -> Engine:
-    """The engine that answers; it did when the run was submitted."""
+    """The container engine of this machine, which was available when the run was submitted."""
     engine, found = find_engine(os.environ)
     if engine is None:
-        raise EnvironmentException("no container engine runs on this machine any more", cause=found)
+        raise EnvironmentException("no container engine is available on this machine any more", cause=found)
     return engine
 
 
 async def ready(
     container: Container, image: ContainerSpec, prefix: Prefix, folder: RunFolder, say: Callable[[str], None]
 ) -> Container:
-    """The same once its image is on this machine, and the environment, if there is one, was seen to run in it."""
+    """Fetches the image if it is missing, and tries the environment, if there is one, in it."""
     engine = container.engine
     found = await asyncio.to_thread(images.find, engine, image.image, os.environ)
     trial = None
@@ -68,14 +68,14 @@ async def ready(
         await run_module(["trainmaster.environments.images"], log, dict(os.environ), order)
         found = found or await asyncio.to_thread(images.find, engine, image.image, os.environ)
     if found is None:
-        raise EnvironmentException(f"image {image.image!r} was fetched, but {engine.name} does not have it")
+        raise EnvironmentException(f"image {image.image!r} was fetched, but {engine.name} does not list it")
     if prefix.folder:
         _tried.add((found.id, prefix.folder))
     return replace(container, path=found.path)
 
 
 def _environment_folders(prefix: Prefix) -> list[str]:
-    """The folder of a built environment, and that of the Python it stands on, under the names by which it is found."""
+    """The folders of a built environment and of the Python that it is based on, under all names that links use."""
     if not prefix.folder:
         return []
     python = os.path.realpath(prefix.python)

@@ -13,7 +13,7 @@ from trainmaster.storage.dataset_plan import output_path
 
 
 def save_inputs(spec: JobSpec, store: Store) -> None:
-    """Keeps the datasets of a run, so that they can be had again by their ids."""
+    """Stores the input datasets of a run, so that they can be found by their ids later."""
     for given in spec.dataset_inputs:
         if not given.dataset_name:
             store.datasets.save(DatasetRecord(given.dataset_id, given.definition, created_at=time.time()))

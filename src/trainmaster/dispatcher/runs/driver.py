@@ -321,7 +321,7 @@ class RunDriver:
         return True
 
     async def _end(self, spec: JobSpec) -> None:
-        """Brings in everything the run left, and only then gives it its terminal state."""
+        """Stores everything that the run left, and only then its terminal state."""
         nodes = self._nodes(spec)
         # Before anything is removed, which an engine might take for an end from outside.
         ending = None if self._state.is_canceled else await self._engine.ending(nodes)
@@ -367,7 +367,7 @@ class RunDriver:
         await self._retry_until_written(write)
 
     async def _bring_in_earlier_attempts(self) -> None:
-        """Brings in what earlier attempts left, when the next attempt could not be started."""
+        """Stores what earlier attempts left, if the next attempt could not be started."""
         try:
             files.collect(self._state.folder)
         except OSError as error:

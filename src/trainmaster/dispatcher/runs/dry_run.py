@@ -1,6 +1,6 @@
-"""`runs.plan`: what would happen to a job if it were submitted now. Nothing is written.
+"""The operation `runs.plan`: what would happen if a job were submitted now. Nothing is written.
 
-`python -m trainmaster.dispatcher.runs.dry_run <workspace folder>` answers for a workspace that does not exist yet: it
+`python -m trainmaster.dispatcher.runs.dry_run <workspace folder>` answers for a workspace that does not exist yet. It
 reads `{"experiment", "spec"}` from standard input and prints `{"result"}` or `{"error"}`.
 """
 
@@ -41,14 +41,14 @@ _SNAPSHOT_ID = "SNAPSHOT_ID"
 
 @dataclass(frozen=True)
 class Situation:
-    """What a workspace looks like at this moment."""
+    """The state of a workspace at one moment."""
 
     folder: WorkspaceFolder
     targets: Mapping[str, TargetRecord]
     engine: Callable[[str], Engine]
     """The engine of this name."""
     held: Mapping[str, Mapping[str, tuple[int, ...]]]
-    """Target to run to the nodes it has."""
+    """Target to run id to the nodes that the run holds."""
     queue: Sequence[Request] = ()
 
 
@@ -62,7 +62,7 @@ def current_situation(context: Context, scheduler: Scheduler) -> Situation:
 
 
 def plan_run(spec: JobSpec, experiment: str, now: Situation) -> dict[str, Any]:
-    """`{"target", "environment", "processes"}`; a job that could never run gets the error that submit gives."""
+    """Returns `{"target", "environment", "processes"}`; a job that can never run raises the error of submit."""
     target = _find_target(spec, now)
     spec = as_on(target, spec)
     return {
@@ -108,7 +108,7 @@ def _environments_variable() -> str:
 
 
 def _plan_processes(spec: JobSpec, experiment: str, target: TargetRecord, now: Situation) -> list[dict[str, Any]]:
-    """Command line and variables of every process, as the launch plan has them."""
+    """Command line and variables of every process, from the launch plan."""
     folder = now.folder
     prepared = _prepare(spec, folder)
     if not folder.identity.exists():
@@ -123,7 +123,7 @@ def _plan_processes(spec: JobSpec, experiment: str, target: TargetRecord, now: S
     )
     nodes = Nodes(_RUN_ID, folder.run(_RUN_ID), agent_count(spec), target, record.nodes, most_processes(spec))
     place = now.engine(target.engine).place(nodes)
-    # No snapshot is taken, so its id is not known.
+    # No snapshot is taken, so it has no id.
     named = replace(spec, snapshot_id=_SNAPSHOT_ID)
     plans = agent_plans(record, named, prepared, place, folder, _some_ports(spec))
     return [
@@ -144,7 +144,7 @@ def _prepare(spec: JobSpec, folder: WorkspaceFolder) -> Preparation:
 
 
 def _without_workspace(spec: JobSpec, folder: WorkspaceFolder, prepared: Preparation) -> list[dict[str, Any]]:
-    """The variables of a run name its workspace, which does not exist yet."""
+    """Plans without the variables of the run, which would name a workspace that does not exist yet."""
     run = folder.run(_RUN_ID)
     launch = Launch(
         _RUN_ID, str(run.code), str(run.logs), prepared.prefix.python, prepared.prefix.variables,
@@ -166,12 +166,12 @@ def _describe_process(node: int, process: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _some_ports(spec: JobSpec) -> tuple[int, ...]:
-    """Ports for a plan that is only shown; real ones are chosen when a run starts."""
+    """Example ports; a run gets its ports when it starts."""
     return tuple(range(20000, 20000 + port_count(spec)))
 
 
 def main(path: str) -> None:
-    """The plan in a workspace that does not exist yet: it would have this machine and no runs."""
+    """Plans for a workspace that does not exist yet: it would have this machine as a target, and no runs."""
     folder = WorkspaceFolder(Path(path))
     local = local_target()
     around = EngineContext(folder, lambda run_id, event: None)

@@ -1,4 +1,4 @@
-"""What a person can do about the exception that ended a script. Pure but for looking for a module's file."""
+"""Hints for the exception that ended a script. Pure, except that it looks for the file of a module."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 from trainmaster.shared.job_spec import JobSpec
 
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)'")
-# Python found the package before it looked for the module in it.
+# The package exists, but not the module in it.
 _MISSING_PART = re.compile(r"ModuleNotFoundError: No module named '(([^'.]+)\.[^']+)'(; '[^']+' is not a package)?")
-# The words of pandas.
+# The wording of pandas.
 _MISSING_DEPENDENCY = re.compile(r"ImportError: .*[Mm]issing optional dependency '([^']+)'")
 _PACKAGES = {
     "Crypto": "pycryptodome",
@@ -40,15 +40,15 @@ _PACKAGES = {
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What the hints need to know of a run."""
+    """What hints depend on."""
 
     spec: JobSpec
     code: Path
-    """Its working folder; it may be absent, on another machine."""
+    """The working folder; missing if the run was on another machine."""
 
 
 def hint_for(exceptions: Sequence[str], surroundings: Surroundings) -> str:
-    """The hint for the exception that ended the script, or for one that led to it; empty if there is none."""
+    """The hint for the exception that ended the script or for one of its causes; empty if there is none."""
     for line in exceptions:
         missing = _MISSING_MODULE.match(line)
         if missing:

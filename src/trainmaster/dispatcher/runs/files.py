@@ -1,4 +1,4 @@
-"""The files of a run that has ended: from its working folder into the run."""
+"""The files of a run that has ended: moved from its working folder into the run, and flushed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def collect(folder: RunFolder) -> None:
-    """Moves outputs/ and logs/ of the working folder to the run's files. Harmless to repeat."""
+    """Moves outputs/ and logs/ of the working folder to the run's files. May be repeated."""
     for name in ("outputs", "logs"):
         place = os.path.join(folder.files, name)
-        # A script may have put a link to anywhere in the place of its folders.
+        # A script may have replaced its folders by links to other places.
         if not beneath.is_folder(folder.path, f"code/{name}") or not beneath.is_folder(folder.path, "files"):
             continue
         if os.path.islink(place):
@@ -31,7 +31,7 @@ def collect(folder: RunFolder) -> None:
 
 
 def flush(folder: RunFolder) -> None:
-    """Returns when the run's files are on the disk: those of a run that has ended survive a power cut."""
+    """Flushes the files of a run to disk, so that they survive a power cut."""
     if not folder.path.is_dir():
         return
     with os.scandir(folder.path) as entries:

@@ -1,4 +1,4 @@
-"""GPUs are the machine's and not a target's: which of them runs of other targets have."""
+"""GPUs belong to the machine, not to a target: which of them runs of other targets use."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from trainmaster.shared.records import TargetRecord
 
 
 def has_gpus_here(target: TargetRecord) -> bool:
-    """Whether its nodes have GPUs of this machine."""
+    """Whether the nodes of a target have GPUs of this machine."""
     return target.engine == "local" and target.gpus_per_node > 0
 
 
 def find_gpus_used_elsewhere(
     target: TargetRecord, held: Mapping[str, Mapping[str, tuple[int, ...]]], targets: Mapping[str, TargetRecord]
 ) -> dict[str, str]:
-    """GPU to the run of another target that has it. (The nodes of one target may share GPUs, if it was made so.)"""
+    """GPU to the run of another target that uses it. (Nodes of the same target may share GPUs.)"""
     if not has_gpus_here(target):
         return {}
     found: dict[str, str] = {}
@@ -30,7 +30,7 @@ def find_gpus_used_elsewhere(
 
 
 def gpus_of(target: TargetRecord) -> set[str]:
-    """All GPUs of this machine that its nodes have."""
+    """All GPUs of this machine that the nodes of a target have."""
     if not has_gpus_here(target):
         return set()
     return {gpu for node in range(target.nodes) for gpu in node_gpus(target, node)}

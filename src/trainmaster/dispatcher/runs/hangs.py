@@ -1,4 +1,4 @@
-"""The words for a run that fell silent: who waits, who had ended before, and where each rank stood. Pure."""
+"""The error of a run that hangs: which ranks wait, which ended before, and the stack of each. Pure."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 from trainmaster.shared.records import RunError
 
-# The rest is in the logs.
+# How much of the stacks an error shows; the logs have the rest.
 _RANKS, _INNERMOST, _LINES = 8, 4, 10
-# The words around the stacks: faulthandler's, which was asked by SIGABRT, and py-spy's.
+# Lines around the stacks that faulthandler (after SIGABRT) and py-spy print.
 _AROUND = ("Fatal Python error:", "Extension modules:", "Process ", "Python v")
-# A script is known by its path in the snapshot, a package by its name.
+# Shown are the path of a script in its snapshot, and the name of a package.
 _FOLDERS = re.compile(r"(?<=[\"(])/[^\"()]*/(runs/[^/\"()]+/code|(?:site|dist)-packages)/")
 _CLOSING = {"<no Python frame>": "nowhere in its script any more: Python is closing down"}
 
 
 def hang_error(records: Sequence[Mapping[str, Any]], seconds: float) -> RunError:
-    """The error of a run whose ranks were taken down, from their records in result.json."""
+    """The error of a run that was ended because it hung, from the records of its ranks in result.json."""
     early = [record for record in records if is_early(record)]
     waiting = [record for record in records if not is_early(record)]
     lines = [headline(waiting, early, seconds)]
@@ -54,7 +54,7 @@ def headline(waiting: Sequence[Mapping[str, Any]], early: Sequence[Mapping[str, 
 
 
 def is_early(record: Mapping[str, Any]) -> bool:
-    """Whether a rank ended well and by itself; servers never do."""
+    """Whether a rank ended with exit code 0 and by itself, which servers never do."""
     return record.get("exit_code") == 0 and not record.get("told") and not record.get("service")
 
 
@@ -79,8 +79,7 @@ def name_ranks(records: Sequence[Mapping[str, Any]]) -> str:
 
 
 def stack_lines(stack: str) -> list[str]:
-    """The lines of a stack dump that say most: of the thread that was asked (the main one) the innermost calls first,
-    and further out only those of the script itself."""
+    """The most telling lines of a stack dump: the innermost calls of the main thread, then those in the script."""
     _, _, current = stack.partition("Current thread 0x")
     if current:
         lines = current.partition("\n\n")[0].splitlines()[1:]

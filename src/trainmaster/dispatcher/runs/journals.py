@@ -1,4 +1,4 @@
-"""Brings what jobs wrote to their journals into the store."""
+"""Reads the journals of runs into the store."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from trainmaster.dispatcher.store.journals import Batch, Record, Unusable
 from trainmaster.job.agent.shortage import is_temporary
 from trainmaster.shared.folders import RunFolder
 
-# What one step and one transaction of it may take: for so long others may have to wait for the store.
+# How long one step and one transaction of it may take, because others wait for the store meanwhile.
 _STEP_SECONDS, _CHUNK_SECONDS = 0.006, 0.004
-# Bytes of a transaction: known names cost little, new ones much. What fits is found by trying.
+# Bytes per transaction. New metric names take much longer than known ones, so the size adapts.
 _LEAST_CHUNK, _FIRST_CHUNK, _LARGEST_CHUNK = 4 * 1024, 32 * 1024, 512 * 1024
-# So much is brought in together with the end of a run, on the event loop.
+# How many bytes may be applied on the event loop, together with the end of a run.
 _MOST_AT_ONCE = 32 * 1024
-# A line longer than this is no record of ours.
+# Trainmaster writes no longer lines.
 _LONGEST_LINE = 64 * 1024 * 1024
 
 _ABOUT_UNREADABLE = "Folder 'journals': "
@@ -34,7 +34,7 @@ _ABOUT_UNREADABLE = "Folder 'journals': "
 
 @dataclass(frozen=True)
 class _Journal:
-    """A file in the folder of journals; `problem` says why it cannot be read."""
+    """A file in the folder of journals. `problem` says why it cannot be read, if so."""
 
     path: Path
     size: int = 0
@@ -42,10 +42,10 @@ class _Journal:
 
 
 class Ingest:
-    """Knows how far each journal was read; the store keeps the same, guarded, so nothing is read twice.
+    """Reads journals and remembers how far; the store has the same offsets and checks them, so nothing is read twice.
 
-    Reading happens in a thread of its own, in steps of a few milliseconds. The event loop begins each step, so that it
-    has its turn in between, and so that the steps of several runs alternate.
+    A separate thread reads, in steps of a few milliseconds. The event loop starts each step, so that it gets its turn
+    in between and the steps of several runs alternate.
     """
 
     def __init__(self, store: Store) -> None:
@@ -56,25 +56,25 @@ class Ingest:
         self._thread = ThreadPoolExecutor(1, "journals")
 
     def begin(self, run_id: str) -> None:
-        """A new run, of which the store has nothing yet."""
+        """Notes a new run, for which the store has no offsets yet."""
         self._offsets[run_id] = {}
 
     async def bring_in(self, run_id: str, folder: RunFolder) -> None:
-        """Brings all that a run has written to its journals so far into the store."""
+        """Reads everything that a run has written to its journals so far into the store."""
         step = asyncio.get_running_loop().run_in_executor
         unread = await step(self._thread, self._look, run_id, folder)
         while unread:
             unread = await step(self._thread, self._read, run_id, unread)
 
     def _look(self, run_id: str, folder: RunFolder) -> list[_Journal]:
-        """Begins to read; the journals that are still to be read."""
+        """Starts to read; returns the journals that have unread content."""
         offsets = self._offsets_of(run_id)
         journals = self._readable(run_id, folder)
         unread = [journal for journal in journals if journal.size > offsets.get(journal.path.name, 0)]
         return self._read(run_id, unread)
 
     def _read(self, run_id: str, unread: list[_Journal]) -> list[_Journal]:
-        """Reads for a moment; the journals that are still to be read, up to the size they had when it began."""
+        """Reads for one step; returns the journals that are not yet read up to the size they had at the start."""
         until = time.perf_counter() + _STEP_SECONDS
         while unread and time.perf_counter() < until:
             if not self._read_chunk(run_id, unread[0]):
@@ -82,7 +82,7 @@ class Ingest:
         return unread
 
     def _read_chunk(self, run_id: str, journal: _Journal) -> bool:
-        """One transaction; whether there is more to read."""
+        """Applies one chunk in one transaction; returns whether there is more to read."""
         begun = time.perf_counter()
         name, offsets = journal.path.name, self._offsets_of(run_id)
         start = offsets.get(name, 0)
@@ -103,7 +103,7 @@ class Ingest:
         return offsets
 
     def rest(self, run_id: str, folder: RunFolder) -> list[Batch] | None:
-        """All that the journals of a run still have; None if that is more than should be applied on the event loop."""
+        """All unread records of a run; None if they are too many for the event loop."""
         offsets = self._offsets_of(run_id)
         journals = self._readable(run_id, folder)
         starts = {journal.path.name: offsets.get(journal.path.name, 0) for journal in journals}
@@ -123,11 +123,11 @@ class Ingest:
         self._warned.pop(run_id, None)
 
     def close(self) -> None:
-        """Returns when the step that is being done, if any, is over."""
+        """Waits for the current step, then stops reading."""
         self._thread.shutdown(cancel_futures=True)
 
     def _readable(self, run_id: str, folder: RunFolder) -> list[_Journal]:
-        """The journals of a run; the run has a warning about those that cannot be read."""
+        """The readable journals of a run. Adds a warning to the run about the others."""
         journals = _journals(folder.journals)
         problems = [journal for journal in journals if journal.problem]
         if problems:
@@ -153,7 +153,7 @@ class Ingest:
 
 
 def next_chunk(size: int, seconds: float) -> int:
-    """The size of the next chunk, after one of `size` took so long to apply.
+    """The size of the next chunk, after a chunk of `size` bytes took `seconds`.
 
     >>> next_chunk(32768, 0.001), next_chunk(32768, 0.008), next_chunk(32768, 10.0)
     (65536, 16384, 4096)
@@ -163,9 +163,9 @@ def next_chunk(size: int, seconds: float) -> int:
 
 
 def read_chunk(journal: Path, start: int, size: int) -> tuple[int, list[Record]]:
-    """The complete records from `start` on, about `size` bytes of them or one that is longer, and where they end.
+    """The complete records from `start` on and the offset of their end: about `size` bytes, or one longer record.
 
-    A line beyond all measure is read as one unusable record. Its rest is skipped when it has been written.
+    A line longer than the limit counts as one unusable record; the rest of the line is skipped once it is written.
     """
     with closing(_open(journal)) as file:
         begin = _skip_long_line(file, start)
@@ -181,12 +181,12 @@ def read_chunk(journal: Path, start: int, size: int) -> tuple[int, list[Record]]
 
 
 def _open(journal: Path) -> FileIO:
-    """The file itself; a link or a pipe put in its place meanwhile is refused or does not block."""
+    """Opens the file. A link in its place is refused, and a pipe does not block."""
     return FileIO(os.open(journal, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC))
 
 
 def _skip_long_line(file: FileIO, start: int) -> int:
-    """Where the next line begins: at `start`, unless the last chunk ended within a line that was too long."""
+    """Where the next line starts: at `start`, unless the last chunk ended inside a line that was too long."""
     if start == 0:
         return start
     file.seek(start - 1)
@@ -207,14 +207,14 @@ def _records(text: bytes) -> Iterator[Record]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
-            # A process killed within a write leaves a torn line; its log call never returned.
+            # A process that was killed while writing leaves half a line; its call of `log` did not return.
             continue
         if isinstance(record, dict):
             yield record
 
 
 def _journals(folder: Path) -> list[_Journal]:
-    """What there is, by name. A script may put anything into this folder, or in its place."""
+    """All journals, by name. A script may put anything into this folder, or replace it."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What the last lines of a failed script say about its failure: the exception, or a message. Pure."""
+"""Finds the exception or error message in the last lines that a failed script printed. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainmaster.shared.terminal import without_escapes
 _LONGEST = 300
 _HEADER = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _FRAME = re.compile(r'[\s|]+File "(?P<file>.+)", line (?P<line>\d+)(?:, in .*)?')
-# Python begins the lines of the exceptions in a group with a bar.
+# In an exception group, lines start with a bar.
 _MARGIN = re.compile(r"[ |]*\| ")
 _EXCEPTION = re.compile(r"(?P<type>[^\W\d][\w.]*)(?::(?: .*)?)?")
 _NAMED = re.compile(r"[^\W\d][\w.]*(?:Error|Exception|Interrupt|Exit|Warning): \S.*")
-# What argparse, optparse and click end with.
+# The last line that argparse, optparse and click print.
 _USAGE = re.compile(r"(?:\S+: error|Error): \S.*")
-# A traceback behind one of these lines did not end the script.
+# A traceback after one of these lines did not end the script.
 _IGNORED = ("Exception ignored", "--- Logging error ---", "Error in atexit.")
 _OF_THREAD = "Exception in thread"
 _CHAINED = (
@@ -27,7 +27,7 @@ _SYNTAX = ("SyntaxError", "IndentationError", "TabError")
 
 
 def exception_in(tail: str) -> str:
-    """The line that names the exception which ended a script; empty if its last lines show none.
+    """The line with the exception that ended a script; empty if its last lines show no exception.
 
     >>> exception_in('Traceback (most recent call last):\\n  File "a.py", line 1, in <module>\\nKeyError: 1\\n')
     'KeyError: 1'
@@ -38,7 +38,7 @@ def exception_in(tail: str) -> str:
 
 
 def exceptions_in(tail: str) -> list[str]:
-    """The exception that ended a script, then the one that led to it, and so on."""
+    """The exception that ended a script, followed by its causes."""
     lines = [_plain(line) for line in tail.splitlines()]
     headers = [number for number, line in enumerate(lines) if _HEADER.fullmatch(line)]
     of_main = [number for number in headers if not _previous_line(lines, number).startswith((*_IGNORED, _OF_THREAD))]
@@ -50,7 +50,7 @@ def exceptions_in(tail: str) -> list[str]:
 
 
 def message_in(tail: str, exit_code: int | None) -> str:
-    """What a script that shows no exception said about its failure: the message of its parser of arguments.
+    """The error message of a script that shows no exception: that of its argument parser.
 
     >>> message_in("usage: train.py [-h]\\ntrain.py: error: unrecognized arguments: --lr 1\\n", 2)
     'train.py: error: unrecognized arguments: --lr 1'
@@ -60,13 +60,13 @@ def message_in(tail: str, exit_code: int | None) -> str:
 
 
 def last_line(tail: str) -> str:
-    """The last line that says something."""
+    """The last line that contains letters or digits."""
     lines = (_plain(line).strip() for line in reversed(tail.splitlines()))
     return _shorten(next((line for line in lines if _says_something(line)), ""))
 
 
 def _chain(lines: Sequence[str], headers: Sequence[int]) -> Iterator[str]:
-    """The exception below the last header, and those above it that it is chained to."""
+    """The exception below the last header, and the exceptions above it that it is chained to."""
     for place in reversed(range(len(headers))):
         yield _find_exception(lines, headers[place])
         if _previous_line(lines, headers[place]) not in _CHAINED:
@@ -74,7 +74,7 @@ def _chain(lines: Sequence[str], headers: Sequence[int]) -> Iterator[str]:
 
 
 def _without_header(lines: Sequence[str]) -> str:
-    """Of a traceback that lost its first lines, or of a program that writes it in its own way."""
+    """The exception in a traceback whose first lines are missing or that has another format."""
     first = next((number for number, line in enumerate(lines) if _FRAME.fullmatch(line)), None)
     if first is not None:
         return _find_exception(lines, first - 1)
@@ -83,7 +83,7 @@ def _without_header(lines: Sequence[str]) -> str:
 
 
 def _find_exception(lines: Sequence[str], header: int) -> str:
-    """The exception of the traceback that begins with `header`: the first line which is no part of a frame."""
+    """The exception of the traceback that starts with `header`: the first line that does not belong to a frame."""
     place = ""
     for number in range(header + 1, len(lines)):
         line = _MARGIN.sub("", lines[number], count=1)
@@ -97,7 +97,7 @@ def _find_exception(lines: Sequence[str], header: int) -> str:
 
 
 def _whole(line: str, kind: str, after: Sequence[str], place: str) -> str:
-    """The line, with the place of wrong syntax, or with the next line if this one only announces it."""
+    """The line, with the place of a syntax error, or with the next line if this line ends with a colon."""
     if kind in _SYNTAX and place:
         return f"{line} ({place})"
     if line.endswith(":"):

@@ -1,4 +1,4 @@
-"""What a run says of files that its script left outside of outputs/ and logs/. Pure."""
+"""The warning about files that a script left outside of outputs/ and logs/. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Cleanup:
-    """The files that were left, over all nodes."""
+    """The files that were left on all nodes."""
 
     count: int
     bytes: int
@@ -21,7 +21,7 @@ class Cleanup:
 
     @property
     def sentence(self) -> str:
-        """How many, how large, and the largest of them."""
+        """The number of files, their size, and the names of the largest."""
         more = self.count - len(self.largest)
         names = [f"{name} ({_size(size)})" for name, size in self.largest]
         listed = ", ".join([*names, *([f"{more:,} more"] if more else [])])
@@ -31,9 +31,9 @@ class Cleanup:
 
 
 def find_left_files(results: Sequence[Mapping[str, Any] | None]) -> Cleanup | None:
-    """What the results of all nodes tell; None if nothing was left, or nobody knows.
+    """The files that the results of all nodes list; None if there are none or no result lists any.
 
-    A result comes from another machine at times: what is not as it should be tells nothing.
+    Results may come from other machines, so malformed lists are ignored.
     """
     reports = [report for result in results if result and (report := _report(result.get("left")))]
     if not any(report.count for report in reports):
@@ -48,10 +48,10 @@ def find_left_files(results: Sequence[Mapping[str, Any] | None]) -> Cleanup | No
 
 
 def warning(left: Cleanup, run_id: str, stays: bool) -> str:
-    """The warning of the run; `stays` says whether its working folder is still there."""
+    """The warning for the run; `stays` says whether its working folder still exists."""
     if stays:
         return f"{left.sentence} 'trainmaster download {run_id} code/' copies them."
-    return f"{left.sentence} They went with the run's folder on its host: what is to be kept belongs into outputs/."
+    return f"{left.sentence} They were removed with the run's folder on its host. Write what you keep to outputs/."
 
 
 def _report(told: Any) -> Cleanup | None:
@@ -67,7 +67,7 @@ def _printable(name: str) -> str:
 
 
 def _size(count: float) -> str:
-    """As the command line writes sizes.
+    """Formats a size in the same way as the command line.
 
     >>> _size(1), _size(20_480), _size(3_500_000)
     ('1 B', '20.0 kB', '3.3 MB')

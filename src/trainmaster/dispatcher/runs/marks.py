@@ -1,6 +1,6 @@
 """Marks: the state that `run.complete()` or `run.fail()` gives a submitted run (docs/internals/run-lifecycle.md).
 
-The mark is kept as a property of the run, which is written once. It becomes the state of the run when its script ends.
+A mark is stored as a property of the run, which can be written once. When the script ends, it becomes the run's state.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ STATES = frozenset({Status.COMPLETED, Status.FAILED})
 
 @dataclass(frozen=True)
 class Mark:
-    """The state, and for Failed the error if the caller gave one."""
+    """A state, and for Failed the error that the caller gave, if any."""
 
     status: Status
     error: RunError | None = None
 
     @property
     def notice(self) -> str:
-        """What people are told while the script goes on, and afterwards."""
+        """The warning that the run gets when it is marked."""
         return f"marked as {self.status} from outside: that is its state once its script has ended"
 
 
 def mark_property(mark: Mark) -> dict[str, str]:
-    """The property that keeps it."""
+    """The property that stores a mark."""
     return {PROPERTY: json.dumps(to_plain(mark), sort_keys=True)}
 
 
 def mark_of(properties: Mapping[str, str]) -> Mark | None:
-    """The mark that a run's properties keep, if they do."""
+    """The mark in the properties of a run, if there is one."""
     try:
         mark = from_plain(Mark, json.loads(properties[PROPERTY]))
     except (KeyError, ValueError, PlainDataError):
@@ -45,7 +45,7 @@ def mark_of(properties: Mapping[str, str]) -> Mark | None:
 
 
 def apply_mark(end: Outcome, mark: Mark | None) -> Outcome:
-    """The outcome with the mark's state in place of its own; what it would have been by itself is a warning."""
+    """Replaces the state of an outcome by that of the mark; a warning has the state without the mark."""
     if mark is None:
         return end
     return replace(end, status=mark.status, error=_error(end, mark), warnings=(*end.warnings, *_differs(end, mark)))

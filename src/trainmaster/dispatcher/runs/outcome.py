@@ -1,4 +1,4 @@
-"""From what the agents left behind to the state a run ends in. Pure."""
+"""Determines the final state of a run from the results of its agents. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmaster.job.agent.ranks import signal_name
 from trainmaster.shared.records import RunError, Status
 
 _ALSO_NAMED = 4
-# With these a message comes last: of sys.exit("a text"), of parsers of arguments, of shells that find no program.
+# With these exit codes the last line is a message: of sys.exit("text"), an argument parser, or a shell.
 _EXPLAINED = (1, 2, 126, 127)
 _STOPPED = frozenset({"NodeAgentLost", "NodeStopped", "ScriptKilled", "LauncherFailed"})
 
@@ -31,7 +31,7 @@ class Outcome:
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
     again: bool = False
-    """Whether it is to be tried again however often it was: its nodes were taken away."""
+    """Whether another attempt follows regardless of `max_retries`, because the nodes were taken away."""
 
 
 def outcome(
@@ -46,11 +46,11 @@ def outcome(
     services: Collection[int] = (),
     ending: Ending | None = None,
 ) -> Outcome:
-    """The outcome of a run whose nodes left `results` (none: the agent was killed before it could write one).
+    """The outcome of a run whose nodes left `results` (None: the agent was killed before it wrote one).
 
-    Of a run with several `processes` an exception is told with its rank. With `surroundings` there are hints.
-    `services` are the nodes that had only services, which are ended by us when the others are done. `ending` is what
-    the engine knows: where the processes were ended from outside, it counts more than what they could see of it.
+    If the run has several `processes`, the message names the rank of an exception. `surroundings` are used for hints.
+    `services` are the nodes that had only services, which Trainmaster ends when the other nodes are done. `ending` is
+    what the engine knows; it takes precedence if the processes were ended from outside.
     """
     warnings = tuple(text for number, result in enumerate(results) for text in _warnings(number, result))
     numbers = sorted(range(len(results)), key=lambda number: _when_failed(results[number]))
@@ -71,7 +71,7 @@ def outcome(
 
 
 def name_process(found: Outcome, names: Sequence[str]) -> Outcome:
-    """The same with the failed process as people know it: `ps 0 (rank 2) on node 1 ...` of a TensorFlow cluster."""
+    """Adds the name by which users know the failed process, such as `ps 0 (rank 2) on node 1 ...`."""
     error = found.error
     rank = error.details.get("rank") if error else None
     if error is None or not isinstance(rank, int) or rank >= len(names) or names[rank] == f"rank {rank}":
@@ -81,19 +81,19 @@ def name_process(found: Outcome, names: Sequence[str]) -> Outcome:
 
 
 def _was_told(error: RunError | None) -> bool:
-    """Whether a process only did what SIGTERM asks for: some engines tell the processes and their agent at once."""
+    """Whether a process ended because of SIGTERM, which some engines send to processes and agent together."""
     if error is None or error.code not in ("ScriptKilled", "ScriptFailed"):
         return False
     return error.details.get("signal") == "SIGTERM" or error.details.get("exit_code") == 128 + signal.SIGTERM
 
 
 def _from_outside(error: RunError | None) -> bool:
-    """Whether nothing in the run itself need have been wrong: its processes were stopped, or just went."""
+    """Whether the cause may lie outside of the run: its processes were stopped or disappeared."""
     return error is not None and error.code in _STOPPED
 
 
 def has_succeeded(result: Mapping[str, Any] | None) -> bool:
-    """Whether a node did all it had to."""
+    """Whether the processes of a node ended without an error."""
     return result is not None and result.get("reason") == "exited" and not result.get("first_failure")
 
 
@@ -102,7 +102,7 @@ def _was_stopped(result: Mapping[str, Any] | None) -> bool:
 
 
 def _when_failed(result: Mapping[str, Any] | None) -> float:
-    """The cause comes first: a lost agent, then the earliest failure; who was only told to stop comes last."""
+    """The sort key of results: lost agents first, then failures by time; nodes that were stopped come last."""
     if result is None:
         return 0.0
     if _was_stopped(result):
@@ -144,7 +144,7 @@ def _failure(
 
 
 def _records(results: Sequence[Mapping[str, Any] | None]) -> list[Mapping[str, Any]]:
-    """The processes of all nodes, each with its node."""
+    """The processes of all nodes, each with the number of its node."""
     return [
         {"node": number, **record}
         for number, result in enumerate(results)
@@ -156,7 +156,7 @@ def _records(results: Sequence[Mapping[str, Any] | None]) -> list[Mapping[str, A
 def _rank_error(
     node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]], processes: int
 ) -> RunError:
-    """The error of the rank that failed first in the whole run, and what is known of the others."""
+    """The error of the rank that failed first in the whole run, with a sentence about the others."""
     first = cause.first_failure(records)
     if first is None and failure.get("launcher"):
         return _launcher_error(node, failure, records)
@@ -173,7 +173,7 @@ def _rank_error(
 
 
 def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> RunError:
-    """No rank failed by itself: mpirun could not start them, or did not like how one of them ended."""
+    """The error if no rank failed by itself: mpirun could not start the ranks, or reported how one ended."""
     how, kind = _how(failure)
     early = [each for each in records if is_early(each)]
     others = [each for each in records if not is_early(each)]
@@ -192,7 +192,7 @@ def _launcher_error(node: int, failure: Mapping[str, Any], records: Sequence[Map
 
 
 def _explain(error: RunError | None, disk_full: bool, surroundings: Surroundings | None) -> RunError | None:
-    """The error with what is known beyond it."""
+    """Adds what else is known: a full disk, and a hint."""
     if error is None:
         return None
     message = error.message
@@ -222,9 +222,9 @@ def _describe_stop(node: int, cancel_requested: bool) -> Outcome:
 
 
 def script_error(node: int, failure: Mapping[str, Any], processes: int = 1) -> RunError:
-    """The error of a script that did not end well: its exception, which rank, how, and its last lines."""
+    """The error of a script that failed: its exception, the rank, how it ended, and its last lines."""
     rank, code, number = failure.get("rank", 0), failure.get("exit_code"), failure.get("signal")
-    # Under MPI the agent's node is not the rank's.
+    # Under MPI, one agent reports ranks of other nodes.
     node = failure.get("node", node)
     how, kind = _how(failure)
     tail = str(failure.get("tail") or "")
@@ -247,7 +247,7 @@ def script_error(node: int, failure: Mapping[str, Any], processes: int = 1) -> R
 
 
 def _headline(who: str, how: str, tail: str, code: int | None, processes: int) -> str:
-    """What the script said first, because that is all there is room for in a list of runs."""
+    """The first line of the error, with the exception in front, because lists of runs show only this line."""
     said = exception_in(tail) or message_in(tail, code)
     if said:
         return f"{who}: {said}\n{who} {how}" if processes > 1 else f"{said}\n{who} {how}"
@@ -256,7 +256,7 @@ def _headline(who: str, how: str, tail: str, code: int | None, processes: int) -
 
 
 def _how(failure: Mapping[str, Any]) -> tuple[str, str]:
-    """How a process ended, in words and as an error code."""
+    """How a process ended, as text and as an error code."""
     number = failure.get("signal")
     if failure.get("told") and failure.get("raised"):
         return "failed with an exception", "ScriptFailed"

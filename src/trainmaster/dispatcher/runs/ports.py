@@ -1,22 +1,22 @@
-"""Ports for the processes of a run to meet at: free now, and given to no other run."""
+"""Ports on which the processes of a run find each other: free at the moment, and not given to another run."""
 
 from __future__ import annotations
 
 import random
 import socket
 
-# Below the range from which systems take ports for outgoing connections, so that none is taken in passing.
+# Below the range that operating systems use for outgoing connections.
 _FIRST, _LAST = 20000, 32000
 
 
 class Ports:
-    """Knows which ports the runs of this workspace have."""
+    """The ports that the runs of this workspace use."""
 
     def __init__(self) -> None:
         self._taken: dict[str, tuple[int, ...]] = {}
 
     def take(self, run_id: str, count: int) -> tuple[int, ...]:
-        """As many ports as asked for; the same run gets others each time, since it never listens twice."""
+        """Chooses `count` free ports for a run; a run gets different ports for each attempt."""
         taken = {port for ports in self._taken.values() for port in ports} if count else set()
         found: list[int] = []
         tried = set(taken)
@@ -29,11 +29,11 @@ class Ports:
         return self._taken[run_id]
 
     def note(self, run_id: str, ports: tuple[int, ...]) -> None:
-        """The ports of a run that an earlier dispatcher started."""
+        """Notes the ports of a run that an earlier dispatcher started."""
         self._taken[run_id] = ports
 
     def release(self, run_id: str) -> None:
-        """Gives the ports of a run back."""
+        """Returns the ports of a run."""
         self._taken.pop(run_id, None)
 
 

@@ -1,4 +1,4 @@
-"""Before and after the job: its environment, its data."""
+"""Prepares a run before its job starts, and uploads its data afterwards."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from trainmaster.storage.urls import local_folder
 
 @dataclass(frozen=True)
 class Preparation:
-    """What a run needs besides nodes."""
+    """Everything that a run needs besides nodes."""
 
     prefix: Prefix
     kit: str
     data: DataPlan | None
     container: Container | None = None
-    """What its processes run in, if it names an image."""
+    """The container of its processes, if it names an image."""
 
 
 async def prepare(
@@ -46,12 +46,12 @@ async def prepare(
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Preparation:
-    """The environment (built if it is not there) and the data of a run."""
+    """Prepares environment and data of a run; builds the environment if it does not exist."""
     folder = context.folder.run(record.id)
     ready = await _find_environment(record, spec, context, engine, sources, say)
     data = _plan_data(spec, context, folder)
     if data is not None and data.before:
-        say("bringing in the data")
+        say("copying the data")
         await _stage(folder, data, "before", folder.logs / "65_job_prep-0.txt", context)
     container = await _prepare_container(record, spec, context, engine, ready, data, say)
     return Preparation(ready, str(ensure_kit(context.folder.path)), data, container)
@@ -65,7 +65,7 @@ async def prepare_again(
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> Preparation:
-    """The same for another attempt, which finds the data as the one before left it."""
+    """Prepares another attempt, which uses the data as the previous attempt left them."""
     ready = await _find_environment(record, spec, context, engine, sources, say)
     data = read_plan(context.folder.run(record.id).data_plan) if has_data(spec) else None
     container = await _prepare_container(record, spec, context, engine, ready, data, say)
@@ -86,13 +86,13 @@ async def _prepare_container(
         return None
     folder = context.folder.run(record.id)
     folder.path.mkdir(parents=True, exist_ok=True)
-    # Where datasets lie that the script may ask for.
+    # The script may ask for datasets in these folders.
     places = [local_folder(store.url) for store in context.store.datastores.list_all()]
     read = [str(place) for place in places if place is not None and place.is_dir() and place != Path("/")]
     written = data.outside if data else ()
     container_engine = await asyncio.to_thread(containers.require_engine)
     if not engine.runs_here:
-        # Other machines have images of their own.
+        # Other machines fetch images themselves.
         return containers.plan_container(container_engine, found, folder, context.folder, read, written)
     read.append(str(context.folder.socket.parent))
     container = containers.plan_container(container_engine, found, folder, context.folder, read, written)
@@ -100,7 +100,7 @@ async def _prepare_container(
 
 
 async def upload_data(record: RunRecord, spec: JobSpec, context: Context) -> str:
-    """Takes data to where it belongs after the job; returns what went wrong, if anything did."""
+    """Uploads the data that the job wrote; returns the error message, empty if there was no error."""
     if not has_data(spec):
         return ""
     folder = context.folder.run(record.id)

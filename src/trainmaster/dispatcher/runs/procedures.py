@@ -54,14 +54,14 @@ class Procedure(Protocol):
     commits_running: bool
     """Whether Running is flushed to disk by itself."""
     tell_after_seconds: float
-    """How long the processes run before their agent says so."""
+    """How long the processes have to run before their agent reports it."""
 
     async def end(self, job: EndedJob, context: Context, updates: RunUpdates) -> None:
-        """Brings in everything the run left, and only then gives it its terminal state. May be repeated."""
+        """Stores everything that the run left, and only then its terminal state. May be repeated."""
 
 
 class FullProcedure:
-    """Every state is written and told by itself."""
+    """Writes and announces every state."""
 
     commits_running = True
     tell_after_seconds = 0.0
@@ -89,7 +89,7 @@ class FullProcedure:
 
 
 class TrialProcedure:
-    """For trials of a sweep: nobody follows the states of many short runs one by one, so fewer are written.
+    """For trials of a sweep: writes fewer states, because there are many short runs.
 
     The run ends in the same state, with the same records, as with `FullProcedure`.
     """

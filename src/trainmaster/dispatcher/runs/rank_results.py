@@ -1,4 +1,4 @@
-"""What the ranks of a node left: how each ended and its last words; and the table of all processes of a run."""
+"""The results of single ranks: how each ended and its last lines; and the table of all processes of a run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from trainmaster.shared import beneath
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
 
-# What a record has for finding the cause, and nobody needs in a table of processes.
+# Fields that are only needed to find the cause of a failure, and are left out of the table of processes.
 _FOR_THE_CAUSE = ("told", "raised", "lost_peer", "wrote_at", "memory_ran_out", "stack", "tail", "service")
 
 
 def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any] | None:
-    """The result of a node, with all that is known of its ranks; under a launcher they take the launcher's place."""
+    """The result of a node with the records of its ranks, which replace the record of a launcher such as mpirun."""
     if result is None:
         return None
     plan = read_json(node / "plan.json") or {}
@@ -43,14 +43,14 @@ def with_ranks(result: Mapping[str, Any] | None, node: Path) -> Mapping[str, Any
 def _complete_record(
     record: Mapping[str, Any], plans: Mapping[int, Mapping[str, Any]], result: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A rank's record with what its plan says of it, and with its last lines if it may have been the cause."""
+    """Completes the record of a rank from its plan, and with its last lines if it may be the cause of a failure."""
     plan = plans.get(record["rank"])
     if plan is None:
         return dict(record)
     known = {**record, "node": int(plan["env"].get("TRAINMASTER_NODE", 0)), "service": bool(plan.get("service"))}
     log = os.fsencode(plan["log"])
     if not record.get("ended_at") and not record.get("error"):
-        # Nobody was left to note its end: it was killed with all that was left.
+        # No process was left to record its end: it was killed together with the others.
         known |= {"told": True, "ended_at": result.get("ended_at"), **cause.last_words(log)}
     if cause.has_failed(known) and (not known.get("told") or known.get("raised")):
         known["tail"] = tail(log)
@@ -58,7 +58,7 @@ def _complete_record(
 
 
 def _launcher(result: Mapping[str, Any], node: Path) -> Mapping[str, Any] | None:
-    """The failure of the launcher itself: it tells something only where no rank is known to have failed."""
+    """The failure of the launcher itself, which matters only if no rank is known to have failed."""
     failure = result.get("first_failure")
     return {**failure, "launcher": "mpirun", "tail": tail(os.fsencode(node / "mpirun.log"))} if failure else None
 

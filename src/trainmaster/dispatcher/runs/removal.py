@@ -1,7 +1,7 @@
-"""Removing runs: their rows, their files, and the snapshots that nobody needs after them.
+"""Deletes runs: their rows, their files, and the snapshots that no other run needs.
 
-What is to go is written down first. From then on each step may be repeated: folders are set aside by a rename, rows go
-in parts, files last. A dispatcher that begins finishes what another one had begun.
+The ids are noted first. After that, each step can be repeated: folders are set aside by a rename, then rows are deleted
+in batches, and files last. A new dispatcher finishes what an earlier one began.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from trainmaster.snapshots.collect import collect
 log = logging.getLogger("trainmaster.dispatch")
 
 _NOTE = "runs.removing"
-# So many runs are noted as done together, and so many rows of runs go in one transaction.
+# How many runs are noted as done at a time, and how many rows of runs are deleted in one transaction.
 _GROUP = 100
 _BATCH = 200
 _PAGE = 1000
 _ASIDE = ".removed"
-# These pass: what was noted stays noted, and is tried again.
+# Temporary errors: the runs stay noted and are tried again.
 _SHORTAGES = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 def old_runs(newest_first: Iterable[RunRecord], ended_before: float | None, keep: int) -> Iterator[RunRecord]:
-    """Of runs that have ended: all but the `keep` newest of each experiment, if they ended before that time."""
+    """Runs that ended before a time, except the `keep` newest of each experiment."""
     seen: dict[str, int] = {}
     for record in newest_first:
         seen[record.experiment] = seen.get(record.experiment, 0) + 1
@@ -47,19 +47,19 @@ def old_runs(newest_first: Iterable[RunRecord], ended_before: float | None, keep
 
 @dataclass(frozen=True)
 class Removed:
-    """What a removal did, or would do."""
+    """What was deleted, or would be."""
 
     run_ids: tuple[str, ...]
     """Without their children."""
     children: int
     bytes: int
-    """On disk; without what the database had of them, which is used again."""
+    """Bytes on disk, without the space in the database, which is reused."""
     left: tuple[str, ...] = ()
     """Runs and files that could not be removed, each with the reason."""
 
 
 class Removal:
-    """The operations, and what they do."""
+    """The operations that delete runs."""
 
     def __init__(self, context: Context, wait_until_left: Callable[[str], Awaitable[None]]) -> None:
         """`wait_until_left` returns when no driver works on a run any more."""
@@ -77,9 +77,9 @@ class Removal:
     async def old(
         self, ended_before: float | None, keep: int, experiment: str | None = None, statuses: Sequence[str] = ()
     ) -> dict[str, list[str]]:
-        """`old`: runs without a parent that ended before a time, but for the newest of each experiment. `models`: those
-        that would be, but for models that were registered from them or their children; `used`: but for a sweep that
-        goes on with them.
+        """`old`: runs without a parent that ended before a time, except the newest of each experiment. `models`: such
+        runs that are kept because models were registered from them or their children. `used`: such runs that are kept
+        because an active sweep continues them.
         """
         return await asyncio.to_thread(self._old, ended_before, keep, experiment, statuses)
 
@@ -107,9 +107,9 @@ class Removal:
 
     @operation("runs.delete")
     async def delete(self, run_ids: list[str], dry_run: bool = False) -> Removed:
-        """Removes runs that have ended, with their children; all are looked at before the first one goes.
+        """Deletes runs that have ended, with their children; checks all of them before it deletes the first.
 
-        One that cannot be removed stays whole, and is in `left` with the reason.
+        A run that cannot be deleted stays complete and is in `left`, with the reason.
         """
         wanted = list(dict.fromkeys(run_ids))
         async with self._turn:
@@ -119,13 +119,13 @@ class Removal:
                 if dry_run:
                     paths = [path for family in families.values() for each in family if (path := self._path(each))]
                     return _summarize(families, frozenset(), await asyncio.to_thread(_sizes, paths), ())
-                # One that is gone already, as when a client asks again, is not noted: there is nothing to remove.
+                # A run that is already deleted, because a client repeats its request, is not noted.
                 self._store.facts.put(_NOTE, [*self._read_note(), *(each for each in wanted if families[each])])
                 done = await self._finish()
         return _summarize(families, done.kept, done.freed, done.left)
 
     async def resume(self) -> None:
-        """Finishes what an earlier dispatcher had begun."""
+        """Finishes deletions that an earlier dispatcher began."""
         if not self._read_note() and not self._aside.exists():
             return
         try:
@@ -133,20 +133,20 @@ class Removal:
                 with self._activity.working():
                     await self._finish()
         except (WorkspaceException, OSError) as error:
-            # No room, mostly. It stays noted.
-            log.warning("runs that were being removed are not removed yet: %s", error)
+            # Mostly a full disk. The runs stay noted.
+            log.warning("some runs could not be deleted yet: %s", error)
 
     def _read_note(self) -> list[str]:
         return list(self._store.facts.get(_NOTE) or ())
 
     async def _family(self, run_id: str, continued: Collection[str]) -> list[str]:
-        """The run and all below it, if they may go; none if it is gone already, as when a client asks again."""
+        """The run and all its descendants, if they may be deleted; empty if the run is already deleted."""
         record = self._store.runs.get(run_id)
         if record is None:
             return []
         if record.parent_id is not None:
             raise UserErrorException(
-                f"run {run_id} is a child of run {record.parent_id}, and goes with it",
+                f"run {run_id} is a child of run {record.parent_id} and is deleted with it",
                 hint=f"Delete {record.parent_id}, with all its children.",
             )
         family = await asyncio.to_thread(self._store.removal.list_family, run_id)
@@ -156,7 +156,7 @@ class Removal:
         used = {each for each, _ in family} & set(continued)
         if used:
             raise UserErrorException(
-                f"a sweep that has not ended goes on with the files of {', '.join(sorted(used)[:3])}",
+                f"an active sweep uses the files of {', '.join(sorted(used)[:3])}",
                 hint="Wait for it, or cancel it.",
             )
         for each, _ in family:
@@ -164,7 +164,7 @@ class Removal:
         return [each for each, _ in family]
 
     async def _finish(self) -> _Done:
-        """Whatever is noted goes. What cannot be removed is not noted any more: it must not hold up the others."""
+        """Deletes all noted runs. A run that cannot be deleted is dropped from the note, so that it blocks no other."""
         noted = self._read_note()
         kept: dict[str, str] = {}
         while noted:
@@ -183,13 +183,13 @@ class Removal:
         return collect(self._folder.path, self._store.removal.find_needed_snapshots())
 
     def _remove(self, run_ids: Sequence[str]) -> dict[str, str]:
-        """Runs and their children from the store, their folders set aside. Those that have to stay, and why."""
+        """Sets folders aside and deletes rows; returns the runs that have to stay, each with the reason."""
         doomed: list[str] = []
         kept: dict[str, str] = {}
         for run_id in run_ids:
             family = [each for each, _ in self._store.removal.list_family(run_id)]
             try:
-                # One that is gone from the store, before a kill, may have left its folder.
+                # A run that was deleted from the store just before a kill may have left its folder.
                 self._set_aside(family or [run_id])
             except OSError as error:
                 if error.errno in _SHORTAGES:
@@ -206,7 +206,7 @@ class Removal:
         return kept
 
     def _set_aside(self, run_ids: Sequence[str]) -> None:
-        """The folders of a family, all or none; under names that are always short enough."""
+        """Renames the folders of a run and its descendants, all or none, to names that are always short enough."""
         runs = self._folder.runs
         self._aside.mkdir(parents=True, exist_ok=True)
         moved: list[tuple[str, str]] = []
@@ -222,7 +222,7 @@ class Removal:
             raise
 
     def _path(self, run_id: str) -> Path | None:
-        """The folder of a run; none for an id that an earlier release took and that cannot be a folder's name."""
+        """The folder of a run; None for an id of an earlier release that cannot be a folder name."""
         return self._folder.run(run_id).path if is_plain(run_id) else None
 
 
@@ -245,7 +245,7 @@ def _sizes(paths: Iterable[Path]) -> int:
 
 
 def _size(path: Path) -> int:
-    """What becomes free with this name."""
+    """The bytes that deleting this name frees."""
     try:
         found = os.lstat(path)
     except OSError:

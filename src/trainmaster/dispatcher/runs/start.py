@@ -1,4 +1,4 @@
-"""From a prepared run to the plans of its node agents."""
+"""Makes the plans of the node agents of a prepared run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ GRACE_SECONDS = 10.0
 
 
 def lay_down(folder: RunFolder, record: RunRecord) -> None:
-    """The run's folder with what is known before it starts."""
-    # From the top down, one call each: there are many runs.
+    """Creates the run's folder and writes spec.json."""
+    # One call per folder, because a sweep has many runs.
     folder.path.mkdir(parents=True, exist_ok=True)
     for path in (folder.files, folder.logs, folder.journals):
         with suppress(FileExistsError):
@@ -34,7 +34,7 @@ def lay_down(folder: RunFolder, record: RunRecord) -> None:
 
 
 def write_spec_again(folder: RunFolder, record: RunRecord) -> None:
-    """Puts spec.json right if a power cut took what it held: engines read it, and the store has it."""
+    """Restores spec.json from the store if a power cut damaged it, because engines read it."""
     if folder.spec.exists() and folder.spec.read_bytes() != record.spec.encode():
         folder.spec.write_text(record.spec, encoding="utf-8")
 
@@ -52,12 +52,12 @@ def agent_plans(
 ) -> list[dict[str, Any]]:
     """`plan.json` of every node (docs/reference/on-disk.md); `time_used` is how long earlier attempts ran.
 
-    The agents tell that their processes run when they have run for `tell_after` seconds.
+    The agents report that their processes run once they have run for `tell_after` seconds.
     """
     folder = replace(workspace.run(record.id), attempt=attempt)
     launch = _launch(record, spec, prepared, place, workspace, folder, ports)
     layout = {"manifest": str(workspace.snapshot(spec.snapshot_id)), "blobs": str(workspace.blobs)}
-    # Another attempt works on in the folder of the one before, if that one came to have it.
+    # A further attempt uses the working folder of the previous attempt, if it was created.
     lays_out = attempt == 1 or not folder.code.exists()
     limit = spec.max_run_duration_seconds
     links = [to_plain(link) for link in prepared.data.links] if prepared.data else []
@@ -98,13 +98,13 @@ def _launch(
     folder: RunFolder,
     ports: tuple[int, ...],
 ) -> Launch:
-    """What the planners need to know of this attempt and its place."""
+    """What the planners need to know about this attempt and its nodes."""
     return Launch(
         run_id=record.id,
         code_folder=str(folder.code),
         log_folder=str(folder.logs),
         python=prepared.prefix.python,
-        # Those of a container are of its inside, where others are known.
+        # Inside of a container, other paths are valid.
         environment_variables={} if prepared.container else prepared.prefix.variables,
         run_variables=run_variables(record, spec, prepared, workspace, folder.attempt, place.relays_requests),
         gpus=place.gpus,
@@ -122,7 +122,7 @@ def _launch(
 
 
 def _notify(workspace: WorkspaceFolder, tell_after: float) -> dict[str, Any]:
-    """Whom an agent tells what happens; agents that tell late look at the lock to see whether somebody is there."""
+    """How agents report to the dispatcher. Agents that report late check the lock to see whether it is running."""
     notify = {"socket": str(workspace.socket), "dispatcher": [*dispatcher_command(workspace), "--if-needed"]}
     return {**notify, "lock": str(workspace.lock)} if tell_after else notify
 
@@ -158,7 +158,7 @@ def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, relays_requests: 
 
 @lru_cache(maxsize=4)
 def _identity(path: str, _changed_at: int) -> dict[str, Any]:
-    """Read once and not for every run, unless it has changed."""
+    """Reads workspace.json only if it has changed since the last run."""
     with open(path, encoding="utf-8") as file:
         found: dict[str, Any] = json.load(file)
     return found
@@ -184,7 +184,7 @@ def _own_variables(record: RunRecord, identity: Mapping[str, Any], folder: RunFo
 
 
 def _mlflow_variables(spec: JobSpec) -> dict[str, str]:
-    """What the script logs with MLflow is logged to its run, unless the user names another place for it."""
+    """Lets MLflow log to the run, unless the user names another tracking server."""
     return {} if "MLFLOW_TRACKING_URI" in spec.environment_variables else {"MLFLOW_TRACKING_URI": "trainmaster:run"}
 
 

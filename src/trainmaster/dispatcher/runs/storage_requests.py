@@ -1,4 +1,4 @@
-"""What jobs ask about datastores: which there are, and to copy between one of them and a folder of the run's."""
+"""The operations of jobs on datastores: list them, and copy between a datastore and the run's folder."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class StorageRequests:
 
     @operation("datastores.describe")
     def describe(self) -> list[dict[str, Any]]:
-        """All datastores by name, as a job may know them: without their options, which hold keys."""
+        """All datastores by name, without their options, which contain keys."""
         return [_describe(self._open(store)) for store in self._context.store.datastores.list_all()]
 
     @operation("datastores.fetch")
     async def fetch(self, store: str, prefix: str, run_id: str, files: str) -> str:
-        """Copies what the store has at `prefix` to the folder `files` of a run; where that is."""
+        """Copies the files at `prefix` from a datastore to the folder `files` of a run; returns its path."""
         folder = await self._go(store, run_id, files, prefix=prefix)
         return str(folder)
 
     @operation("datastores.send")
     async def send(self, store: str, target: str, overwrite: bool, run_id: str, files: str) -> str:
-        """Copies what lies in the folder `files` of a run to `target` of the store; what was said about it."""
+        """Copies the folder `files` of a run to `target` in a datastore; returns the log."""
         folder = await self._go(store, run_id, files, target=target, overwrite=overwrite)
         return (await asyncio.to_thread(_log_of(folder).read_text, "utf-8")).rstrip("\n")
 
@@ -52,7 +52,7 @@ class StorageRequests:
         folder = self._context.folder.run(run_id).path / inner(files)
         folder.mkdir(parents=True, exist_ok=True)
         order = {"store": to_plain(self._open(record)), "files": str(folder), **what}
-        # A process of its own, so that no storage driver is ever loaded into the dispatcher; keys go through a pipe.
+        # A separate process, so that the dispatcher never loads a storage driver. Keys are passed through a pipe.
         command = ["trainmaster.storage.storage_request", str(os.getpid())]
         await run_module(command, _log_of(folder), dict(os.environ), json.dumps(order).encode())
         return folder
@@ -76,11 +76,11 @@ def _describe(record: DatastoreRecord) -> dict[str, Any]:
 
 
 def inner(path: Any) -> Path:
-    """A path within a folder, which it cannot leave."""
+    """A relative path that cannot leave its folder."""
     try:
         return Path(*inner_parts(path))
     except ValueError:
-        raise UserErrorException(f"{str(path)[:300]!r} does not lie in the folder of the run") from None
+        raise UserErrorException(f"{str(path)[:300]!r} is not in the folder of the run") from None
 
 
 def _log_of(folder: Path) -> Path:
@@ -88,7 +88,7 @@ def _log_of(folder: Path) -> Path:
 
 
 def _inode(folder: Path | None) -> int:
-    """By this a job knows a folder that it sees as the same; 0 where there is none."""
+    """The inode of a folder, by which a job can tell whether it sees the same folder; 0 if there is none."""
     try:
         return folder.stat().st_ino if folder is not None else 0
     except OSError:

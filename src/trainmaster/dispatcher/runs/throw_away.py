@@ -1,4 +1,4 @@
-"""The cluster of a single run: v1's `vm_size` of an estimator. It is there while its run is."""
+"""The cluster of a single run, for v1's `vm_size` of an estimator. It exists as long as its run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trainmaster.shared.vm_sizes import VmSizes, grant, read_sizes
 
 
 def target_for(run_id: str, spec: JobSpec, sizes: VmSizes) -> TargetRecord | None:
-    """A target of as many nodes as the run wants; none for a run that names a target of the workspace."""
+    """The target for a run that asks for its own cluster; None for a run that names a target of the workspace."""
     if spec.target != THROW_AWAY:
         return None
     if not spec.vm_size:
@@ -24,7 +24,7 @@ def target_for(run_id: str, spec: JobSpec, sizes: VmSizes) -> TargetRecord | Non
         )
     granted = grant(sizes, spec.vm_size, spec.node_count, cpus=cpus(), gpus=len(gpus()))
     return TargetRecord(
-        # The same for the same run, whoever asks: the next dispatcher finds the nodes that the run holds.
+        # Derived from the run id, so that the next dispatcher finds the nodes that the run holds.
         name=f"{THROW_AWAY}-{hashlib.sha256(run_id.encode()).hexdigest()[:12]}",
         engine="local",
         nodes=spec.node_count,
@@ -41,7 +41,7 @@ def target_for(run_id: str, spec: JobSpec, sizes: VmSizes) -> TargetRecord | Non
 
 
 def target_again(run_id: str, spec: JobSpec, workspace: WorkspaceFolder) -> TargetRecord | None:
-    """The same for a run that was taken already: whatever became of the table of sizes, it is not refused any more."""
+    """The target for a run that was accepted earlier; it is not refused if the table of sizes has changed."""
     try:
         sizes = replace(read_sizes(workspace), strict=False)
     except ComputeTargetException:

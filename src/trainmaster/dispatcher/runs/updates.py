@@ -1,4 +1,4 @@
-"""Changes to runs: written to the store, then told to those who follow the run."""
+"""Writes changes of runs to the store, then announces them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("trainmaster.dispatch")
 
 
 class RunUpdates:
-    """Moves runs from state to state and brings in what they logged."""
+    """Moves runs between states and reads their journals."""
 
     def __init__(self, context: Context, watchers: Watchers) -> None:
         self._folder = context.folder

@@ -1,8 +1,8 @@
-"""Scoring services: brought up, watched, brought back, taken down.
+"""Scoring services: deployed, watched, restarted and deleted.
 
-A service is a supervisor (`scoring/supervisor`) that needs no dispatcher. What the dispatcher does for it: make what
-it needs, start it, and start it again if it was killed. So a dispatcher stays as long as there are services; one that
-is killed is replaced by the next client's, which goes on where it ended.
+A service is a supervisor (`scoring/supervisor`) that runs without a dispatcher. The dispatcher prepares what it needs,
+starts it, and restarts it if it was killed. Therefore a dispatcher does not end while there are services. If the
+dispatcher is killed, the next client starts another one, which continues.
 """
 
 from trainmaster.dispatcher.services.operations import Services

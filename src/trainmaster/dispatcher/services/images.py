@@ -1,4 +1,4 @@
-"""v1's images: a description of code, packages and models, and the packages installed ahead. No container is built."""
+"""v1's images: a description of code, packages and models, with the packages installed ahead. Not a container."""
 
 from __future__ import annotations
 
@@ -38,25 +38,25 @@ class Images:
 
     @property
     def busy(self) -> bool:
-        """Whether packages of one are being installed."""
+        """Whether packages of an image are being installed."""
         return bool(self._building)
 
     @property
     def tasks(self) -> list[asyncio.Task[None]]:
-        """What is being done."""
+        """The tasks that install packages."""
         return [*self._building.values()]
 
     def resume(self) -> None:
-        """Goes on with those an earlier dispatcher left."""
+        """Continues the images that an earlier dispatcher left."""
         for record in self._store.images.find():
             if record.state == "Running":
                 self._take(record, None)
 
     @operation("images.create")
     def create(self, image: Mapping[str, Any], sources: Mapping[str, str] | None = None) -> ImageRecord:
-        """The next version of its name; its packages are installed meanwhile."""
+        """Adds the next version of an image and starts to install its packages."""
         record = replace(from_plain(ImageRecord, image), state="Running", created_at=time.time())
-        # Refuses a name that cannot be that of a folder.
+        # Raises an error if the name cannot be a folder name.
         self._context.folder.image(record.name, record.version)
         kept = self._store.images.add(record)
         if kept.state == "Running":
@@ -77,7 +77,7 @@ class Images:
 
     @operation("images.wait")
     async def wait(self, name: str, version: int, seconds: float = 30.0) -> ImageRecord:
-        """The image when it is there or failed, or after so long at most."""
+        """Returns the image when it is ready or has failed, or after `seconds` at the latest."""
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
         while True:
             changed = self._changed
@@ -96,13 +96,13 @@ class Images:
         tags: Mapping[str, Any] | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> ImageRecord:
-        """Sets tags (all of them) and adds properties, which cannot be changed later."""
+        """Replaces all tags and adds properties, which cannot be changed later."""
         known = self.get(name, version)
         for key, value in (properties or {}).items():
             if known.properties.get(key, value) != value:
                 raise WebserviceException(
                     f"property '{key}' of image {known.id} is '{known.properties[key]}' already",
-                    cause="Properties cannot be changed once they are there.",
+                    cause="Properties cannot be changed once they are set.",
                 )
         after = {
             "tags": dict(known.tags if tags is None else tags),
@@ -113,7 +113,7 @@ class Images:
 
     @operation("images.delete")
     async def delete(self, name: str, version: int) -> bool:
-        """Forgets one with its folder; whether there was one. What is being installed for it is given up."""
+        """Deletes an image and its folder and stops its installation; returns whether it existed."""
         record = next((each for each in self._store.images.find(name) if each.version == version), None)
         if record is None:
             return False
@@ -121,7 +121,7 @@ class Images:
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
-        # First the folder: once the record is gone, its version may be given again.
+        # The folder first: once the record is deleted, its version may be used again.
         place = self._context.folder.image(name, version).relative_to(self._context.folder.images)
         await asyncio.to_thread(beneath.remove_tree, self._context.folder.images, str(place))
         gone = self._store.images.delete(name, version)
@@ -140,7 +140,7 @@ class Images:
         try:
             await self._install(record, place, sources)
         except Exception as error:
-            # The image says it; one whose task died in silence would be Running for ever.
+            # The error becomes part of the image, which would otherwise stay Running for ever.
             if not isinstance(error, TrainmasterError | OSError):
                 log.exception("image %s", record.id)
             told = error if isinstance(error, TrainmasterError) else WebserviceException(str(error) or repr(error))
@@ -156,7 +156,7 @@ class Images:
         await find_environment(
             spec.environment, spec.inherited_variables, RunFolder(place), self._context, sources, say
         )
-        say("the packages are there")
+        say("the packages are installed")
 
     def _tell(self) -> None:
         self._changed.set()

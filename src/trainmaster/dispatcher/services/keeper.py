@@ -1,4 +1,4 @@
-"""One service's life: what was asked for last is brought up, then watched, and brought back when it was killed."""
+"""Keeps one service running: deploys what was requested last, watches it, and restarts it if it was killed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec, ServiceS
 log = logging.getLogger("trainmaster.dispatch")
 
 _STARTS = 5
-# Between attempts to bring back what was killed or does not start any more.
+# Pauses between attempts to restart a service.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _DRAIN_SECONDS = 35.0
 _LOOK_SECONDS = 0.05
-# Of their own: services that take long to start must not hold up those who ask for metrics.
+# Separate threads, so that services that start slowly do not delay other operations.
 _THREADS = ThreadPoolExecutor(8, "services")
 
 
 class Keeper:
-    """Keeps one service as its record says, until there is nothing left to keep."""
+    """Keeps one service in the state that its record describes."""
 
     def __init__(
         self, name: str, context: Context, tell: Callable[[], None], sources: Mapping[str, str] | None
@@ -54,14 +54,14 @@ class Keeper:
         self._woken.set()
 
     async def keep(self) -> None:
-        """Goes on until the service is deleted, or failed with nothing that serves."""
+        """Returns when the service is deleted, or has failed and nothing is serving."""
         while await self._step():
             pass
         self.finished = True
         self._tell()
 
     async def _step(self) -> bool:
-        """Does the next thing the record asks for; false when there is none."""
+        """Does the next thing that the record asks for; false if there is nothing to do."""
         self._woken.clear()
         record = self._store.services.get(self.name)
         if record is None:
@@ -78,7 +78,7 @@ class Keeper:
         return False
 
     async def _unless_woken(self, work: Coroutine[Any, Any, None]) -> None:
-        """Does the work, unless another thing is asked for first: then it is let go."""
+        """Does the work, but stops it when the record changes."""
         task = asyncio.ensure_future(work)
         woken = asyncio.ensure_future(self._woken.wait())
         try:
@@ -91,7 +91,7 @@ class Keeper:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
 
-    # Up
+    # Deploy
 
     async def _deploy(self, record: ServiceRecord) -> None:
         generation = record.generation
@@ -100,11 +100,11 @@ class Keeper:
             plan, warnings = await self._make(record, record.spec, generation)
             self._say(generation, f"starting {plan.replicas} replica(s)")
             state = await self._bring_up(plan)
-        except Exception as error:  # noqa: BLE001 (a keeper that died would leave the service on its way for ever)
+        except Exception as error:  # noqa: BLE001 (otherwise the service would stay Transitioning for ever)
             self._fail(record, self._describe_error(error))
         else:
             self._say(generation, f"ready on port {state.port}")
-            # A service that was called healthy is there again after a power cut.
+            # A service that was reported as Healthy must exist after a power cut.
             await asyncio.to_thread(durable.flush_below, self._folder.path)
             self._change(
                 generation,
@@ -130,10 +130,10 @@ class Keeper:
         return await make_plan(record, spec, generation, self._context, self.sources, say)
 
     async def _bring_up(self, plan: ServicePlan) -> State:
-        """The state of the service when the generation answers; its own error if it never will."""
+        """Starts a generation and waits until it serves; raises its error if it fails."""
         for _ in range(_STARTS):
             if not control.look(self._folder.path).alive:
-                # What an earlier supervisor said is not what the next one will say.
+                # The state of an earlier supervisor is outdated.
                 ServiceFiles(self._folder.path).state.unlink(missing_ok=True)
             await _to_its_end(control.start, plan)
             alive = True
@@ -144,16 +144,16 @@ class Keeper:
                     return state
                 alive = seen.alive
                 await asyncio.sleep(_LOOK_SECONDS)
-            # Its supervisor was killed: another one.
+            # The supervisor was killed. Start another one.
         raise WebserviceException(
-            f"the supervisor of service {self.name} was killed again and again",
+            f"the supervisor of service {self.name} was killed {_STARTS} times in a row",
             hint=f"See {ServiceFiles(self._folder.path).log}.",
         )
 
-    # Watched
+    # Watch
 
     async def _watch(self, record: ServiceRecord, spec: ServiceSpec) -> None:
-        """Returns when there is something to do again; a supervisor that is gone is replaced."""
+        """Waits until the supervisor is gone; if it is gone already, starts another one."""
         supervisor = control.supervisor(self._folder.path)
         if supervisor is not None:
             began = time.monotonic()
@@ -165,7 +165,7 @@ class Keeper:
         try:
             plan, _ = await self._make(record, spec, record.serving)
             state = await self._bring_up(plan)
-        except Exception as error:  # noqa: BLE001 (a keeper that died would never bring it back)
+        except Exception as error:  # noqa: BLE001 (otherwise the service would never be restarted)
             await self._still_down(record, self._describe_error(error))
             return
         log.info("service %s is back on port %d", self.name, state.port)
@@ -181,19 +181,19 @@ class Keeper:
         await self._wait_a_moment()
 
     async def _wait_a_moment(self) -> None:
-        """Something that dies as often as it is started does not get all of the machine."""
+        """Pauses, so that a service that fails again and again does not use up the machine."""
         await self._backoff.sleep()
 
-    # Down
+    # Delete
 
     async def _take_down(self) -> None:
-        """First the processes, then the record, then the files: whoever comes after a kill does the rest."""
+        """Ends processes, then deletes record and files. After a kill, the next dispatcher does the rest."""
         await end_processes(self._folder.path)
         self._store.services.delete(self.name)
         await asyncio.to_thread(beneath.remove_tree, self._context.folder.services, self.name)
         log.info("service %s is deleted", self.name)
 
-    # Words
+    # Report
 
     def _change(self, generation: int, **changes: Any) -> None:
         if self._store.services.update(self.name, generation, **changes, updated_at=time.time()) is not None:
@@ -204,31 +204,31 @@ class Keeper:
         note(self._folder.deploy_log(generation), sentence)
 
     def _describe_error(self, error: Exception) -> TrainmasterError:
-        """What the service says of it; of a fault of ours the log has all."""
+        """The error for users; the log has the details of an unexpected one."""
         if isinstance(error, TrainmasterError):
             return error
         if isinstance(error, OSError):
             place = f"{error.filename}: " if error.filename else ""
-            return WebserviceException("the service cannot be put in place", cause=f"{place}{error.strerror or error}")
+            return WebserviceException("the service cannot be deployed", cause=f"{place}{error.strerror or error}")
         log.error("service %s", self.name, exc_info=error)
         return ServiceException(f"the deployment failed: {error!r}", hint="See dispatcher.log.")
 
     def _drop_old(self, kept: set[int]) -> None:
-        """Generations that nobody needs any more; the one before this may still have requests to answer."""
+        """Deletes old generations; the previous one stays, because it may still answer requests."""
         for place in self._folder.path.iterdir():
             if place.name.isdigit() and int(place.name) not in kept and int(place.name) < max(kept):
                 beneath.remove_tree(self._folder.path, place.name)
 
 
 async def end_processes(folder: Path) -> None:
-    """Ends the processes of a service: what they have begun is answered, within a time."""
+    """Ends the processes of a service; requests in progress are answered, within a time limit."""
     if control.stop(folder) and not await _has_ended(folder):
         control.kill(folder)
         await _has_ended(folder)
 
 
 async def _has_ended(folder: Path) -> bool:
-    """Whether its supervisor is gone, after waiting for it so long at most."""
+    """Waits for the supervisor to end, within a time limit; returns whether it has ended."""
     end = time.monotonic() + _DRAIN_SECONDS
     while control.supervisor(folder) is not None:
         if time.monotonic() > end:
@@ -238,7 +238,7 @@ async def _has_ended(folder: Path) -> bool:
 
 
 async def _to_its_end(function: Callable[..., Any], *args: Any) -> None:
-    """Calls it in a thread. Who lets go meanwhile waits for it: two starts must not overtake each other."""
+    """Calls a function in a thread and waits for it even if canceled, because two starts must not overlap."""
     work = asyncio.get_running_loop().run_in_executor(_THREADS, function, *args)
     try:
         await asyncio.shield(work)

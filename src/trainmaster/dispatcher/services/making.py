@@ -1,4 +1,4 @@
-"""From a service's record to the plan of its supervisor: environment, code, models. All of it may be repeated."""
+"""Makes the plan of a service's supervisor: environment, code, models. All steps may be repeated."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def make_plan(
     sources: Mapping[str, str] | None,
     say: Callable[[str], None],
 ) -> tuple[ServicePlan, tuple[str, ...]]:
-    """Makes what a generation of a service needs, as far as it is not there: how it is to be served, and warnings."""
+    """Creates what is missing for a generation of a service; returns its plan, and warnings."""
     folder = context.folder.service(record.name)
     here = folder.generation(generation)
     await asyncio.to_thread(_begin, here, spec)
@@ -87,7 +87,7 @@ def plan_of(
 
 
 def model_dir(models: tuple[str, ...], root: Path) -> str:
-    """v1's rule for AZUREML_MODEL_DIR: the folder of the one model, or that of all.
+    """v1's rule for AZUREML_MODEL_DIR: the folder of the model if there is only one, else the folder of all models.
 
     >>> model_dir(("mnist:3",), Path("/m")), model_dir(("a:1", "b:1"), Path("/m"))
     ('/m/mnist/3', '/m')
@@ -99,7 +99,7 @@ def model_dir(models: tuple[str, ...], root: Path) -> str:
 
 
 def variables(spec: ServiceSpec, found: Prefix, kit: str, identity: Mapping[str, Any]) -> dict[str, str]:
-    """What the scoring script sees: of the machine, of its environment, of its workspace, and what was asked for."""
+    """The variables of the scoring script: of the machine, its environment and its workspace, and the user's."""
     own = dict(spec.environment_variables)
     path = os.pathsep.join(each for each in (kit, own.pop("PYTHONPATH", "")) if each)
     return {
@@ -136,22 +136,22 @@ async def find_environment(
 
 
 def note(log: Path, sentence: str) -> None:
-    """A line in the log of a deployment, or of an image."""
+    """Appends a line to the log of a deployment or image."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with open(log, "a", encoding="utf-8", errors="replace") as file:
         file.write(f"[{time.strftime('%H:%M:%S')}] {sentence}\n")
 
 
 def code_place(here: Path, spec: ServiceSpec) -> Path:
-    """Where the code of a service lies: its source folder under its own name, in the folder that the script works in.
+    """The folder of a service's code: its source folder, under its own name, in the working folder.
 
-    Single files lie in the working folder itself.
+    Single files are in the working folder itself.
     """
     return here / CODE / spec.code.folder_name
 
 
 def _begin(here: Path, spec: ServiceSpec) -> None:
-    """The folder of a generation, without what a dispatcher left half-made that was killed over it."""
+    """Creates the folder of a generation, and removes what a killed dispatcher left incomplete."""
     place = code_place(here, spec)
     place.parent.mkdir(parents=True, exist_ok=True)
     for left in place.parent.glob(f"{glob.escape(place.name)}.partial-*"):
@@ -169,12 +169,12 @@ def _model_place(model: str, context: Context) -> Path:
     record = context.store.models.get(name, int(version))
     if record is None:
         raise ModelNotFoundException(f"model {model} is not in this workspace any more", hint="Deploy another version.")
-    # A model that was changed on the disk is never served.
+    # Raises an error if the files of the model have changed on disk.
     return Contents(context.folder.models).sound(name, record.version, record.manifest)
 
 
 def _link_models(places: Mapping[str, Path], root: Path) -> None:
-    """`<root>/<name>/<version>` leads to the files of each model."""
+    """Links `<root>/<name>/<version>` to the files of each model."""
     root.mkdir(exist_ok=True)
     for model, place in places.items():
         name, _, version = model.rpartition(":")

@@ -1,4 +1,4 @@
-"""What clients can ask about services and images. Each may be repeated without harm."""
+"""The operations on services and images for clients. Each may be repeated."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Services:
 
     @property
     def busy(self) -> bool:
-        """Whether there is anything to keep alive: then the dispatcher stays."""
+        """Whether there are services to keep running or images to build; then the dispatcher does not end."""
         return bool(self._keepers) or self.images.busy
 
     def resume(self) -> None:
-        """Goes on with everything an earlier dispatcher left."""
+        """Continues everything that an earlier dispatcher left."""
         known = self._store.services.list_all()
         for record in known:
             self._take(record.name)
@@ -66,7 +66,7 @@ class Services:
         self._sweep({record.name for record in known})
 
     def _sweep(self, known: set[str]) -> None:
-        """What a killed dispatcher had not yet removed of services that are deleted."""
+        """Removes what a killed dispatcher left of deleted services."""
         with suppress(FileNotFoundError):
             for place in self._context.folder.services.iterdir():
                 if place.name not in known:
@@ -80,13 +80,13 @@ class Services:
         self._tasks.pop(f"/{place.name}", None)
 
     async def close(self) -> None:
-        """Lets go of all; they go on serving."""
+        """Stops keeping services; they continue to serve."""
         tasks = [*self._tasks.values(), *self.images.tasks]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Asked for by clients
+    # For clients
 
     @operation("services.deploy")
     async def deploy(
@@ -96,9 +96,9 @@ class Services:
         sources: Mapping[str, str] | None = None,
         overwrite: bool = False,
     ) -> ServiceRecord:
-        """A new service, on its way; the same token again is the same one.
+        """Starts to deploy a service; the same token again returns the same service.
 
-        With `overwrite` one of this name is replaced: where it was, and without a pause.
+        With `overwrite`, a service of this name is replaced without interruption and keeps its address.
         """
         record = from_plain(ServiceRecord, service)
         check_service_name(record.name)
@@ -133,7 +133,7 @@ class Services:
     async def update(
         self, name: str, token: str, changes: Mapping[str, Any], sources: Mapping[str, str] | None = None
     ) -> ServiceRecord:
-        """Another generation with another `spec`; `changes` may have settings, tags, properties, description, too."""
+        """Starts a generation with another `spec`; `changes` may also have settings, tags, properties, description."""
         known = self._require(await self._wait_until_settled(name), name)
         if known.token == token:
             return self._on_its_way(known, sources)
@@ -153,13 +153,13 @@ class Services:
 
     @operation("services.wait")
     async def wait(self, name: str, generation: int, seconds: float = 30.0) -> ServiceRecord:
-        """The service when this generation is settled, or after so long at most."""
+        """Returns the service when this generation is ready or has failed, or after `seconds` at the latest."""
         end = time.monotonic() + min(seconds, _LONGEST_WAIT)
         while True:
             changed = self._changed
             record = self._describe(self._require(self._find(name), name))
             rest = end - time.monotonic()
-            # Of what was killed, and is being brought back, only its supervisor knows when it is there.
+            # While a killed service is restarted, only its supervisor knows when it is ready.
             comes_back = record.state is ServiceState.UNHEALTHY and not record.error
             settled = record.state is not ServiceState.TRANSITIONING and not comes_back
             if settled or record.generation > generation or rest <= 0:
@@ -176,7 +176,7 @@ class Services:
         description: str | None = None,
         settings: Mapping[str, Any] | None = None,
     ) -> ServiceRecord:
-        """Sets tags and settings (all of them), adds properties, sets the description; nothing is deployed again."""
+        """Replaces all tags and settings, adds properties, sets the description. Nothing is deployed again."""
         known = self._require(self._find(name), name)
         changes: dict[str, Any] = {}
         if tags is not None:
@@ -194,7 +194,7 @@ class Services:
 
     @operation("services.delete")
     async def delete(self, name: str) -> bool:
-        """Takes a service down; returns when it is gone. Whether there was one."""
+        """Deletes a service and waits until it is gone; returns whether it existed."""
         if self._store.services.get(name) is None:
             return False
         self._store.services.update(name, state=ServiceState.DELETING, updated_at=time.time())
@@ -210,7 +210,7 @@ class Services:
 
     @operation("services.set_key")
     def set_key(self, name: str, which: str, key: str) -> dict[str, str]:
-        """Puts another key in force at once."""
+        """Replaces a key, with immediate effect."""
         self._require(self._find(name), name)
         if which not in _KEYS:
             raise WebserviceException(f"the key must be Primary or Secondary, not {which!r}")
@@ -220,7 +220,7 @@ class Services:
     # For other parts of the dispatcher
 
     def users_of_model(self, name: str, version: int) -> builtins.list[str]:
-        """A sentence for each service that has this model, or is about to."""
+        """A sentence for each service that uses this model or is about to."""
         wanted = f"{name}:{version}"
         found = []
         for record in self._store.services.list_all():
@@ -230,7 +230,7 @@ class Services:
         return found
 
     def environments_in_use(self) -> dict[str, builtins.list[str]]:
-        """Folder of an environment to the services that have it."""
+        """Folder of each environment to the services that use it."""
         found: dict[str, builtins.list[str]] = {}
         for record in self._store.services.list_all():
             folder = self._context.folder.service(record.name)
@@ -241,10 +241,10 @@ class Services:
                 found.setdefault(place, []).append(f"service {record.name}")
         return found
 
-    # How it is done
+    # Steps
 
     def _check(self, spec: ServiceSpec) -> None:
-        """Refuses what can never be served."""
+        """Refuses a service that can never be deployed."""
         check_buildable(spec.environment)
         for model in spec.models:
             name, _, version = model.rpartition(":")
@@ -284,7 +284,7 @@ class Services:
         return self._describe(record)
 
     def _take(self, name: str, sources: Mapping[str, str] | None = None) -> None:
-        """Somebody keeps the service, and knows that its record may have changed."""
+        """Starts a keeper for the service, or tells its keeper that the record may have changed."""
         keeper = self._keepers.get(name)
         if keeper is not None and not keeper.finished:
             keeper.sources = keeper.sources if sources is None else sources
@@ -304,7 +304,7 @@ class Services:
         self._changed = asyncio.Event()
 
     async def _wait_until_settled(self, name: str) -> ServiceRecord | None:
-        """The record; for one that is being deleted: None, once it is gone with its files."""
+        """The record; None, after waiting for the end of the deletion, if the service is being deleted."""
         for _ in range(_ATTEMPTS):
             record = self._store.services.get(name)
             if record is not None and record.state is not ServiceState.DELETING:
@@ -315,7 +315,7 @@ class Services:
             if task is None:
                 return None
             await asyncio.wait({task}, timeout=_LONGEST_WAIT)
-        raise WebserviceException(f"service '{name}' cannot be taken down", hint=f"See {self._context.folder.log}.")
+        raise WebserviceException(f"service '{name}' cannot be deleted", hint=f"See {self._context.folder.log}.")
 
     def _find(self, name: str) -> ServiceRecord | None:
         record = self._store.services.get(name) if isinstance(name, str) else None
@@ -331,7 +331,7 @@ class Services:
         )
 
     def _describe(self, record: ServiceRecord) -> ServiceRecord:
-        """The record with what its supervisor says now."""
+        """The record with the current state of its supervisor."""
         if not record.serving:
             return record
         state = _state_of(self._context.folder.service(record.name).path)
@@ -355,7 +355,7 @@ class Services:
 
 
 def new_key() -> str:
-    """A key that nobody guesses."""
+    """A random key."""
     return secrets.token_urlsafe(24)
 
 
@@ -364,19 +364,19 @@ def _select_keys(keys: Mapping[str, str | None] | None) -> dict[str, str]:
 
 
 def _same_address(wanted: ServiceRecord, known: ServiceRecord) -> bool:
-    """Whether one can take the place of the other where it is."""
+    """Whether a service can replace another at its address."""
     return wanted.host == known.host and wanted.port in (0, known.port)
 
 
 def _check_address(host: str, port: int) -> None:
-    """Says at once that an address cannot be had; a supervisor would first wait for a port to become free."""
+    """Raises an error at once if an address cannot be used; a supervisor would wait for the port."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, kind, protocol) as tried:
             tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             tried.bind(address)
     except OSError as error:
-        hint = "Leave the port out: then a free one is taken and kept." if port else "Give an address of this machine."
+        hint = "Omit the port to use any free port." if port else "Use an address of this machine."
         raise WebserviceException(
             f"the service cannot use the address {host}:{port}" if port else f"the service cannot listen on {host}",
             cause=error.strerror or str(error),
@@ -389,8 +389,8 @@ def _check_properties(known: ServiceRecord, changes: Mapping[str, Any]) -> None:
         if known.properties.get(key, value) != value:
             raise WebserviceException(
                 f"property '{key}' of service '{known.name}' is '{known.properties[key]}' already",
-                cause="Properties cannot be changed once they are there.",
-                hint="Use a tag for what changes.",
+                cause="Properties cannot be changed once they are set.",
+                hint="Use a tag for values that change.",
             )
 
 

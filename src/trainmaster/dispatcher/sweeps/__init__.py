@@ -1,4 +1,4 @@
-"""Sweeps in the dispatcher: the life of each, and the operations that clients have."""
+"""Sweeps in the dispatcher: the driver of each sweep, and the operations for clients."""
 
 from trainmaster.dispatcher.sweeps.driver import SweepDriver
 from trainmaster.dispatcher.sweeps.operations import Sweeps

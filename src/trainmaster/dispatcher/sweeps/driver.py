@@ -1,6 +1,6 @@
-"""The life of one sweep: asks what to do next whenever something has happened, and does it.
+"""Drives one sweep: plans the next steps whenever something has happened, and carries them out.
 
-Every step is kept before anything depends on it, so that the next dispatcher goes on where the store says.
+Every step is stored before anything depends on it, so that the next dispatcher can continue from the store.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LOG_NAME = "hyperdrive.txt"
 SWEEP_TYPE = "hyperdrive"
 ERROR_CODE = "SweepFailed"
 
-# Those who watch a sweep hear of its trials at most this often.
+# Clients that watch a sweep get news of its trials at most this often.
 _NEWS_SECONDS = 0.2
 
 
@@ -90,7 +90,7 @@ class SweepDriver:
         self._spec: SweepSpec | None = None
         self._trials: Trials | None = None
         self._ending: Ending | None = None
-        # In the order they were said.
+        # All warnings so far, in their order.
         self._said = dict.fromkeys(record.warnings)
         self._is_prepared = False
         self._plain_job: dict[str, Any] = {}
@@ -98,10 +98,10 @@ class SweepDriver:
         self._reports: Reports | None = None
         self._news: asyncio.TimerHandle | None = None
 
-    # What happens
+    # Events
 
     def cancel(self) -> None:
-        """The user wants it to end."""
+        """A user wants the sweep to end."""
         self._cancel = True
         self._wake.set()
 
@@ -119,7 +119,7 @@ class SweepDriver:
         trial = self._trials.update_run(run)
         self._tell_watchers()
         if trial is not None and run.status in TERMINAL:
-            # What one trial found ready, the next ones will.
+            # The environment exists now, so that the next trials need not wait for it.
             self._is_prepared = self._is_prepared or run.started_at is not None
             if self._reports is not None:
                 self._reports.forget(run.id)
@@ -133,11 +133,11 @@ class SweepDriver:
             if self._open_spec.policy.kind != "none":
                 self._wake.set()
 
-    # What is shown
+    # For clients
 
     @property
     def progress(self) -> str:
-        """How far it is, in a sentence."""
+        """The progress in one sentence."""
         if self._trials is None or self._spec is None:
             return ""
         going = len(self._trials.history.going)
@@ -147,11 +147,11 @@ class SweepDriver:
 
     @property
     def going(self) -> list[str]:
-        """The runs of trials that have not ended."""
+        """The run ids of the trials that have not ended."""
         return [trial.run_id for trial in self._trials.going()] if self._trials else []
 
     def view(self, since: int = -1) -> tuple[SweepView, int] | None:
-        """The sweep as it is shown, with the trials that changed after `since`, and how often it has changed."""
+        """The view of the sweep with the trials that changed after version `since`, and the current version."""
         if self._trials is None or self._spec is None:
             return None
         self._trials.read_reports()
@@ -170,7 +170,7 @@ class SweepDriver:
         )
         return view, self._trials.version
 
-    # The life itself
+    # From start to end
 
     async def drive(self) -> None:
         """Brings the sweep to its end, whatever happens on the way."""
@@ -180,7 +180,7 @@ class SweepDriver:
                 await self._go_on()
                 return
             except (WorkspaceException, OSError) as error:
-                # No room, mostly: nothing of it is lost by waiting.
+                # Mostly a full disk. Waiting loses nothing.
                 log.warning("sweep %s cannot go on yet: %s", self.run_id, error)
             except TrainmasterError as error:
                 self._fail(error.message)
@@ -193,7 +193,7 @@ class SweepDriver:
             await backoff.sleep()
 
     def close(self) -> None:
-        """Lets go of files."""
+        """Closes files and cancels timers."""
         if self._reports is not None:
             self._reports.close()
         if self._log is not None:
@@ -210,7 +210,7 @@ class SweepDriver:
             await self._wait_for_change()
 
     def _open(self) -> None:
-        """Reads what the store has of it."""
+        """Reads the sweep from the store."""
         if self._trials is not None:
             return
         kept = self._store.sweeps.get(self.run_id)
@@ -220,7 +220,7 @@ class SweepDriver:
         folder = self._folder.run(self.run_id)
         self._log = self._log or SweepLog(folder.logs / LOG_NAME)
         spec = load_sweep(kept.spec, f"the description of sweep {self.run_id}")
-        # The job as it was accepted for its target.
+        # The job as submit accepted it, for its target.
         self._spec = replace(spec, job=load_spec(self._record.spec))
         self._plain_job = to_plain(self._spec.job)
         trials = Trials(self._store, self.run_id, spec.metric)
@@ -243,7 +243,7 @@ class SweepDriver:
         return self._trials
 
     def _lines(self) -> list[str]:
-        """What the log has to say of the trials that are there."""
+        """The lines that the log should have about the existing trials."""
         lines: list[str] = []
         for trial in self._open_trials.records:
             lines.append(start_line(trial))
@@ -261,14 +261,14 @@ class SweepDriver:
         state = SweepState(started_at, self._open_trials.history, self._cancel, self._ending)
         if spec.sampling.kind != "bayesian":
             return plan(spec, state, time.time())
-        # Trials go on beside it.
+        # In a thread, because sampling takes time and trials continue meanwhile.
         state = replace(state, history=History(self._open_trials.ordered))
         planned = await asyncio.to_thread(plan, spec, state, time.time())
-        # It took its time: one that was cancelled meanwhile starts nothing more.
+        # A sweep that was canceled meanwhile starts no more trials.
         return planned if state.cancel_requested == self._cancel else Plan()
 
     def _room(self) -> int:
-        """How many trials may go at once: no more than the target has nodes for."""
+        """How many trials may run at once: at most as many as the target has nodes for."""
         spec = self._open_spec
         target = self._scheduler.targets().get(self._record.target)
         if target is None:
@@ -285,7 +285,7 @@ class SweepDriver:
             return
 
     def _carry_out(self, todo: Plan) -> bool:
-        """Does what was planned, in its order; whether the sweep has ended."""
+        """Carries out a plan in its order; returns whether the sweep has ended."""
         self._warn(todo.warnings)
         self._keep_decisions(todo.decisions)
         if todo.ending is not None and todo.ending != self._ending:
@@ -327,7 +327,7 @@ class SweepDriver:
     def _cancel_trials(self, cancels: tuple[Cancel, ...]) -> None:
         for each in cancels:
             trial = self._open_trials.record(each.number)
-            # One that the policy cut is on its end already.
+            # The policy has already ended this trial.
             if not trial.cut and self._updates.move(trial.run_id, Status.CANCEL_REQUESTED) is not None:
                 self._runs.cancel(trial.run_id)
 
@@ -355,7 +355,7 @@ class SweepDriver:
         self._tell_watchers()
 
     def _with_nodes(self, run: RunRecord) -> RunRecord:
-        """The run with the nodes that are free for it now: one step less, and no moment in which they idle."""
+        """Gives the run free nodes, if there are any, so that it starts without waiting in the queue."""
         nodes = self._scheduler.take_free_nodes(run.id, run.target, self._open_spec.job.node_count)
         return replace(run, status=Status.STARTING, nodes=nodes) if nodes else run
 
@@ -370,11 +370,11 @@ class SweepDriver:
         self._record = self._updates.move(self.run_id, ending.status, error=error) or self._record
 
     def _fail(self, reason: str) -> None:
-        """It cannot go on: no more trials, and those that go are cancelled."""
+        """Ends the sweep with an error: no more trials, and the active ones are canceled."""
         if self._trials is not None and self._ending is None:
             self._end(Ending(Status.FAILED, reason))
             return
-        # Not even its description could be read, or it fails at its end too.
+        # Its description cannot be read, or ending it failed too.
         self._cancel_children()
         error = RunError(ERROR_CODE, reason)
         self._record = self._updates.move(self.run_id, Status.FAILED, error=error) or self._record
@@ -386,7 +386,7 @@ class SweepDriver:
                 self._runs.cancel(run.id)
 
     def _take_up_trials(self) -> None:
-        """Whatever went wrong, trials that are in the store are driven."""
+        """Drives the trials that are in the store, after an error."""
         for run_id in self.going:
             run = self._store.runs.get(run_id)
             if run is not None:
@@ -399,12 +399,12 @@ class SweepDriver:
 
     def _say(self, line: str) -> None:
         if self._log is not None:
-            # Lines that found no room are written when the sweep is next opened.
+            # Lines that do not fit on the disk are written when the sweep is opened again.
             with suppress(OSError):
                 self._log.say(line)
 
     def _tell_watchers(self) -> None:
-        """Those who watch the sweep hear that its trials have changed, but not of each change by itself."""
+        """Announces that trials have changed, several changes at a time."""
         if self._news is None and self._watchers.is_watched(self.run_id):
             self._news = asyncio.get_running_loop().call_later(_NEWS_SECONDS, self._tell_now)
 
@@ -418,5 +418,5 @@ def _ending_of(kept: SweepRecord) -> Ending | None:
 
 
 def is_sweep(record: RunRecord) -> bool:
-    """Whether a run is a sweep's."""
+    """Whether a run is a sweep."""
     return record.type == SWEEP_TYPE

@@ -1,4 +1,4 @@
-"""azureml-logs/hyperdrive.txt: what a sweep did, and why, for people."""
+"""azureml-logs/hyperdrive.txt: what a sweep did and why, for users."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STAMP_LENGTH = 20
 
 
 class SweepLog:
-    """Appends lines with the time (UTC) in front."""
+    """Appends lines that start with the time (UTC)."""
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,11 +22,11 @@ class SweepLog:
         self._file: TextIO = open(path, "a", buffering=1, encoding="utf-8", opener=open_private)  # noqa: SIM115
 
     def say(self, line: str) -> None:
-        """One line."""
+        """Appends a line."""
         self._file.write(f"{time.strftime(_STAMP, time.gmtime())}{line}\n")
 
     def say_what_is_missing(self, lines: Iterable[str]) -> None:
-        """Those lines that a dispatcher was killed before it could write."""
+        """Appends those lines that an earlier dispatcher did not write before it was killed."""
         text = self._path.read_text(encoding="utf-8", errors="replace")
         if text and not text.endswith("\n"):
             self._file.write("\n")

@@ -1,4 +1,4 @@
-"""What clients may ask of sweeps."""
+"""The operations on sweeps for clients."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class Sweeps:
 
     @operation("sweeps.submit")
     async def submit(self, run: Mapping[str, Any], sweep: str, sources: Mapping[str, str] | None = None) -> RunRecord:
-        """Queues a sweep durably; the same again is the same sweep."""
+        """Queues a sweep durably; repeating the request returns the same sweep."""
         record = from_plain(RunRecord, run)
         known = self._store.runs.get(record.id)
         if known is None:
             known = await self._keep(record, load_sweep(sweep), sources)
         elif not is_sweep(known):
-            raise UserErrorException(f"there is a run '{record.id}' already, and it is no sweep")
+            raise UserErrorException(f"there is a run '{record.id}' already, which is not a sweep")
         self._runs.take(known, sources)
         return known
 
@@ -101,16 +101,16 @@ class Sweeps:
 
     @operation("sweeps.view")
     async def view(self, run_id: str) -> SweepView:
-        """The sweep as it is shown."""
+        """The view of a sweep."""
         found = await self.changes(run_id)
         view: SweepView = found["view"]
         return view
 
     @operation("sweeps.changes")
     async def changes(self, run_id: str, since: str = "") -> dict[str, Any]:
-        """The sweep as it is shown, but with those trials only that have changed since an earlier answer.
+        """The view of a sweep with only those trials that have changed since an earlier answer.
 
-        `version` is what to say next time; `whole` tells whether all trials are there after all.
+        Pass `version` as `since` next time. `whole` says whether the view has all trials.
         """
         life = self._runs.sweep(run_id)
         for trial in life.going if life else ():
@@ -125,7 +125,7 @@ class Sweeps:
 
     @operation("sweeps.summaries")
     async def summaries(self, run_ids: list[str]) -> list[SweepSummary]:
-        """What a list says of these sweeps. Of one that has ended only that is read."""
+        """Summaries for a list of sweeps. For a sweep that has ended, only the summary is read."""
         return [await self._summary(run_id) for run_id in run_ids]
 
     async def _summary(self, run_id: str) -> SweepSummary:
@@ -167,13 +167,13 @@ class Sweeps:
 
     @operation("sweeps.parameters")
     def parameters(self, run_id: str) -> dict[str, Any]:
-        """Trial's run id to what was sampled for it."""
+        """Run id of each trial to its parameters."""
         self._get(run_id)
         return {trial.run_id: trial.parameters for trial in self._store.sweeps.list_trials(run_id)}
 
     @operation("sweeps.metrics")
     async def metrics(self, run_id: str) -> dict[str, list[MetricSeries]]:
-        """Trial's run id to all that it logged."""
+        """Run id of each trial to its metrics."""
         self._get(run_id)
         life = self._runs.sweep(run_id)
         for trial in life.going if life else ():
@@ -196,6 +196,6 @@ class Sweeps:
 
 
 def _count(since: str) -> int:
-    """Up to which change the asker knows; -1 if that was told by another dispatcher, which counted for itself."""
+    """The version that the client has; -1 if it comes from another dispatcher, which counts from zero."""
     process, _, count = since.partition(".")
     return int(count) if process == str(os.getpid()) and count.isdigit() else -1

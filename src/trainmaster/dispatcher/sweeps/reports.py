@@ -1,5 +1,4 @@
-"""Hearing of reports as they are written: the journals of the trials that a policy may cut are watched, not read again
-and again."""
+"""Notices when trials log metrics: watches the journals of trials that a policy may end, instead of polling them."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from trainmaster.shared.file_events import FolderEvents
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.tasks import start_task
 
-# Reports that come within this time are brought in together.
+# Metrics that arrive within this time are read together.
 _TOGETHER_SECONDS = 0.1
 
 
 class Reports:
     """Calls `bring_in(run_id)` soon after a watched run has written to a journal.
 
-    Files on other machines cause no events; the scheduler looks at those now and then.
+    Files on other machines cause no events; their journals are read at intervals.
     """
 
     def __init__(self, bring_in: Callable[[str], Awaitable[None]]) -> None:
@@ -28,7 +27,7 @@ class Reports:
         self._listening = False
 
     def watch(self, run_id: str, folder: RunFolder) -> None:
-        """Listens to one more run."""
+        """Starts to watch a run."""
         folder.journals.mkdir(parents=True, exist_ok=True)
         self._events.watch(folder.journals, run_id)
         if self._events.works and not self._listening:
@@ -36,7 +35,7 @@ class Reports:
             self._listening = True
 
     def forget(self, run_id: str) -> None:
-        """Stops listening to a run."""
+        """Stops watching a run."""
         self._events.forget(run_id)
         self._heard.discard(run_id)
 
@@ -53,7 +52,7 @@ class Reports:
                 await self._bring_in(run_id)
 
     def close(self) -> None:
-        """Listens no more."""
+        """Stops watching all runs."""
         if self._task is not None:
             self._task.cancel()
         if self._listening:

@@ -1,4 +1,4 @@
-"""From a planned start to the records of a trial."""
+"""Makes the records of a trial that is planned to start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESUME_VARIABLE = "MODEL_LOCATION"
 
 @dataclass(frozen=True)
 class NewTrial:
-    """A trial, the run that it is, and that run's job."""
+    """A trial, its run, and the job of that run."""
 
     trial: TrialRecord
     run: RunRecord
@@ -36,7 +36,7 @@ def new_trial(
     workspace: WorkspaceFolder,
     now: float,
 ) -> NewTrial:
-    """What a planned start becomes; `plain_job` is the sweep's job as plain data."""
+    """The trial for a planned start; `plain_job` is the sweep's job as plain data."""
     job = _job(spec, start, workspace)
     run_id = f"{sweep.id}_{start.number}"
     trial = TrialRecord(start.number, run_id, start.parameters, start.continues, created_at=now)
@@ -57,13 +57,13 @@ def new_trial(
 
 
 def _dump(plain: Mapping[str, Any], job: JobSpec) -> str:
-    """`dump_spec`, of which only this differs from trial to trial."""
+    """Like `dump_spec`, but converts only the fields that differ between trials."""
     own = {
         "arguments": list(job.arguments),
         "command": list(job.command),
         "environment_variables": dict(job.environment_variables),
     }
-    # Without indents, which would take Python's slow way to write JSON.
+    # Without indentation, because Python writes indented JSON much more slowly.
     return json.dumps({**plain, **own}, sort_keys=True)
 
 
@@ -79,7 +79,7 @@ def _job(spec: SweepSpec, start: Start, workspace: WorkspaceFolder) -> JobSpec:
 
 
 def start_line(trial: TrialRecord) -> str:
-    """How the log tells of a start.
+    """The line about a start in the log.
 
     >>> start_line(TrialRecord(3, "s_3", {"--lr": 0.1, "depth": 2}))
     'run_3 starts: --lr 0.1 --depth 2'
@@ -89,7 +89,7 @@ def start_line(trial: TrialRecord) -> str:
 
 
 def end_line(trial: TrialRecord, best: float | None, metric: str) -> str:
-    """How the log tells of an end.
+    """The line about an end in the log.
 
     >>> end_line(TrialRecord(3, "s_3", {}, status=Status.COMPLETED), 0.5, "loss")
     'run_3 is Completed, best loss 0.5'

@@ -1,4 +1,4 @@
-"""The trials of a sweep in memory: as planning wants them, read again only where something has happened."""
+"""The trials of a sweep in memory, in the form that planning needs. Only what has changed is read again."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class _Entry:
     record: TrialRecord
     trial: Trial
     read: int = 0
-    """How many points of the primary metric were read; those that are numbers are the trial's values."""
+    """How many points of the primary metric were read; the numbers among them are the trial's values."""
     version: int = 0
-    """When it changed last, counted in changes of the sweep."""
+    """The version of the sweep in which it last changed."""
     view: TrialView | None = None
-    """What is shown of it; made when somebody looks, and kept until it changes."""
+    """Its view, made when a client asks and kept until the trial changes."""
 
 
 class Trials:
-    """What is known of a sweep's trials. The store has the same."""
+    """The trials of a sweep, as the store has them."""
 
     def __init__(self, store: Store, sweep_id: str, metric: str) -> None:
         self._store = store
@@ -37,7 +37,7 @@ class Trials:
         self._unread: set[int] = set()
         self.history = History()
         self.version = 0
-        """Counts changes."""
+        """Counts the changes of all trials."""
         found = store.sweeps.read_numbers_of_trials(sweep_id, metric)
         for record in store.sweeps.list_trials(sweep_id):
             self._add(record, *found.get(record.number, (0, ())))
@@ -47,20 +47,20 @@ class Trials:
 
     @property
     def ordered(self) -> tuple[Trial, ...]:
-        """All trials by number; the same objects as before where nothing has changed."""
+        """All trials by number; unchanged trials are the same objects as before."""
         return self.history.ordered
 
     @property
     def records(self) -> list[TrialRecord]:
-        """All as the store has them."""
+        """The records of all trials."""
         return [entry.record for entry in self._entries.values()]
 
     def record(self, number: int) -> TrialRecord:
-        """One of them."""
+        """The record of one trial."""
         return self._entries[number].record
 
     def trial(self, number: int) -> Trial:
-        """One of them, as planning sees it."""
+        """One trial, as planning sees it."""
         return self._entries[number].trial
 
     def has(self, run_id: str) -> bool:
@@ -68,11 +68,11 @@ class Trials:
         return run_id in self._numbers
 
     def going(self) -> list[TrialRecord]:
-        """Those that have not ended."""
+        """The trials that have not ended."""
         return [self._entries[number].record for number in sorted(self.history.going)]
 
     def add(self, records: Iterable[TrialRecord]) -> None:
-        """New ones, which have reported nothing."""
+        """Adds new trials, which have not reported anything."""
         for record in records:
             self._add(record, 0, ())
 
@@ -84,7 +84,7 @@ class Trials:
         self._note(record.number)
 
     def update_run(self, run: RunRecord) -> TrialRecord | None:
-        """The run of a trial is in another state."""
+        """Takes over the state of the run of a trial; None if it is not one of the trials."""
         number = self._numbers.get(run.id)
         if number is None:
             return None
@@ -97,7 +97,7 @@ class Trials:
             error=run.error.message if run.error else "",
         )
         if run.status in TERMINAL:
-            # What it reported came into the store before its last state.
+            # All metrics are in the store before the terminal state.
             self._read(number)
         entry.trial = replace(
             entry.trial,
@@ -110,7 +110,7 @@ class Trials:
         return entry.record
 
     def note_report(self, run_id: str) -> bool:
-        """The run of a trial may have reported something."""
+        """Notes that a run may have reported something; false if it is not one of the trials."""
         number = self._numbers.get(run_id)
         if number is None:
             return False
@@ -118,7 +118,7 @@ class Trials:
         return True
 
     def read_reports(self) -> None:
-        """Reads what those trials reported."""
+        """Reads the new metrics of the trials that may have reported something."""
         for number in sorted(self._unread):
             self._read(number)
         self._unread.clear()
@@ -133,7 +133,7 @@ class Trials:
             self._note(number)
 
     def note_decisions(self, decisions: Sequence[Decision], cut: Iterable[str]) -> None:
-        """The policy has looked at trials, and the runs `cut` are ended for it."""
+        """Notes the decisions of the policy, which ends the runs in `cut`."""
         ended = set(cut)
         for decision in decisions:
             entry = self._entries[decision.number]
@@ -143,7 +143,7 @@ class Trials:
             self._note(decision.number)
 
     def views(self, goal: PrimaryMetricGoal, since: int = -1) -> list[TrialView]:
-        """What is shown of the trials that changed after `since`."""
+        """The views of the trials that changed after version `since`."""
         changed = [entry for entry in self._entries.values() if entry.version > since]
         for entry in changed:
             entry.view = entry.view or _view(goal, entry)
@@ -157,14 +157,14 @@ class Trials:
         self.history.put(entry.trial)
 
     def _names(self, record: TrialRecord, trial: Trial) -> tuple[str, ...]:
-        """Asked only of a trial that ended without the primary metric: then somebody will want to know."""
+        """The metrics that a trial has logged, read only if it ended without the primary metric."""
         if trial.has_value or record.status is not Status.COMPLETED:
             return ()
         return tuple(summary.name for summary in self._store.metrics.summarize(record.run_id))
 
 
 def view_of(goal: PrimaryMetricGoal, record: TrialRecord, values: tuple[float, ...]) -> TrialView:
-    """What is shown of a trial that has reported these."""
+    """The view of a trial that has reported `values`."""
     return _view(goal, _Entry(record, _make_trial(record, values)))
 
 
@@ -187,7 +187,7 @@ def _make_trial(record: TrialRecord, values: tuple[float, ...]) -> Trial:
 
 
 def headline(error: str) -> str:
-    """The first line of an error, which says most.
+    """The first line of an error.
 
     >>> headline("ValueError: no luck\\nrank 0 on node 0 ended with exit code 1\\n")
     'ValueError: no luck'

@@ -132,7 +132,7 @@ def test_files_are_brought_and_the_web_is_everywhere(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "../other/code/x", "code/../../x", ""])
 def test_only_files_of_its_run_are_registered(tmp_path: Path, path: str) -> None:
     answer, called = ask(tmp_path, {"op": "models.keep", "args": {"path": path, "of_run": False}})
-    assert "does not lie in the folder of the run" in answer["error"]["headline"]
+    assert "is not in the folder of the run" in answer["error"]["headline"]
     assert called == []
 
 
