@@ -18,9 +18,11 @@ from trainmaster.environments import build_record, cleanup, companions, prefix
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
 from trainmaster.environments.sources import is_source_variable
+from trainmaster.job.agent import durable
 from trainmaster.job.errors import EnvironmentException, TrainmasterError
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
+from trainmaster.shared.json_files import read_json
 
 _NOTE = "environment.json"
 # Find, build, find again; and once more if the build was removed in between.
@@ -169,7 +171,7 @@ def note_use(run: RunFolder, found: Prefix) -> bool:
         return True
     folder = Path(found.folder)
     run.path.mkdir(parents=True, exist_ok=True)
-    (run.path / _NOTE).write_text(json.dumps({"version": 1, "folder": found.folder}))
+    durable.write_unflushed(run.path / _NOTE, json.dumps({"version": 1, "folder": found.folder}).encode())
     build_record.mark_used(folder)
     # An environment without a lock was not made by Trainmaster, but can be used.
     with contextlib.suppress(FileNotFoundError):
@@ -179,10 +181,7 @@ def note_use(run: RunFolder, found: Prefix) -> bool:
 
 def environment_of(run: RunFolder) -> str:
     """The real folder of a run's environment; empty if it has none yet."""
-    try:
-        return str(json.loads((run.path / _NOTE).read_text())["folder"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+    return str((read_json(run.path / _NOTE) or {}).get("folder", ""))
 
 
 def find_users(context: Context, services: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -167,8 +167,7 @@ class Secrets:
         return path
 
     def _own_key_file(self) -> Path:
-        identity = json.loads(self._folder.identity.read_text())
-        return key_file(identity["id"])
+        return key_file(self._folder.read_identity()["id"])
 
     def _read_secrets(self) -> dict[str, dict[str, Any]]:
         return dict(self._store.facts.get(_FACT) or {})

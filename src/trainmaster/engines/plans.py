@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trainmaster.engines.engine import Nodes
+from trainmaster.job.agent import durable
 from trainmaster.shared.json_files import read_json
 
 
@@ -18,7 +18,8 @@ def write_plans(nodes: Nodes, plans: Sequence[dict[str, Any]]) -> None:
         folder = nodes.folder.node(plan["node"])
         folder.mkdir(parents=True, exist_ok=True)
         for name, data in plan_files(plan).items():
-            _write_plan(folder / name, data)
+            # Without a flush: a power cut ends the agents of this machine, and a lost plan is written again.
+            durable.write_unflushed(folder / name, json.dumps(data).encode())
 
 
 def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
@@ -32,10 +33,3 @@ def plan_files(plan: dict[str, Any]) -> dict[str, Any]:
 def read_claim(folder: Path) -> dict[str, Any] | None:
     """The claim of the agent that executes the plan of this node; None if there is none yet."""
     return read_json(folder / "agent.json")
-
-
-def _write_plan(path: Path, data: dict[str, Any]) -> None:
-    """Without a flush: a power cut ends the agents of this machine, and a lost plan is written again."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(data))
-    temporary.rename(path)

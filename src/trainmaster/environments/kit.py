@@ -9,6 +9,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+from trainmaster.job.agent import durable
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 _NAMES = Path("job", "script", "names")
 _MAKING_PREFIX = ".making-"
@@ -91,11 +93,7 @@ def _mend(kit: Path, contents: dict[str, bytes]) -> None:
         path = kit / name
         if not path.is_file() or path.read_bytes() != text:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle, whole = tempfile.mkstemp(prefix=_MAKING_PREFIX, dir=path.parent)
-            with open(handle, "wb") as file:
-                file.write(text)
-            Path(whole).chmod(0o644)
-            Path(whole).replace(path)
+            durable.write_unflushed(path, text, mode=0o644)
 
 
 def _drop_abandoned(kits: Path) -> None:

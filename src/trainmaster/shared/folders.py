@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -148,6 +149,11 @@ class WorkspaceFolder:
     @cached_property
     def identity(self) -> Path:
         return self.path / "workspace.json"
+
+    def read_identity(self) -> dict[str, str]:
+        """The `id` and the `name` of the workspace."""
+        found: dict[str, str] = json.loads(self.identity.read_text())
+        return found
 
     @cached_property
     def database(self) -> Path:

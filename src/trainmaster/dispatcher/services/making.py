@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import glob
-import json
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -44,7 +43,7 @@ async def make_plan(
     await asyncio.to_thread(_lay_out_code, spec, context.folder, here)
     places = {each: await asyncio.to_thread(_model_place, each, context) for each in spec.models}
     await asyncio.to_thread(_link_models, places, here / MODELS)
-    identity = json.loads(context.folder.identity.read_text())
+    identity = context.folder.read_identity()
     plan = plan_of(record, spec, generation, folder, found, str(ensure_kit(context.folder.path)), identity)
     return plan, found.warnings
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -64,7 +63,7 @@ def login_of(target: TargetRecord) -> SshHost:
 
 def root_of(host: SshHost, workspace: WorkspaceFolder) -> str:
     """The folder of a workspace on a host."""
-    return f"{host.folder}/hosts/{json.loads(workspace.identity.read_text())['id']}"
+    return f"{host.folder}/hosts/{workspace.read_identity()['id']}"
 
 
 def _host(name: str, options: Mapping[str, Any]) -> SshHost:

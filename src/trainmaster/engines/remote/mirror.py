@@ -13,6 +13,7 @@ from typing import Any
 
 from trainmaster.engines.remote.clocks import to_our_clock
 from trainmaster.engines.remote.data import RunData, read_run_data
+from trainmaster.job.agent import durable
 from trainmaster.job.helper.names import LONGEST_RUN_ID, inner_parts, is_plain
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
@@ -193,7 +194,4 @@ def _check_name(name: Any, pattern: re.Pattern[str], private: re.Pattern[str] | 
 
 def _write(path: Path, data: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(temporary, "wb", opener=open_private) as file:
-        file.write(data)
-    temporary.rename(path)
+    durable.write_unflushed(path, data, mode=0o600)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from trainmaster.job.agent import durable
+
 _VARIABLE = "TRAINMASTER_SSH_SECRET"
 _PROGRAM = f"""#!/bin/sh
 printf '%s\\n' "${_VARIABLE}"
@@ -16,10 +18,7 @@ def variables(secret: str, folder: Path) -> dict[str, str]:
     program = folder / "ask-password"
     if not program.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".ask-password.{os.getpid()}"
-        temporary.write_text(_PROGRAM)
-        temporary.chmod(0o700)
-        temporary.rename(program)
+        durable.write_unflushed(program, _PROGRAM.encode(), mode=0o700)
     # Older releases of ssh run the program only if there is a display.
     display = os.environ.get("DISPLAY") or ":0"
     return {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": display, _VARIABLE: secret}

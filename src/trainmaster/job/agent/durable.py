@@ -95,27 +95,40 @@ def flush_file_system(path: "AnyPath") -> None:
 
 def write(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
     """Writes `data` to the file `path`: after a power cut it is the old file or the complete new one."""
-    path = os.fspath(path)
+    _replace(os.fspath(path), data, mode, write_new)
+    flush_one(os.path.dirname(os.fspath(path)) or ".")
+
+
+def write_unflushed(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
+    """Writes `data` to the file `path`: readers see the old file or the complete new one. A power cut may damage it."""
+    _replace(os.fspath(path), data, mode, _create)
+
+
+def write_new(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
+    """Creates a file with `data` and flushes it, but not its name."""
+    _create(path, data, mode, flush_open)
+
+
+def _replace(path: str, data: bytes, mode: int, create: "Callable[[str, bytes, int], None]") -> None:
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, ".{}.{}-{}".format(name[:200], os.getpid(), os.urandom(4).hex()))
     try:
-        write_new(temporary, data, mode)
+        create(temporary, data, mode)
         os.replace(temporary, path)
     except BaseException:
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
-    flush_one(folder or ".")
 
 
-def write_new(path: "AnyPath", data: bytes, mode: int = 0o666) -> None:
-    """Creates a file with `data` and flushes it, but not its name."""
+def _create(path: "AnyPath", data: bytes, mode: int, finish: "Callable[[int], None] | None" = None) -> None:
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         rest = memoryview(data)
         while rest:
             rest = rest[os.write(handle, rest) :]
-        flush_open(handle)
+        if finish is not None:
+            finish(handle)
     finally:
         os.close(handle)
 

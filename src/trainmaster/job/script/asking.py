@@ -5,13 +5,13 @@ the run there, and no other files of the container. On other machines the reques
 """
 
 import errno
-import json
 import os
 import socket
 import time
 
 from trainmaster.job.agent.peer import is_trusted
 from trainmaster.job.errors import RunEnvironmentException, ServiceException, from_wire
+from trainmaster.job.helper import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _NO_DISPATCHER = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIP
 
 def ask(op: str, args: "Mapping[str, Any]", what: str, hint: str, seconds: float = _ANSWER_SECONDS) -> "Any":
     """The result of operation `op`; errors name `what` and give `hint` if the dispatcher cannot be reached."""
-    request = {"id": 1, "op": op, "args": args}
+    request = messages.request(op, args)
     if is_elsewhere():
         from trainmaster.job.script.requests import JobRequest
 
@@ -39,9 +39,7 @@ def ask(op: str, args: "Mapping[str, Any]", what: str, hint: str, seconds: float
             reply = _ask_socket(job_request.with_visible_files(request), what, hint, seconds)
     else:
         reply = _ask_socket(request, what, hint, seconds)
-    if "error" in reply:
-        raise from_wire(reply["error"])
-    return reply["result"]
+    return messages.result_of(reply, from_wire)
 
 
 def is_elsewhere() -> bool:
@@ -84,11 +82,11 @@ def _answer(path: str, request: "Mapping[str, Any]", seconds: float) -> "Any":
         connection.connect(path)
         if not is_trusted(connection, os.environ.get("TRAINMASTER_RUN_FOLDER", "")):
             raise OSError(errno.EPERM, "the socket belongs to another user, not to the dispatcher")
-        connection.sendall(json.dumps(request).encode("ascii") + b"\n")
+        connection.sendall(messages.encode(request) + b"\n")
         with connection.makefile("rb") as reader:
             line = reader.readline()
     finally:
         connection.close()
     if not line.endswith(b"\n"):
         raise OSError(errno.ECONNRESET, "the dispatcher ended before it answered")
-    return json.loads(line.decode("utf-8"))
+    return messages.decode(line)

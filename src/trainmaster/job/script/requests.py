@@ -5,13 +5,14 @@
 it may contain a secret.
 """
 
-import json
 import os
 import shutil
 import sys
 import time
 
+from trainmaster.job.agent import durable
 from trainmaster.job.errors import ModelPathNotFoundException, ServiceException
+from trainmaster.job.helper import messages
 from trainmaster.job.script.identity import new_id
 
 TYPE_CHECKING = False
@@ -59,7 +60,7 @@ class JobRequest:
     def exchange(self, request: "Request", seconds: float) -> "Any":
         """The reply to a request."""
         try:
-            _write(self._ask, json.dumps(request).encode("ascii"))
+            _write(self._ask, messages.encode(request))
             return self._wait_for_answer(max(seconds, _PATIENCE_SECONDS))
         except OSError as error:
             raise self._failure("{}: {}".format(self._folder, error)) from error
@@ -80,7 +81,7 @@ class JobRequest:
             time.sleep(pause)
             pause = min(pause * 1.5, _LONGEST_PAUSE)
         with open(self._answer, "rb") as file:
-            return json.loads(file.read().decode("utf-8"))
+            return messages.decode(file.read())
 
     def _failure(self, cause: str) -> "ServiceException":
         return ServiceException(
@@ -156,7 +157,4 @@ def place(source: str, target: str) -> None:
 def _write(path: str, data: bytes) -> None:
     """Writes a file that only its owner can read, and that appears whole."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    handle = os.open(path + ".part", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    os.rename(path + ".part", path)
+    durable.write_unflushed(path, data, mode=0o600)
