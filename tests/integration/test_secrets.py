@@ -92,9 +92,9 @@ def test_too_long(vault):
 
 @pytest.mark.parametrize("names", ["token", None, [3], {"token": 1}.items()])
 def test_names_that_are_none(vault, names):
-    with pytest.raises(UserErrorException, match="list of texts"):
+    with pytest.raises(UserErrorException, match="list of strings"):
         vault.get_secrets(names)
-    with pytest.raises(UserErrorException, match="list of texts"):
+    with pytest.raises(UserErrorException, match="list of strings"):
         vault.delete_secrets(names)
 
 
@@ -175,7 +175,7 @@ def test_outside_of_a_job(vault, launch, shared):
     run = launch("print(1)")
     assert ended(run)["status"] == "Completed"
     assert run.get_secret("token") == VALUE
-    with pytest.raises(UserErrorException, match="no job that runs"):
+    with pytest.raises(UserErrorException, match="no running job"):
         shared.connection.call("secrets.fetch", run_id=run.id, names=["token"])
 
 
