@@ -24,7 +24,7 @@ from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.dispatch")
 
-# How often the journals of running runs are read. A client that asks for metrics has them read at once.
+# How often the journals of active runs are read. When a client asks for metrics, they are read at once.
 _INGEST_SECONDS = 2.0
 # How long it may take to kill all runs, some of them on other machines.
 _KILL_SECONDS = 10.0
@@ -145,7 +145,7 @@ class ActiveRuns:
                 self._read_journals_of(run_id)
 
     def _read_journals_of(self, run_id: str) -> None:
-        """Reads in a task of its own: a run with long journals does not delay the others."""
+        """Reads in a separate task, so that a run with long journals does not delay the others."""
         if run_id not in self._being_read:
             self._being_read.add(run_id)
             task = self.start(f"journals of run {run_id}", partial(self._updates.bring_in_or_log, run_id))
@@ -209,7 +209,7 @@ class ActiveRuns:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Stops driving; runs go on by themselves, and the next dispatcher takes them over."""
+        """Stops driving; runs continue by themselves, and the next dispatcher takes them over."""
         await self._cancel_tasks()
         for sweep in self._sweeps.values():
             sweep.close()

@@ -130,7 +130,7 @@ def decide(
         here = holders.setdefault(request.target, {})
         target = targets.get(request.target)
         if target is None:
-            reasons[request.run_id] = f"waiting for target '{request.target}', which is not there any more"
+            reasons[request.run_id] = f"waiting for target '{request.target}', which does not exist any more"
             continue
         if request.target in queue_themselves:
             most = target.options.get("max_jobs")

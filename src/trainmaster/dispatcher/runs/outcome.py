@@ -217,7 +217,7 @@ def _agent_lost(node: int, cancel_requested: bool) -> Outcome:
 def _describe_stop(node: int, cancel_requested: bool) -> Outcome:
     if cancel_requested:
         return Outcome(Status.CANCELED)
-    message = f"the agent of node {node} was told to stop (SIGTERM) by something other than Trainmaster"
+    message = f"the agent of node {node} was stopped (SIGTERM) by another program"
     return Outcome(Status.FAILED, RunError("NodeStopped", message, {"node": node}))
 
 

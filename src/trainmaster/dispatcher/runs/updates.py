@@ -55,7 +55,7 @@ class RunUpdates:
         return record
 
     def end_children(self, run_id: str, to: Status) -> None:
-        """Ends the children that have no job of their own.
+        """Ends the children that have no job.
 
         They end before their parent, so that a dispatcher that is killed in between leaves none behind.
         """

@@ -1,4 +1,4 @@
-"""Who is told when a run changes: clients that watch runs, and the sweeps that runs belong to."""
+"""Announces changes of runs to the clients that watch them, and to sweeps."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class Watchers:
         return run_id in self._queues
 
     def add_listener(self, listener: Listener) -> None:
-        """Tells `listener` of all runs from now on."""
+        """Announces changes of all runs to `listener` from now on."""
         self._listeners.append(listener)
 
     def remove_listener(self, listener: Listener) -> None:
-        """Stops telling `listener`."""
+        """Stops announcing changes to `listener`."""
         self._listeners.remove(listener)
 
     def tell(self, record: RunRecord) -> None:

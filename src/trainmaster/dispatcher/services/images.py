@@ -143,10 +143,10 @@ class Images:
             # The error becomes part of the image, which would otherwise stay Running for ever.
             if not isinstance(error, TrainmasterError | OSError):
                 log.exception("image %s", record.id)
-            told = error if isinstance(error, TrainmasterError) else WebserviceException(str(error) or repr(error))
+            shown = error if isinstance(error, TrainmasterError) else WebserviceException(str(error) or repr(error))
             with suppress(OSError):
-                note(place / "deploy.log", f"failed: {told.message}")
-            changes = {"state": "Failed", "error": told.to_wire()}
+                note(place / "deploy.log", f"failed: {shown.message}")
+            changes = {"state": "Failed", "error": shown.to_wire()}
         self._store.images.update(record.name, record.version, **changes)
         self._tell()
 

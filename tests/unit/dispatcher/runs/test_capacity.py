@@ -68,7 +68,7 @@ def test_starts(queue, held, starts):
             "waiting for 1 of 1 node on 'box': run x holds it (2 runs ahead)",
         ),
         ([("a", "box", 3)], {}, 2, "waiting for 3 of 2 nodes on 'box': 'box' has only 2"),
-        ([("a", "gone", 1)], {}, 2, "waiting for target 'gone', which is not there any more"),
+        ([("a", "gone", 1)], {}, 2, "waiting for target 'gone', which does not exist any more"),
     ],
 )
 def test_reasons(queue, held, nodes, reason):
