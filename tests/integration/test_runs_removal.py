@@ -114,7 +114,7 @@ def test_old_runs_go_but_for_the_newest_of_each_experiment(workspace: Workspace,
         assert ended(run)["status"] == "Completed"
     runs[0].register_model("kept", "outputs/weights")
     assert "needs --older-than" in command(workspace, "runs", "prune", code=2).stderr
-    assert "no span of time" in command(workspace, "runs", "prune", "--older-than", "soon", code=2).stderr
+    assert "is not a time span" in command(workspace, "runs", "prune", "--older-than", "soon", code=2).stderr
     assert "have ended" in command(workspace, "runs", "prune", "--keep", "0", "--status", "running", code=2).stderr
     assert data(workspace, "runs", "prune", "--older-than", "1h")["removed"] == []
     would = command(workspace, "runs", "prune", "--keep", "1", "--dry-run")
