@@ -35,7 +35,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Fits links to the site, and puts the help of every command where a page asks for it."""
+    """Rewrites links for the site, and replaces the marker of commands with their help."""
     source = next((source for source, name in _PAGES.items() if name == page.file.src_uri != "index.md"), None)
     markdown = fit_links(markdown, source or f"docs/{page.file.src_uri}", page.file.src_uri)
     return markdown.replace(COMMANDS, commands()) if COMMANDS in markdown else markdown

@@ -80,7 +80,7 @@ class Terminal:
     def save(self, name: str, title: str) -> None:
         """Writes the picture and begins another."""
         drawn = self._console.export_svg(title=title)
-        # A picture that asks nobody for anything: the reader's own fixed-width font will do.
+        # The picture loads no font: the reader's own fixed-width font is used.
         drawn = re.sub(r"\s*@font-face \{.*?\}", "", drawn, flags=re.DOTALL).replace("Fira Code", "monospace")
         (HERE / name).write_text("\n".join(line.rstrip() for line in drawn.splitlines()) + "\n", encoding="utf-8")
         self._console = self._new_console()
