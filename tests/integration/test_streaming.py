@@ -119,7 +119,7 @@ def test_ctrl_c_ends_only_the_waiting(launch, gate):
         program.send_signal(signal.SIGINT)
         rest = program.communicate(timeout=120)[0]
         assert program.returncode == 0
-    assert f"run {run.id} goes on" in rest
+    assert f"run {run.id} continues" in rest
     assert "details Running" in rest or "details Starting" in rest
     assert run.get_status() in ("Running", "Starting")
     here.open()
