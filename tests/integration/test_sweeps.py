@@ -166,7 +166,7 @@ def test_bayesian_sampling_learns_from_its_trials_and_from_earlier_sweeps(sweep:
     space = {"x": uniform(0, 1)}
     first = sweep(PARABOLA, BayesianParameterSampling(space, {"seed": 3}), 20, max_concurrent_runs=2)
     assert ended(first)["status"] == "Completed"
-    with pytest.warns(UserWarning, match="wants 20 or more"):
+    with pytest.warns(UserWarning, match="needs 20 or more"):
         second = sweep(PARABOLA, BayesianParameterSampling(space, {"seed": 4}), 4, resume_from=first)
     assert ended(second)["status"] == "Completed"
     learned = {each["parameters"]["x"] for each in second._call("sweeps.describe")["earlier"]}
