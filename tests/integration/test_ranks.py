@@ -170,6 +170,6 @@ def test_metrics_know_their_rank(launch: Any) -> None:
 def test_nothing_logged(launch: Any) -> None:
     run = launch("pass")
     ended(run)
-    assert "has logged no metrics" in command(run, "metrics", "--by-rank").stderr
+    assert "has not logged any metrics" in command(run, "metrics", "--by-rank").stderr
     assert json.loads(command(run, "metrics", "--by-rank", "--json").stdout) == []
     assert run.get_metrics_by_rank() == {}
