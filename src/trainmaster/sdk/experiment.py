@@ -61,19 +61,19 @@ class Experiment:
 
     @property
     def workspace(self) -> Workspace:
-        """Its workspace."""
+        """The workspace of the experiment."""
         return self._workspace
 
     workspace_object = workspace
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the experiment."""
         return self._record.name
 
     @property
     def id(self) -> str:
-        """Its id."""
+        """The id of the experiment."""
         return self._record.id
 
     @property
@@ -83,7 +83,7 @@ class Experiment:
 
     @property
     def tags(self) -> dict[str, Any]:
-        """Its labels."""
+        """The tags of the experiment."""
         return dict(self._record.tags)
 
     def submit(self, config: Any, tags: Mapping[str, Any] | None = None, **kwargs: Any) -> Run:

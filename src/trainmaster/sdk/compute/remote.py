@@ -164,12 +164,12 @@ class RemoteCompute(ComputeTarget):
 
     @property
     def address(self) -> str:
-        """Its address."""
+        """The address of the target."""
         return str(self._option("address") or "")
 
     @property
     def ssh_port(self) -> int:
-        """Its SSH port."""
+        """The SSH port of the target."""
         return int(self._option("ssh_port") or 22)
 
     @property

@@ -86,7 +86,7 @@ class ComputeTarget:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the target."""
         return self._record.name
 
     @property
@@ -116,12 +116,12 @@ class ComputeTarget:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Its labels."""
+        """The tags of the target."""
         return dict(self._option("tags") or {})
 
     @property
     def description(self) -> str:
-        """Its description."""
+        """The description of the target."""
         return str(self._option("description") or "")
 
     @property

@@ -48,7 +48,7 @@ class WorkspaceSide(Protocol):
 
     @property
     def connection(self) -> Calls:
-        """Its dispatcher."""
+        """The connection to the dispatcher."""
 
 
 class _ByStorage(type):
@@ -170,7 +170,7 @@ class Datastore(AzureRegistrations, RegisteredDatastore, metaclass=_ByStorage):
         self._record = record
 
     def storage(self) -> Storage:
-        """Its files, to be listed and copied."""
+        """The files of the datastore, which can be listed and copied."""
         return open_storage(self.url, self._record.options)
 
     def _make_reference(self, name: str | None, path: PathText | None) -> DataReference:

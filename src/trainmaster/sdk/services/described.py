@@ -49,7 +49,7 @@ class Described:
 
     @property
     def swagger_uri(self) -> str | None:
-        """Its OpenAPI description."""
+        """The OpenAPI description of the service."""
         return f"{self._address}/swagger.json" if self._address else None
 
     @property
@@ -69,17 +69,17 @@ class Described:
 
     @property
     def tags(self) -> dict[str, Any]:
-        """Its labels."""
+        """The tags of the service."""
         return dict(self._record.tags)
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties, which never change."""
+        """The properties of the service, which never change."""
         return dict(self._record.properties)
 
     @property
     def description(self) -> str:
-        """Its description."""
+        """The description of the service."""
         return self._record.description
 
     @property

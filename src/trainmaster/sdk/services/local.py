@@ -92,7 +92,7 @@ class LocalWebservice(Webservice):
 
     @property
     def swagger_uri(self) -> str | None:
-        """Its OpenAPI description."""
+        """The OpenAPI description of the service."""
         return super().swagger_uri
 
     def run(self, input_data: Any) -> Any:

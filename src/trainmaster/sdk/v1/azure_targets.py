@@ -102,12 +102,12 @@ class DsvmCompute(ComputeTarget):
 
     @property
     def address(self) -> str:
-        """Its address."""
+        """The address of the target."""
         return "127.0.0.1"
 
     @property
     def ssh_port(self) -> int:
-        """Its SSH port."""
+        """The SSH port of the target."""
         return int((self._option("azure") or {}).get("ssh_port") or 22)
 
 

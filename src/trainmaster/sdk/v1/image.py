@@ -118,7 +118,7 @@ class Image:
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the image."""
         return self._record.name
 
     @property
@@ -160,17 +160,17 @@ class Image:
 
     @property
     def description(self) -> str:
-        """Its description."""
+        """The description of the image."""
         return self._record.description
 
     @property
     def tags(self) -> dict[str, Any]:
-        """Its labels."""
+        """The tags of the image."""
         return dict(self._record.tags)
 
     @property
     def properties(self) -> dict[str, str]:
-        """Its properties, which never change."""
+        """The properties of the image, which never change."""
         return dict(self._record.properties)
 
     @property

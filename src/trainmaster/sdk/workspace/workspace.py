@@ -255,7 +255,7 @@ class Workspace(AzureOnly):
 
     @property
     def description(self) -> str:
-        """Its description."""
+        """The description of the workspace."""
         return str(self._identity.get("description", ""))
 
     @property
