@@ -40,7 +40,7 @@ def test_the_dispatcher_answers_no_other_user(workspace: Workspace, monkeypatch:
     for _ in range(3):
         assert as_stranger(attack) == b"got: "
     assert workspace.get_default_keyvault().get_secret("word") == "hush"
-    until(lambda: f"user {NOBODY} is refused" in folder.log.read_text(), what="the log")
+    until(lambda: f"refused user {NOBODY}" in folder.log.read_text(), what="the log")
     assert folder.log.read_text().count("is refused") == 1
 
 
