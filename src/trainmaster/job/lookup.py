@@ -16,8 +16,10 @@ def load_public(name: str) -> "Any":
     if not home:
         raise AttributeError(f"module 'trainmaster' has no attribute {name!r}")
     # A service has the kit too, and usually nothing else of Trainmaster.
-    if "TRAINMASTER_RUN_ID" in os.environ or not has_sdk():
-        home = names.find_home(name, names.IN_JOBS) or home
+    job_home = names.find_home(name, names.IN_JOBS)
+    if job_home and ("TRAINMASTER_RUN_ID" in os.environ or not has_sdk()):
+        # Without looking for the SDK, which costs a script milliseconds.
+        return _load(job_home, name)
     has_sdk()
     return _load(home, name)
 
