@@ -27,8 +27,9 @@ def interpreters() -> list[str]:
     """The oldest and the newest CPython (3.6 and up) on this machine."""
     candidates = [*Path.home().glob(".pyenv/versions/*/bin/python"), Path(sys.executable)]
     for folder in os.environ.get("PATH", "").split(":"):
-        candidates += Path(folder).glob("python3.[0-9]") if folder else []
-        candidates += Path(folder).glob("python3.[0-9][0-9]") if folder else []
+        # PATH may have folders that this user cannot enter.
+        if folder and os.access(folder, os.R_OK | os.X_OK):
+            candidates += [*Path(folder).glob("python3.[0-9]"), *Path(folder).glob("python3.[0-9][0-9]")]
     found = {}
     for path in candidates:
         version = _version(path)
