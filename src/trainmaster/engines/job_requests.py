@@ -1,4 +1,4 @@
-"""The job requests of a run whose folder this machine sees (`job/script/job_requests.py`)."""
+"""The job requests of a run whose folder this machine sees (`job/script/requests.py`)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.job.helper.names import inner_parts
+from trainmaster.job.helper.safe_names import inner_parts
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.job.helper.names import RULE, is_plain
+from trainmaster.job.helper.safe_names import RULE, is_plain
 
 # A unix socket's path has to fit into 108 bytes, its end mark included.
 _LONGEST_SOCKET_PATH = 107

@@ -23,7 +23,7 @@ from pathlib import Path
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import ModelPathNotFoundException, SnapshotException, WebserviceException
-from trainmaster.job.helper.names import inner_parts
+from trainmaster.job.helper.safe_names import inner_parts
 from trainmaster.job.script.model_files import check_contents as _check
 from trainmaster.job.script.model_files import digest_of
 from trainmaster.job.script.model_rules import check_name

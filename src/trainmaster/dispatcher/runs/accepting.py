@@ -15,7 +15,7 @@ from trainmaster.dispatcher.runs.throw_away import target_for
 from trainmaster.environments.accelerator import without_gpus
 from trainmaster.environments.checks import check_buildable
 from trainmaster.job.errors import ComputeTargetException, DatastoreException, UserErrorException
-from trainmaster.job.helper.names import LONGEST_RUN_ID, RULE, is_plain
+from trainmaster.job.helper.safe_names import LONGEST_RUN_ID, RULE, is_plain
 from trainmaster.shared.job_spec import THROW_AWAY, JobSpec, dump_spec, load_spec, stores_of
 from trainmaster.shared.records import RunRecord, Status, TargetRecord
 from trainmaster.shared.vm_sizes import read_sizes

@@ -18,7 +18,7 @@ from trainmaster.engines import JobRequest
 from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.job.helper import messages
 from trainmaster.job.helper.job_requests import FILES, STORAGE_REQUESTS
-from trainmaster.job.helper.names import is_plain
+from trainmaster.job.helper.safe_names import is_plain
 from trainmaster.job.script.dataset_files import is_web
 from trainmaster.shared import beneath
 from trainmaster.shared.folders import WorkspaceFolder

@@ -18,7 +18,7 @@ from pathlib import Path
 from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.operation import operation
 from trainmaster.job.errors import UserErrorException, WorkspaceException
-from trainmaster.job.helper.names import is_plain
+from trainmaster.job.helper.safe_names import is_plain
 from trainmaster.shared import beneath
 from trainmaster.shared.records import TERMINAL, RunQuery, RunRecord
 from trainmaster.snapshots.collect import collect

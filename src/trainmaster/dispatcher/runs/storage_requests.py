@@ -14,7 +14,7 @@ from trainmaster.dispatcher.operation import operation
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.job.errors import DatastoreException, UserErrorException
-from trainmaster.job.helper.names import inner_parts
+from trainmaster.job.helper.safe_names import inner_parts
 from trainmaster.shared.records import DatastoreRecord
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.kinds import account_name, container_name, storage_type

@@ -16,7 +16,7 @@ from trainmaster.dispatcher.store.schema import journals
 from trainmaster.dispatcher.store.statements import PreparedChange, PreparedInsert, PreparedSelect
 from trainmaster.dispatcher.store.transactions import Repository, reads, streams
 from trainmaster.dispatcher.store.values import clean, encode
-from trainmaster.job.helper.names import LONGEST_RUN_ID, is_plain
+from trainmaster.job.helper.safe_names import LONGEST_RUN_ID, is_plain
 from trainmaster.shared.records import TERMINAL, RunError, RunRecord, Status
 
 _OFFSETS = PreparedSelect(

@@ -14,7 +14,7 @@ from typing import Any
 from trainmaster.engines.remote.clocks import to_our_clock
 from trainmaster.engines.remote.data import RunData, read_run_data
 from trainmaster.job.agent import durable
-from trainmaster.job.helper.names import LONGEST_RUN_ID, inner_parts, is_plain
+from trainmaster.job.helper.safe_names import LONGEST_RUN_ID, inner_parts, is_plain
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.json_files import read_json
 from trainmaster.shared.private import open_private

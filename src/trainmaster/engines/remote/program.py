@@ -9,7 +9,7 @@ from importlib import resources
 _MODULES = (
     "messages",
     "connection",
-    "names",
+    "safe_names",
     "files",
     "machine",
     "agents",

@@ -30,7 +30,7 @@ from .files import (
     write_new,
 )
 from .machine import facts, pythons
-from .names import inner_parts, is_plain
+from .safe_names import inner_parts, is_plain
 from .watching import NodeWatch
 
 TYPE_CHECKING = False

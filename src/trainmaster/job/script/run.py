@@ -493,7 +493,7 @@ def _folder_of_children(parent: "JobRun") -> str:
 
 
 def _check_id(run_id: str) -> str:
-    from trainmaster.job.helper.names import RULE, is_plain
+    from trainmaster.job.helper.safe_names import RULE, is_plain
 
     if not is_plain(run_id, _LONGEST_ID):
         raise UserErrorException(
