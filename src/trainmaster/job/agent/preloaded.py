@@ -1,4 +1,6 @@
-"""Runs scripts by fork in a Python that has imported their modules. Only for runs that ask for it (docs/internals/sweeps.md).
+"""Runs scripts by fork in a Python that has imported their modules, for runs that ask for it.
+
+docs/internals/sweeps.md describes it.
 
 An agent pool that was asked to import modules calls `preload`. Its agents then run a script of the same Python in a
 fork of themselves instead of in a new interpreter.
