@@ -8,7 +8,7 @@ from trainmaster.cli import exits
 from trainmaster.cli.opening import locate, open_workspace
 from trainmaster.cli.output import show_result
 from trainmaster.cli.parsing import Options
-from trainmaster.sdk.connection import stop_dispatcher
+from trainmaster.sdk.backend.local.connection import stop_dispatcher
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.text import count_of
 from trainmaster.shared.dispatcher_socket import try_line

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli.parsing import Options
 from trainmaster.job.errors import TrainmasterError
-from trainmaster.sdk.connection import Subscription
+from trainmaster.sdk.backend.local.connection import Subscription
+from trainmaster.sdk.backend.local.following import follow
 from trainmaster.sdk.display.text import without_lines
-from trainmaster.sdk.follow import follow
 from trainmaster.sdk.growing_text import GrowingText
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec

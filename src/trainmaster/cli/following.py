@@ -8,10 +8,10 @@ from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Protocol
 
 from trainmaster.cli.opening import get_run
+from trainmaster.sdk.backend.local.following import follow_run
 from trainmaster.sdk.display.describing import style_of, took
 from trainmaster.sdk.display.screen import is_terminal, note, paint
 from trainmaster.sdk.display.text import duration, first_line, without_lines
-from trainmaster.sdk.follow import follow_run
 from trainmaster.sdk.run.logs import LogReader, Print
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.records import RunRecord, Status

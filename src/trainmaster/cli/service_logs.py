@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from trainmaster.sdk.backend.local.following import follow
 from trainmaster.sdk.display.screen import write
-from trainmaster.sdk.follow import follow
 from trainmaster.sdk.growing_text import GrowingText
 
 _LOOK_SECONDS = 1.0

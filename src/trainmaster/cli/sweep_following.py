@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainmaster.sdk.connection import Watch
+from trainmaster.sdk.backend.local.connection import Watch
+from trainmaster.sdk.backend.local.following import follow
 from trainmaster.sdk.display.screen import draw, draws, note, paint, write
 from trainmaster.sdk.display.sweep_frame import frame, news, whole
 from trainmaster.sdk.display.table import Paint
-from trainmaster.sdk.follow import follow
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import Status
 from trainmaster.shared.serialization import from_plain

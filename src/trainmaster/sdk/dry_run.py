@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from trainmaster.job.errors import ServiceException, from_wire
-from trainmaster.sdk.connection import call_once
+from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec, dump_spec
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmaster.sdk.follow import follow
+from trainmaster.sdk.backend.local.following import follow
 from trainmaster.shared.file_events import FileEvents
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.agent.tail import tail
 from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.backend.local.masks import mask_of
 from trainmaster.sdk.display.describing import SWEEP
 from trainmaster.sdk.display.text import plain_text
 from trainmaster.sdk.run.logs import driver_logs
-from trainmaster.sdk.run.masks import mask_of
 from trainmaster.shared import run_files
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord

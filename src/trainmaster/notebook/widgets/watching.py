@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainmaster.sdk.connection import Watch
-from trainmaster.sdk.follow import follow
+from trainmaster.sdk.backend.local.connection import Watch
+from trainmaster.sdk.backend.local.following import follow
 from trainmaster.shared.folders import WorkspaceFolder
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.slurm_machines import QUESTION, SlurmMachine, parse
 from trainmaster.sdk.compute.ssh import absolute, check_way, check_words
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
 from trainmaster.shared.serialization import to_plain

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainmaster.job.errors import ComputeTargetException
+from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.sdk.connection import call_once
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain, to_plain

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.run.masks import mask_of
+from trainmaster.sdk.backend.local.masks import mask_of
 from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.run_files import find, is_file, list_left_files, names, path_of
 

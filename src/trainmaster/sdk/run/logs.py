@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+from trainmaster.sdk.backend.local.masks import mask_of
 from trainmaster.sdk.growing_text import GrowingText
-from trainmaster.sdk.run.masks import mask_of
 from trainmaster.shared.folders import RunFolder
 
 Print = Callable[[str], None]

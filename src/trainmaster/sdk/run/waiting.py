@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ActivityFailedException
-from trainmaster.sdk.follow import follow_run
+from trainmaster.sdk.backend.local.following import follow_run
 from trainmaster.sdk.run.logs import LogReader, Print
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import Status

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.follow import LongPoll, follow
+from trainmaster.sdk.backend.local.following import LongPoll, follow
 from trainmaster.sdk.growing_text import GrowingText
 from trainmaster.sdk.run.logs import Print
 from trainmaster.shared.folders import WorkspaceFolder

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import RunNotFoundException, UserErrorException, WorkspaceException
-from trainmaster.sdk.connection import Connection
+from trainmaster.sdk.backend.backend import Backend, Connection
+from trainmaster.sdk.backend.opening import open_backend
 from trainmaster.sdk.v1.azure_only import AzureOnly
 from trainmaster.sdk.workspace import mlflow_database
 from trainmaster.sdk.workspace.files import (
-    change_identity,
     check_workspace_name,
     drop_none,
     find_config,
@@ -22,7 +22,6 @@ from trainmaster.sdk.workspace.files import (
     make_once,
     make_workspace,
     read_config,
-    read_identity,
 )
 from trainmaster.sdk.workspace.named import Named
 from trainmaster.shared.folders import WorkspaceFolder, home
@@ -81,9 +80,8 @@ class Workspace(AzureOnly):
             folder = WorkspaceFolder(find_named_folder(workspace_name))
             facts = {"subscription_id": subscription_id, "resource_group": resource_group, "tags": tags}
             make_once(folder, {"name": workspace_name, **{key: value for key, value in facts.items() if value}})
-        self._identity = read_identity(folder)
-        self._folder = folder
-        self.connection = Connection(folder)
+        self.backend: Backend = open_backend(folder)
+        self._identity = self.backend.identity()
         self._subscription = subscription_id or str(self._identity.get("subscription_id", ""))
         self._group = resource_group or str(self._identity.get("resource_group", ""))
 
@@ -214,7 +212,7 @@ class Workspace(AzureOnly):
             "subscription_id": self.subscription_id,
             "resource_group": self.resource_group,
             "workspace_name": self.name,
-            "path": str(self._folder.path),
+            "path": str(self.path),
         }
         durable.write(folder / (file_name or "config.json"), (json.dumps(config, indent=4) + "\n").encode())
 
@@ -224,9 +222,14 @@ class Workspace(AzureOnly):
         return str(self._identity["name"])
 
     @property
+    def connection(self) -> Connection:
+        """The connection to the workspace's dispatcher."""
+        return self.backend.connection
+
+    @property
     def path(self) -> Path:
         """The workspace's folder."""
-        return self._folder.path
+        return self.backend.folder.path
 
     @property
     def subscription_id(self) -> str:
@@ -315,8 +318,8 @@ class Workspace(AzureOnly):
             v1LegacyMode=v1_legacy_mode,
         )
         changes = drop_none(friendly_name=friendly_name, description=description, tags=tags)
-        self._identity = change_identity(
-            self._folder, {**changes, "azure": {**self._identity.get("azure", {}), **azure}}
+        self._identity = self.backend.change_identity(
+            {**changes, "azure": {**self._identity.get("azure", {}), **azure}}
         )
         return self.get_details()
 
@@ -326,9 +329,7 @@ class Workspace(AzureOnly):
         The files of its default datastore are removed only with `delete_dependent_resources`. Other files in the folder
         are never removed.
         """
-        from trainmaster.sdk.workspace.removal import remove_workspace
-
-        remove_workspace(self._folder, self.connection, keep_data=not delete_dependent_resources)
+        self.backend.remove(keep_data=not delete_dependent_resources)
 
     @staticmethod
     def setup() -> Workspace:

@@ -14,11 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, Self, TypedDict, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from trainmaster import __version__
 from trainmaster.job.errors import ServiceException, from_wire
 from trainmaster.job.helper import messages
+from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.shared.dispatcher_socket import Line, dispatcher_command, try_line
 from trainmaster.shared.folders import WorkspaceFolder
 
@@ -31,7 +32,7 @@ _MARKS = ("TRAINMASTER_RUN_ID", "TRAINMASTER_AGENT")
 _COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR", "PY_COLORS")
 
 
-class Connection:
+class LocalConnection:
     """Calls the dispatcher of one workspace; safe to share between threads and across a fork."""
 
     def __init__(self, folder: WorkspaceFolder) -> None:
@@ -91,19 +92,11 @@ class Connection:
 
 def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
     """Calls one operation over a new connection."""
-    client = Connection(folder)
+    client = LocalConnection(folder)
     try:
         return client.call(op, **args)
     finally:
         client.close()
-
-
-class RunNews(TypedDict):
-    """The state of a run."""
-
-    run_id: str
-    status: str
-    ended: bool
 
 
 News = TypeVar("News")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import WorkspaceException
-from trainmaster.sdk.connection import Connection, stop_dispatcher
+from trainmaster.sdk.backend.local.connection import LocalConnection, stop_dispatcher
 from trainmaster.sdk.workspace.files import read_identity
 from trainmaster.shared.folders import WorkspaceFolder, key_file
 
@@ -20,7 +20,7 @@ _DATA = ("datastore", "filestore", "mlflow")
 _FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
 
 
-def remove_workspace(folder: WorkspaceFolder, client: Connection, keep_data: bool) -> None:
+def remove_workspace(folder: WorkspaceFolder, client: LocalConnection, keep_data: bool) -> None:
     """Stops the dispatcher and removes its files. Refused while runs are active."""
     identity = read_identity(folder)
     status = client.call("status")

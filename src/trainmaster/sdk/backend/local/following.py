@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from trainmaster.sdk.connection import RunNews, Subscription, Watch
+from trainmaster.sdk.backend.backend import RunNews
+from trainmaster.sdk.backend.local.connection import Subscription, Watch
 from trainmaster.shared.file_events import FileEvents, Readable, ready
 from trainmaster.shared.folders import WorkspaceFolder
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 
-from trainmaster.sdk.connection import call_once
+from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.redaction import Mask
 
