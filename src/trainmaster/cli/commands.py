@@ -102,6 +102,13 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         ),
     ),
     (
+        "Server",
+        (
+            Command("server init", "trainmaster.server.command", "init", "create a server for a team"),
+            Command("server run", "trainmaster.server.command", "run", "serve workspaces over HTTP"),
+        ),
+    ),
+    (
         "Set up",
         (
             Command("doctor", "doctor", "doctor", "check what this machine has and what is missing"),

@@ -41,11 +41,12 @@ class Arguments:
         if missing:
             raise PlainDataError(f"the argument '{missing[0]}' is missing")
         for name, value in given.items():
-            _check(self._hints[name], value, name)
+            check_value(self._hints[name], value, name)
         return given
 
 
-def _check(hint: Any, value: Any, where: str) -> None:
+def check_value(hint: Any, value: Any, where: str) -> None:
+    """Raise PlainDataError if the value is not of this type; `where` names it in the message."""
     if hint is Any:
         return
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
@@ -58,12 +59,12 @@ def _check(hint: Any, value: Any, where: str) -> None:
         if not isinstance(value, Mapping):
             raise PlainDataError(f"{where} must be an object, not {_kind(value)}")
         for key, item in value.items():
-            _check(inner[1], item, f"{where}.{key[:60]}")
+            check_value(inner[1], item, f"{where}.{key[:60]}")
     elif origin in (list, Sequence):
         if not isinstance(value, list):
             raise PlainDataError(f"{where} must be a list, not {_kind(value)}")
         for number, item in enumerate(value):
-            _check(inner[0], item, f"{where}[{number}]")
+            check_value(inner[0], item, f"{where}[{number}]")
     else:
         _check_scalar(hint, value, where)
 
@@ -72,7 +73,7 @@ def _check_union(choices: Sequence[Any], value: Any, where: str) -> None:
     problems = []
     for choice in choices:
         try:
-            _check(choice, value, where)
+            check_value(choice, value, where)
             return
         except PlainDataError as problem:
             problems.append(problem)

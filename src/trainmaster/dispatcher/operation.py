@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import MethodType
 from typing import Any, TypeVar
 
 Operation = Callable[..., Any]
@@ -27,11 +28,18 @@ def operation(name: str) -> Callable[[F], F]:
 
 def operations_of(*parts: object) -> dict[str, Operation]:
     """The operations of these objects, by name."""
+    operations_in(*map(type, parts))  # refuses a name that is there twice
+    return {name: MethodType(each, part) for part in parts for name, each in operations_in(type(part)).items()}
+
+
+def operations_in(*kinds: type) -> dict[str, Operation]:
+    """The operations of these classes, by name, as functions that still need their object."""
     found: dict[str, Operation] = {}
-    for part in parts:
-        for attribute in dir(type(part)):
-            name = getattr(getattr(type(part), attribute), _NAME, None)
+    for kind in kinds:
+        for attribute in dir(kind):
+            function = getattr(kind, attribute)
+            name = getattr(function, _NAME, None)
             if name is not None:
                 assert name not in found, f"two operations are called {name}"
-                found[name] = getattr(part, attribute)
+                found[name] = function
     return found

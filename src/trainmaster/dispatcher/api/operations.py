@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from trainmaster.dispatcher.api.datasets import DatasetOperations
@@ -18,13 +18,41 @@ from trainmaster.dispatcher.api.secrets import SecretOperations
 from trainmaster.dispatcher.api.targets import TargetOperations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import Dispatcher
-from trainmaster.dispatcher.operation import Operation, operations_of
+from trainmaster.dispatcher.operation import Operation, operations_in, operations_of
 from trainmaster.dispatcher.runs.accepting import accept
+from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
+from trainmaster.dispatcher.services.images import Images
+from trainmaster.dispatcher.services.operations import Services
 from trainmaster.dispatcher.sweeps import Sweeps
 from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
 from trainmaster.shared.records import RunRecord
 from trainmaster.shared.serialization import PlainDataError, to_plain
+
+_PARTS = (
+    DispatcherOperations,
+    ExperimentOperations,
+    RunOperations,
+    Removal,
+    MetricOperations,
+    Sweeps,
+    EnvironmentOperations,
+    SecretOperations,
+    DatasetOperations,
+    DatastoreOperations,
+    StorageRequests,
+    TargetOperations,
+    ModelOperations,
+    Services,
+    Images,
+)
+"""The classes that have operations."""
+
+
+@cache
+def list_operations() -> Mapping[str, Operation]:
+    """Every operation as a function without its object, for those who only need names and signatures."""
+    return operations_in(*_PARTS)
 
 
 class Operations:
@@ -50,6 +78,7 @@ class Operations:
             services,
             services.images,
         )
+        assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}
         dispatcher.job_requests.answer_with(self.call, answer_error)
 

@@ -1,0 +1,306 @@
+"""The application: one wrapper around every handler.
+
+For each request it finds the route, checks the limits, identifies the caller, checks the permission, reads the
+arguments, calls the handler or the operation, and answers errors in one format. There is no other way to a handler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
+from trainmaster.server.access_log import write_access
+from trainmaster.server.arguments import check_types, read_arguments
+from trainmaster.server.bodies import LimitedBody, check_length
+from trainmaster.server.call import Call, Parts
+from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
+from trainmaster.server.hooks import AuditLog, Change, Identity, KeptAnswer, KeptAnswers
+from trainmaster.server.operations import adapt, cut_result, error_in
+from trainmaster.server.permissions import NOBODY, Caller, Permission
+from trainmaster.server.routing import NoRouteError, Routing
+from trainmaster.server.signatures import read_signature
+from trainmaster.server.table import Operation, Route, Table
+from trainmaster.shared.serialization import to_plain
+
+log = logging.getLogger("trainmaster.server")
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
+_KEY = re.compile(r"[\x21-\x7e]{1,200}")
+_NOT_FOUND = "(none)"
+"""The path in the counters for requests without a route."""
+
+
+class App:
+    """The ASGI application of a server."""
+
+    def __init__(
+        self,
+        table: Table,
+        parts: Parts,
+        identity: Identity,
+        audit: AuditLog | None = None,
+        answers: KeptAnswers | None = None,
+    ) -> None:
+        self.table = table
+        self.parts = parts
+        self._identity = identity
+        self._audit = audit
+        self._answers = answers
+        self._routing = Routing(table)
+        self._signatures = {id(route): read_signature(route) for route in table}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            # No WebSocket, so none past the identification.
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown":
+                await self.parts.dispatchers.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+            await send({"type": "lifespan.startup.complete"})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        exchange = _Exchange(scope)
+        observation = self.parts.observation
+        observation.in_progress += 1
+        try:
+            response = await self._answer(exchange, scope, receive)
+            exchange.status = response.status_code
+            response.headers["x-request-id"] = exchange.request_id
+            await response(scope, receive, send)
+        except ClientDisconnect:
+            exchange.status = 499
+        finally:
+            observation.in_progress -= 1
+            self._note(exchange)
+
+    async def _answer(self, exchange: _Exchange, scope: Scope, receive: Receive) -> Response:
+        try:
+            return await self._find_answer(exchange, scope, receive)
+        except ClientDisconnect:
+            raise
+        except HttpError as error:
+            return _answer_error(error.error, error.status, exchange.request_id, error.headers)
+        except TrainmasterError as error:
+            status = 503 if isinstance(error, ServiceException) else status_of(error)
+            return _answer_error(error, status, exchange.request_id)
+        except OSError as error:
+            log.error("request %s: %s", exchange.request_id, error)
+            failure = ServiceException("the server could not do this", cause=error.strerror or type(error).__name__)
+            return _answer_error(failure, 507 if error.errno == 28 else 500, exchange.request_id)
+        except Exception:
+            # Without the arguments, which may contain a secret.
+            log.exception("request %s: %s %s", exchange.request_id, exchange.method, exchange.path)
+            failure = ServiceException("the server failed", hint="Its log has more under this request id.")
+            return _answer_error(failure, 500, exchange.request_id)
+
+    async def _find_answer(self, exchange: _Exchange, scope: Scope, receive: Receive) -> Response:
+        route, names = self._find_route(exchange, scope)
+        exchange.route = route
+        body = LimitedBody(receive, route.largest_body, self.parts.settings.limits.body_seconds)
+        request = Request(scope, body.receive)
+        exchange.caller = caller = await self._identity.identify(request, route)
+        self._check_permission(route, caller, names)
+        check_length(request, route.largest_body)
+        workspace = names.get("workspace")
+        served = self.parts.workspaces.get(workspace) if workspace is not None else None
+        call = Call(self.parts, request, route, caller, exchange.request_id, names, served)
+        if not route.changes:
+            return await self._run(call, b"" if route.streams_body else await request.body())
+        return await self._change(call)
+
+    def _find_route(self, exchange: _Exchange, scope: Scope) -> tuple[Route, dict[str, str]]:
+        try:
+            return self._routing.find(exchange.method, scope["raw_path"])
+        except UnicodeDecodeError:
+            raise refuse(400, "the path is not UTF-8") from None
+        except NoRouteError as missing:
+            if missing.allowed:
+                allowed = ", ".join(missing.allowed)
+                raise refuse(405, f"{exchange.method[:20]} is not possible here", Allow=allowed) from None
+            raise refuse(404, "there is nothing at this path", hint="GET /openapi.json lists all paths.") from None
+
+    def _check_permission(self, route: Route, caller: Caller, names: Mapping[str, str]) -> None:
+        workspace = names.get("workspace", "")
+        allowed = caller.may(route.permission, workspace, route.open_to_jobs)
+        if route.only_for_jobs and caller.scope is None:
+            allowed = False
+        if caller.scope is not None and "run_id" in names and names["run_id"] != caller.scope.run_id:
+            allowed = False
+        if allowed:
+            return
+        if not caller.is_signed_in:
+            raise refuse(
+                401,
+                "you are not signed in",
+                hint="Sign in with 'trainmaster login', or send the header Authorization: Bearer TOKEN.",
+                WWW_Authenticate="Bearer",
+            )
+        raise refuse(403, "you may not do this", cause=_explain(route, workspace))
+
+    async def _change(self, call: Call) -> Response:
+        """Carry out a change: the same idempotency key gives the first answer again, and the audit log has it."""
+        request, route = call.request, call.route
+        body = b"" if route.streams_body else await request.body()
+        key = request.headers.get("idempotency-key")
+        if key is None or self._answers is None or route.streams_body:
+            return await self._run_and_record(call, body)
+        if not _KEY.fullmatch(key):
+            raise refuse(400, "the header Idempotency-Key has 1 to 200 visible characters")
+        kept = await self._answers.begin(call.caller.name, key, _fingerprint(request, body))
+        if kept is not None:
+            return Response(kept.body, kept.status, {"idempotency-replayed": "true"}, kept.media_type)
+        try:
+            response = await self._run_and_record(call, body)
+        except BaseException:
+            # Operations may be repeated, so the next request with this key tries again.
+            await self._answers.drop(call.caller.name, key)
+            raise
+        answer = KeptAnswer(response.status_code, bytes(response.body), response.media_type or "application/json")
+        await self._answers.keep(call.caller.name, key, answer)
+        return response
+
+    async def _run_and_record(self, call: Call, body: bytes) -> Response:
+        status = 500
+        try:
+            response = await self._run(call, body)
+            status = response.status_code
+        except HttpError as error:
+            status = error.status
+            raise
+        except TrainmasterError as error:
+            status = status_of(error)
+            raise
+        finally:
+            if self._audit is not None:
+                await self._audit.record(_describe_change(call, status))
+        return response
+
+    async def _run(self, call: Call, body: bytes) -> Response:
+        signature = self._signatures[id(call.route)]
+        arguments = read_arguments(signature, call.request, call.names, body)
+        if isinstance(call.route.target, Operation):
+            return await self._call_operation(call, call.route.target, arguments)
+        check_types(signature, arguments)
+        return _respond(await call.route.target(call, **arguments))
+
+    async def _call_operation(self, call: Call, target: Operation, arguments: dict[str, Any]) -> Response:
+        arguments = {**arguments, **call.route.fixed}
+        if target.by_name:
+            arguments = {target.by_name: arguments}
+        arguments = adapt(target.name, arguments, call.caller)
+        line = await self.parts.dispatchers.answer(call.workspace.folder, target.name, arguments)
+        result = cut_result(line)
+        if result is None:
+            error = from_wire(error_in(line))
+            raise HttpError(status_of(error), error)
+        if target.answer_key:
+            result = b'{"%s":%s}' % (target.answer_key.encode(), result)
+        return Response(result, media_type="application/json")
+
+    def _note(self, exchange: _Exchange) -> None:
+        seconds = time.perf_counter() - exchange.begun
+        route = exchange.route
+        self.parts.observation.note(
+            exchange.method if route else "", route.path if route else _NOT_FOUND, exchange.status, seconds
+        )
+        write_access(
+            method=exchange.method,
+            path=exchange.path,
+            status=exchange.status,
+            seconds=seconds,
+            caller=exchange.caller.name,
+            client=exchange.client,
+            request_id=exchange.request_id,
+            operation=route.operation if route else "",
+        )
+
+
+class _Exchange:
+    """What is known about one request, for the logs."""
+
+    __slots__ = ("begun", "caller", "client", "method", "path", "request_id", "route", "status")
+
+    def __init__(self, scope: Scope) -> None:
+        self.begun = time.perf_counter()
+        self.method: str = scope["method"]
+        self.path: str = scope["raw_path"].decode("ascii", "replace")
+        self.client = scope["client"][0] if scope.get("client") else ""
+        self.request_id = _find_request_id(scope)
+        self.route: Route | None = None
+        self.caller = NOBODY
+        self.status = 500
+
+
+def _find_request_id(scope: Scope) -> str:
+    """The client's own id, if it is a plain one."""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            text = value.decode("ascii", "replace")
+            if _REQUEST_ID.fullmatch(text):
+                return str(text)
+    return secrets.token_hex(8)
+
+
+def _explain(route: Route, workspace: str) -> str:
+    if route.only_for_jobs:
+        return "Only jobs may, with the token of their run."
+    if route.permission is Permission.ADMINISTER:
+        return "It needs an administrator of the server."
+    return f"It needs the permission to {route.permission} in the workspace '{workspace[:60]}'."
+
+
+def _fingerprint(request: Request, body: bytes) -> str:
+    """Tells whether two requests are the same."""
+    digest = hashlib.sha256()
+    for part in (request.method.encode(), request.scope["raw_path"], request.scope["query_string"], body):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()
+
+
+def _describe_change(call: Call, status: int) -> Change:
+    return Change(
+        caller=call.caller.name,
+        workspace=call.names.get("workspace", ""),
+        method=call.route.method,
+        path=call.route.path,
+        target=call.request.scope["raw_path"].decode("ascii", "replace"),
+        operation=call.route.operation,
+        status=status,
+        request_id=call.request_id,
+        client=call.request.client.host if call.request.client else "",
+    )
+
+
+def _respond(answer: Any) -> Response:
+    """The response for what a handler returned."""
+    if isinstance(answer, Response):
+        return answer
+    return Response(orjson.dumps(to_plain(answer)), media_type="application/json")
+
+
+def _answer_error(
+    error: TrainmasterError, status: int, request_id: str, headers: Mapping[str, str] | None = None
+) -> Response:
+    body = orjson.dumps(describe_error(error, status, request_id))
+    return Response(body, status, dict(headers or {}), "application/json")

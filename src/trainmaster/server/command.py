@@ -1,0 +1,102 @@
+"""`trainmaster server`: create and run a server."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import UserErrorException
+from trainmaster.sdk.display.screen import note, say, say_json
+from trainmaster.server.settings import Root, Settings, read_settings, write_settings
+from trainmaster.shared.folders import home
+
+
+def init_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_root(parser)
+    parser.add_argument("--database", metavar="URL", help="a PostgreSQL database (default: SQLite files in the root)")
+
+
+def init(options: argparse.Namespace) -> int:
+    """Create the folder of a server, its settings and database, and the first administrator's token.
+
+    The token is printed once; only its SHA-256 is kept.
+
+    JSON: {"root", "token"}
+    """
+    check_packages()
+    from trainmaster.server.identity.first_token import make_token
+
+    root = _root(options)
+    if root.settings.exists():
+        raise UserErrorException(f"there is a server in {root.path} already")
+    durable.make_folder(root.path, mode=0o700)
+    durable.make_folder(root.workspaces, mode=0o700)
+    token = make_token(root)
+    # Last: a folder with settings is a complete server.
+    write_settings(root, Settings(database=options.database or ""))
+    if options.json:
+        say_json({"root": str(root.path), "token": token})
+        return 0
+    say(f"Created a server in {root.path}")
+    say("The token of its administrator, which is not shown again:")
+    say(token)
+    note(f"Start it: trainmaster server run --root {root.path}")
+    return 0
+
+
+def run_arguments(parser: argparse.ArgumentParser) -> None:
+    _add_root(parser)
+    parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    parser.add_argument("--port", metavar="N", type=int, help="0 takes a free one (default: 8765)")
+    parser.add_argument("--database", metavar="URL", help="a PostgreSQL database, instead of that in server.json")
+    parser.add_argument("--tls-cert", metavar="FILE", help="the certificate chain, PEM")
+    parser.add_argument("--tls-key", metavar="FILE", help="the private key of the certificate, PEM")
+    parser.add_argument("--insecure", action="store_true", help="listen on other addresses even without TLS")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Serve the workspaces of a root folder over HTTP, until SIGTERM.
+
+    Without TLS the server listens only on this machine, unless --insecure is given. Options override server.json.
+    Runs and dispatchers continue when the server ends.
+    """
+    check_packages()
+    from trainmaster.server.assembly import make_app
+    from trainmaster.server.process import Process, check_address, write_logs
+
+    root = _root(options)
+    settings = merge_options(read_settings(root), options)
+    check_address(settings)
+    write_logs()
+    process = Process(make_app(root, settings), settings)
+    process.run()
+    return 0 if process.started else 5
+
+
+def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:
+    """The settings with the options that were given."""
+    names = ("host", "port", "database", "tls_cert", "tls_key")
+    given = {name: value for name in names if (value := getattr(options, name)) is not None}
+    return replace(settings, insecure=settings.insecure or options.insecure, **given)
+
+
+def check_packages() -> None:
+    """Refuse with a hint if the extra is not installed."""
+    try:
+        import orjson  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise UserErrorException(
+            f"the server needs the package {error.name}", hint="Install it: pip install 'trainmaster[server]'"
+        ) from None
+
+
+def _add_root(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--root", metavar="FOLDER", help="the server's folder (default: server in TRAINMASTER_HOME)")
+
+
+def _root(options: argparse.Namespace) -> Root:
+    return Root(Path(options.root).resolve() if options.root else home() / "server")

@@ -1,0 +1,1 @@
+"""Who sends a request: users, tokens, roles and sessions."""

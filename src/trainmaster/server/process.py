@@ -1,0 +1,103 @@
+"""The process of `trainmaster server run`: listening, TLS and the end."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import sys
+
+import uvicorn
+
+from trainmaster.job.errors import UserErrorException
+from trainmaster.server.app import App
+from trainmaster.server.settings import Settings
+
+log = logging.getLogger("trainmaster.server")
+
+
+def check_address(settings: Settings) -> None:
+    """Refuse to listen beyond this machine without TLS, unless that was asked for."""
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise UserErrorException("TLS needs a certificate and its key", hint="Give --tls-cert and --tls-key.")
+    if is_loopback(settings.host) or settings.tls_cert or settings.insecure:
+        return
+    raise UserErrorException(
+        f"the server does not listen on {settings.host} without TLS",
+        cause="Tokens and data would be readable on the network.",
+        hint="Give --tls-cert and --tls-key, or --insecure if a proxy on a private network adds TLS.",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach the address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0"), is_loopback("::1")
+    (True, True, False, True)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def address(settings: Settings, port: int) -> str:
+    """The URL of the server."""
+    if settings.public_url:
+        return settings.public_url.rstrip("/")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{'https' if settings.tls_cert else 'http'}://{host}:{port}"
+
+
+class Process(uvicorn.Server):
+    """Serves until SIGTERM or SIGINT. Streams are told first, so that the requests can end."""
+
+    def __init__(self, app: App, settings: Settings) -> None:
+        limits = settings.limits
+        super().__init__(
+            uvicorn.Config(
+                app,
+                settings.host,
+                settings.port,
+                loop="uvloop",
+                http="httptools",
+                ws="none",
+                interface="asgi3",
+                lifespan="on",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=limits.concurrent_requests,
+                timeout_keep_alive=int(limits.idle_seconds),
+                timeout_graceful_shutdown=int(limits.shutdown_seconds),
+                ssl_certfile=settings.tls_cert or None,
+                ssl_keyfile=settings.tls_key or None,
+            )
+        )
+        self._parts = app.parts
+        self._settings = settings
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started:
+            port = self.servers[0].sockets[0].getsockname()[1]
+            print(f"Trainmaster serves {address(self._settings, port)}", flush=True)
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        self._parts.stopping.announce()
+        await super().shutdown(sockets)  # type: ignore[arg-type]
+
+
+def write_logs() -> None:
+    """Logs go to standard error, the access log as lines of JSON."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    access = logging.getLogger("trainmaster.access")
+    plain = logging.StreamHandler(sys.stderr)
+    plain.setFormatter(logging.Formatter("%(message)s"))
+    access.addHandler(plain)
+    access.propagate = False
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)

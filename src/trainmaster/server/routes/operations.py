@@ -1,0 +1,168 @@
+"""`POST /operations/{operation}`: every operation of the dispatcher that the SDK calls, with its permission.
+
+An operation without a row here cannot be called over HTTP. One that must not be called is in `INTERNAL`, with the
+reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from trainmaster.dispatcher.api.operations import list_operations
+from trainmaster.server.permissions import Permission
+from trainmaster.server.table import MEGABYTE, WORKSPACE, Operation, Route
+
+_READ, _CONTRIBUTE, _OWN = Permission.READ, Permission.CONTRIBUTE, Permission.OWN
+
+PERMISSIONS: Mapping[str, Permission] = {
+    "datasets.delete": _OWN,
+    "datasets.get": _READ,
+    "datasets.list": _READ,
+    "datasets.locate": _READ,
+    "datasets.register": _CONTRIBUTE,
+    "datasets.update": _CONTRIBUTE,
+    "datastores.delete": _OWN,
+    "datastores.describe": _READ,
+    "datastores.fetch": _CONTRIBUTE,
+    "datastores.get": _READ,
+    "datastores.list": _READ,
+    "datastores.put": _CONTRIBUTE,
+    "datastores.send": _CONTRIBUTE,
+    "datastores.set_default": _OWN,
+    "environments.build": _CONTRIBUTE,
+    "environments.get": _READ,
+    "environments.in_use": _READ,
+    "environments.label": _CONTRIBUTE,
+    "environments.list": _READ,
+    "environments.put": _CONTRIBUTE,
+    "environments.remove": _OWN,
+    "experiments.delete": _OWN,
+    "experiments.ensure": _CONTRIBUTE,
+    "experiments.list": _READ,
+    "experiments.update": _CONTRIBUTE,
+    "hello": _READ,
+    "images.create": _CONTRIBUTE,
+    "images.delete": _OWN,
+    "images.get": _READ,
+    "images.label": _CONTRIBUTE,
+    "images.list": _READ,
+    "images.wait": _READ,
+    "models.delete": _OWN,
+    "models.get": _READ,
+    "models.keep": _CONTRIBUTE,
+    "models.list": _READ,
+    "models.locate": _READ,
+    "models.refer": _CONTRIBUTE,
+    "models.register": _CONTRIBUTE,
+    "models.relabel": _CONTRIBUTE,
+    "models.update": _CONTRIBUTE,
+    "runs.cancel": _CONTRIBUTE,
+    "runs.create": _CONTRIBUTE,
+    "runs.delete": _OWN,
+    "runs.finish": _CONTRIBUTE,
+    "runs.get": _READ,
+    "runs.ingest": _READ,
+    "runs.list": _READ,
+    "runs.metrics": _READ,
+    "runs.metrics_by_rank": _READ,
+    "runs.old": _READ,
+    "runs.plan": _READ,
+    "runs.properties.add": _CONTRIBUTE,
+    "runs.series": _READ,
+    "runs.submit": _CONTRIBUTE,
+    "runs.tags.remove": _CONTRIBUTE,
+    "runs.tags.set": _CONTRIBUTE,
+    "runs.update": _CONTRIBUTE,
+    "secrets.delete": _CONTRIBUTE,
+    "secrets.fetch": _CONTRIBUTE,
+    "secrets.list": _READ,
+    "secrets.put": _CONTRIBUTE,
+    "services.delete": _CONTRIBUTE,
+    "services.deploy": _CONTRIBUTE,
+    "services.get": _READ,
+    "services.keys": _CONTRIBUTE,
+    "services.label": _CONTRIBUTE,
+    "services.list": _READ,
+    "services.set_key": _CONTRIBUTE,
+    "services.update": _CONTRIBUTE,
+    "services.wait": _READ,
+    "status": _READ,
+    "sweeps.changes": _READ,
+    "sweeps.describe": _READ,
+    "sweeps.metrics": _READ,
+    "sweeps.parameters": _READ,
+    "sweeps.submit": _CONTRIBUTE,
+    "sweeps.summaries": _READ,
+    "sweeps.view": _READ,
+    "targets.ask_hosts": _OWN,
+    "targets.ask_slurm": _OWN,
+    "targets.delete": _OWN,
+    "targets.list": _READ,
+    "targets.put": _OWN,
+}
+
+OF_JOBS = frozenset(
+    {
+        "secrets.fetch",
+        "datasets.locate",
+        "datastores.describe",
+        "datastores.fetch",
+        "datastores.send",
+        "models.delete",
+        "models.get",
+        "models.keep",
+        "models.list",
+        "models.locate",
+        "models.refer",
+        "models.relabel",
+        "models.update",
+    }
+)
+"""What a job may call with its token, as in `dispatcher/runs/job_requests.py`."""
+
+ONLY_OF_JOBS = frozenset(
+    {
+        # They read or write a path of the server's machine within the folder of the job's run.
+        "datastores.fetch",
+        "datastores.send",
+        "models.keep",
+        # It gives the values of secrets. For users secrets are write-only.
+        "secrets.fetch",
+    }
+)
+
+INTERNAL: Mapping[str, str] = {
+    "agent.notify": "Agents use the socket, and a caller who is not one could end a run.",
+    "secrets.get": "Secrets are write-only over HTTP.",
+    "secrets.masks": "It gives the values of secrets. The server masks logs itself.",
+}
+"""Operations that cannot be called over HTTP, and why."""
+
+_SECRET = frozenset({"secrets.put", "secrets.fetch", "services.set_key", "services.deploy", "targets.ask_hosts"})
+# Snapshots and models are uploaded in pieces; the longest of these are the specifications of sweeps.
+_LARGEST = 64 * MEGABYTE
+
+
+def operation_rows() -> Iterator[Route]:
+    """One route per operation."""
+    declared = list_operations()
+    for name, permission in PERMISSIONS.items():
+        yield Route(
+            "POST",
+            f"{WORKSPACE}/operations/{name}",
+            Operation(name, answer_key="result"),
+            permission,
+            _summarize(declared[name].__doc__, name),
+            tag="operations",
+            open_to_jobs=name in OF_JOBS,
+            only_for_jobs=name in ONLY_OF_JOBS,
+            largest_body=_LARGEST,
+            is_change=permission is not _READ,
+            secret_arguments=name in _SECRET,
+        )
+
+
+def _summarize(text: str | None, name: str) -> str:
+    """The first sentence of a docstring."""
+    first = " ".join((text or name).split("\n\n")[0].split())
+    return first.partition(". ")[0].rstrip(".")

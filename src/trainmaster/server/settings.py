@@ -1,0 +1,93 @@
+"""The settings of a server: `server.json` in its root, and the options of `trainmaster server run`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from trainmaster.job.agent import durable
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
+
+FILE = "server.json"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a client may ask of the server."""
+
+    concurrent_requests: int = 1000
+    """Further connections wait, and requests above it get 503."""
+    header_seconds: float = 20.0
+    """Within which a client sends the headers of a request, once it has begun."""
+    idle_seconds: float = 75.0
+    """After which a connection without a request is closed."""
+    body_seconds: float = 60.0
+    """Within which more of a body has to arrive."""
+    shutdown_seconds: float = 20.0
+    """For requests that are being answered when the server is stopped."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an administrator decides."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    public_url: str = ""
+    """How clients reach the server, if a proxy is in front of it."""
+    database: str = ""
+    """The URL of a PostgreSQL database; empty for SQLite files."""
+    tls_cert: str = ""
+    tls_key: str = ""
+    insecure: bool = False
+    """Whether the server may listen on other addresses than loopback without TLS."""
+    workspaces: dict[str, str] = field(default_factory=dict)
+    """Name to folder, for workspaces that are not below the root."""
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
+class Root:
+    """The folder of a server: paths only."""
+
+    path: Path
+
+    @property
+    def settings(self) -> Path:
+        return self.path / FILE
+
+    @property
+    def workspaces(self) -> Path:
+        return self.path / "workspaces"
+
+    @property
+    def database(self) -> Path:
+        return self.path / "server.db"
+
+    @property
+    def administrator(self) -> Path:
+        """The SHA-256 of the first administrator's token."""
+        return self.path / "administrator.sha256"
+
+
+def read_settings(root: Root) -> Settings:
+    """The settings in server.json."""
+    try:
+        return from_plain(Settings, json.loads(root.settings.read_text()))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserErrorException(
+            f"there is no server in {root.path}", hint=f"Create it: trainmaster server init --root {root.path}"
+        ) from None
+    except (OSError, ValueError, PlainDataError) as error:
+        raise UserErrorException(f"{root.settings} cannot be read", cause=str(error)) from None
+
+
+def write_settings(root: Root, settings: Settings) -> None:
+    """Write server.json, without the settings that have their default."""
+    plain: dict[str, Any] = to_plain(settings)
+    usual: dict[str, Any] = to_plain(Settings())
+    changed = {each.name: plain[each.name] for each in fields(Settings) if plain[each.name] != usual[each.name]}
+    durable.write(root.settings, (json.dumps(changed, indent=1) + "\n").encode())
