@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from trainmaster.sdk.connection import RunNews
+from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.observation import Observation
 from trainmaster.server.permissions import Caller

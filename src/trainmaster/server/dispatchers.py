@@ -18,7 +18,8 @@ import orjson
 
 from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
 from trainmaster.job.helper import messages
-from trainmaster.sdk.connection import RunNews, open_line
+from trainmaster.sdk.backend.backend import RunNews
+from trainmaster.sdk.backend.local.connection import open_line
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
 from trainmaster.shared.folders import WorkspaceFolder
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trainmaster.sdk.connection import Connection
+from trainmaster.sdk.backend.local.connection import LocalConnection
+from trainmaster.sdk.backend.local.removal import remove_workspace
 from trainmaster.sdk.workspace.files import change_identity
-from trainmaster.sdk.workspace.removal import remove_workspace
 from trainmaster.server.call import Call
 from trainmaster.server.permissions import Permission
 from trainmaster.server.table import API, WORKSPACE, Route
@@ -64,7 +64,7 @@ async def delete_workspace(call: Call, keep_data: bool = False) -> None:
     """Deletes a workspace with all its runs. Refused while runs are active."""
     folder = call.workspace.folder
     await call.parts.dispatchers.forget(folder)
-    await asyncio.to_thread(remove_workspace, folder, Connection(folder), keep_data)
+    await asyncio.to_thread(remove_workspace, folder, LocalConnection(folder), keep_data)
     call.parts.workspaces.forget(call.workspace.name)
 
 
