@@ -19,7 +19,7 @@ from tests.parallel import WholeFiles, turn
 from trainmaster import Estimator, Experiment, Workspace
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.dispatcher_socket import try_line
-from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 
 # How long anything may take that is sure to come: only a test that fails waits so long.
 PATIENCE = 120.0
@@ -183,9 +183,14 @@ def contents(path: Path) -> bytes:
     return b""
 
 
+def run_folder(run: Run) -> RunFolder:
+    """The folder of a run, in a workspace of this machine."""
+    return run.experiment.workspace.backend.folder.run(run.id)
+
+
 def wait_awake(run: Run, condition: Callable[[], Any], what: str) -> None:
     """`until`, for a run with `hang_seconds`: until then it is not taken for silent, however slowly it starts."""
-    journals = run._folder.path / "journals"
+    journals = run_folder(run).path / "journals"
 
     def touched() -> Any:
         with contextlib.suppress(FileNotFoundError):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import end_workspace, ended, run_folder, until
 from trainmaster import ComputeTarget, Estimator, Experiment, Gloo, LocalCompute, Mpi, PyTorch, Workspace
 from trainmaster.job.agent.tree import processes_of
 from trainmaster.sdk.run.run import Run
@@ -106,7 +106,7 @@ class Storm:
         )
 
     def _has_come(self, run: Run, moment: str) -> bool:
-        folder = run._folder
+        folder = run_folder(run)
         begun = len(list(folder.code.glob("begun-*"))) if moment.endswith("begun") else 0
         return {
             "queued": lambda: True,

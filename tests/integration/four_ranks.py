@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.conftest import end_workspace
+from tests.conftest import end_workspace, run_folder
 
 from trainmaster import (
     ComputeTarget,
@@ -49,7 +49,7 @@ def submitter(experiment: Experiment, folder: Path) -> Submit:
 
 
 def logs(run: Run) -> dict[str, str]:
-    return {path.name: path.read_text() for path in sorted(run._folder.logs.glob("70_driver_log*"))}
+    return {path.name: path.read_text() for path in sorted(run_folder(run).logs.glob("70_driver_log*"))}
 
 
 def _estimator(folder: str, kind: str, settings: dict[str, Any]) -> Estimator:

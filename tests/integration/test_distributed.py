@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ended, until
+from tests.conftest import ended, run_folder, until
 
 from trainmaster import (
     ComputeTarget,
@@ -97,7 +97,7 @@ def test_two_nodes_with_two_processes_each(experiment: Experiment, source: Any, 
         assert [p["OMPI_COMM_WORLD_RANK"] for p in places] == ["0", "1", "2", "3"]
         assert {p["OMPI_COMM_WORLD_SIZE"] for p in places} == {"4"}
     assert sorted(run.get_metrics()["rank"]) == [0, 1, 2, 3]
-    table = json.loads((run._folder.logs / "process_info.json").read_text())
+    table = json.loads((run_folder(run).logs / "process_info.json").read_text())
     assert sorted(row["rank"] for row in table) == [0, 1, 2, 3]
 
 
@@ -291,6 +291,6 @@ def test_a_server_stays_for_the_workers_of_other_nodes(experiment: Experiment, s
         user_managed=True,
     )
     run = experiment.submit(estimator)
-    until(lambda: (run._folder.node(0) / "done.json").exists(), what="the end of worker 0")
+    until(lambda: (run_folder(run).node(0) / "done.json").exists(), what="the end of worker 0")
     gate.write_text("")
     assert log(completed(run), 1) == "b'served'\n"

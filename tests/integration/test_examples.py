@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import run_folder
 
 from trainmaster import Experiment, HyperDriveRun, Workspace
 from trainmaster.cli.sweep_file import read_sweep_file
@@ -143,7 +144,7 @@ def test_sweep(submitted, tmp_path, example):
     assert {trial.status for trial in view.trials} <= {Status.COMPLETED, Status.CANCELED}
     best = run.get_best_run_by_primary_metric()
     assert best is not None and example.output in best.get_file_names()
-    FOUND[example.name](view, Path(run._folder.logs / "hyperdrive.txt").read_text())
+    FOUND[example.name](view, Path(run_folder(run).logs / "hyperdrive.txt").read_text())
     assert {path.name for path in tmp_path.iterdir()} <= {"home"}
 
 

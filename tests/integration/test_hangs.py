@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from four_ranks import Submit, experiment_on_two_nodes, logs, submitter
 from node_run import NodeRun, interpreters, make_kit
-from tests.conftest import ended, until, wait_awake
+from tests.conftest import ended, run_folder, until, wait_awake
 
 from trainmaster import Experiment
 from trainmaster.job.agent.tree import processes_of
@@ -109,9 +109,9 @@ time.sleep(600 if os.environ["TRAINMASTER_ATTEMPT"] == "1" else 0)
 """
     run = submit(text, "gloo", hang_seconds=4, max_retries=1)
     all_wait(run, 4, "here")
-    until(run._folder.attempt_logs.exists, what="the next attempt")
+    until(run_folder(run).attempt_logs.exists, what="the next attempt")
     wait_awake(run, lambda: run.get_status() == "Completed", "its end")
-    assert [len(list(run._folder.logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
+    assert [len(list(run_folder(run).logs.glob(f"{place}70_driver_log*"))) for place in ("", "attempt_1/")] == [4, 4]
 
 
 @pytest.fixture

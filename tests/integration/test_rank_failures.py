@@ -20,7 +20,7 @@ import pytest
 import sqlalchemy
 from four_ranks import Submit, experiment_on_two_nodes, logs, submitter
 from node_run import make_kit
-from tests.conftest import ended, stop_dispatcher, until
+from tests.conftest import ended, run_folder, stop_dispatcher, until
 
 import trainmaster
 from trainmaster import Experiment
@@ -104,7 +104,7 @@ def test_the_rank_that_failed_first_is_the_cause(
     assert lines[1:3] == ["The last lines it wrote:", "rank 2 is here"]
     assert processes_of(run.id) == []
     _only_the_scripts_words(run)
-    table = {row["rank"]: row for row in json.loads((run._folder.logs / "process_info.json").read_text())}
+    table = {row["rank"]: row for row in json.loads((run_folder(run).logs / "process_info.json").read_text())}
     assert [table[rank]["node"] for rank in range(4)] == [0, 0, 1, 1]
     assert told or (table[2]["exit_code"], table[2]["signal"]) == (code, name and getattr(signal, name))
     assert all({"host", "pid", "started_at", "ended_at"} <= set(row) for row in table.values())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import dispatcher_handle, end_workspace, ended, until, wait_awake, wait_gone
+from tests.conftest import dispatcher_handle, end_workspace, ended, run_folder, until, wait_awake, wait_gone
 
 from trainmaster import (
     ComputeTarget,
@@ -115,7 +115,7 @@ def attempts(details: dict[str, Any]) -> list[tuple[int, str, str | None]]:
 
 
 def text_of(run: Run, name: str) -> str:
-    return (run._folder.files / name).read_text()
+    return (run_folder(run).files / name).read_text()
 
 
 def test_it_goes_on_from_its_checkpoint(shared: Retried) -> None:
@@ -195,17 +195,17 @@ def test_the_attempts_share_the_time_limit(shared: Retried) -> None:
     details = ended(run)
     assert (details["status"], details["error"]["code"]) == ("Canceled", "MaxRunDurationExceeded")
     assert details["error"]["message"].endswith("It was attempt 2.")
-    plan = read_json(current_attempt(run._folder).node(0) / "plan.json")
+    plan = read_json(current_attempt(run_folder(run)).node(0) / "plan.json")
     assert plan is not None
     assert plan["time_limit_seconds"] <= 10
 
 
 def test_a_lost_agent_is_replaced(shared: Retried) -> None:
     run = shared.submit("if attempt == 1: time.sleep(600)")
-    checkpoint = run._folder.files / "outputs" / "checkpoint"
+    checkpoint = run_folder(run).files / "outputs" / "checkpoint"
     # Written, and not only begun to be: the next attempt reads it.
     until(lambda: checkpoint.exists() and checkpoint.read_text() == "1", what="the first attempt")
-    claim = until(lambda: read_json(run._folder.node(0) / "agent.json"))
+    claim = until(lambda: read_json(run_folder(run).node(0) / "agent.json"))
     os.kill(claim["pid"], signal.SIGKILL)
     details = ended(run)
     assert (details["status"], begun(run)) == ("Completed", [1, 2])
@@ -214,8 +214,8 @@ def test_a_lost_agent_is_replaced(shared: Retried) -> None:
 
 def test_a_hang_is_tried_again(shared: Retried) -> None:
     run = shared.submit("if attempt == 1: time.sleep(600)", hang_seconds=2)
-    wait_awake(run, (run._folder.files / "outputs" / "checkpoint").exists, "the first attempt")
-    until(run._folder.attempt_logs.exists, what="the next attempt")
+    wait_awake(run, (run_folder(run).files / "outputs" / "checkpoint").exists, "the first attempt")
+    until(run_folder(run).attempt_logs.exists, what="the next attempt")
     wait_awake(run, lambda: run.get_status() == "Completed", "its end")
     details = ended(run)
     assert (details["status"], begun(run)) == ("Completed", [1, 2])
@@ -261,7 +261,7 @@ def test_all_ranks_of_two_nodes_begin_again(shared: Retried, backend: Any) -> No
     first = details["attempts"][0]["error"]
     assert (first["rank"], first["node"], first["exit_code"]) == (1, 1, 9)
     assert "the real mistake" in first["tail"]
-    kept = run._folder.logs / "attempt_1"
+    kept = run_folder(run).logs / "attempt_1"
     for rank in (0, 1):
         assert (kept / f"70_driver_log_{rank}.txt").read_text().splitlines()[-1].startswith("attempt 1 of 3 failed")
     assert sorted(row["rank"] for row in json.loads((kept / "process_info.json").read_text())) == [0, 1]
@@ -279,13 +279,13 @@ def test_between_two_attempts_it_starts_and_says_so(slow: Retried) -> None:
     details = ended(run)
     assert (details["status"], begun(run)) == ("Canceled", [1])
     assert run.get_metrics() == {"step": 1}
-    assert not (run._folder.files / "outputs").is_symlink()
+    assert not (run_folder(run).files / "outputs").is_symlink()
     assert text_of(run, "outputs/checkpoint") == "1"
 
 
 def test_cancelled_between_two_attempts_while_there_was_no_dispatcher(slow: Retried) -> None:
     run = slow.submit("sys.exit(3)")
-    until(lambda: run._folder.attempt_logs.exists(), what="the failure")
+    until(lambda: run_folder(run).attempt_logs.exists(), what="the failure")
     run.cancel()
     slow.kill_dispatcher()
     assert ended(run)["status"] == "Canceled"
@@ -309,7 +309,7 @@ def moments(folder: RunFolder) -> dict[str, Callable[[], bool]]:
 @pytest.mark.parametrize("moment", list(moments(RunFolder(Path()))))
 def test_the_dispatcher_is_killed_when(shared: Retried, moment: str) -> None:
     run = shared.submit("sys.exit(7 if attempt < 3 else 0)")
-    reached = moments(run._folder)[moment]
+    reached = moments(run_folder(run))[moment]
     deadline = time.monotonic() + 60
     while not reached():
         # Without a pause: some of these moments last a millisecond.
@@ -338,13 +338,13 @@ def check_once(run: Run) -> None:
 def test_the_dispatcher_was_killed_just(slow: Retried, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """These last microseconds; so what a kill there leaves behind is made by hand."""
     run = slow.submit("sys.exit(7 if attempt < 3 else 0)")
-    until(lambda: run.get_status() == "Starting" and (run._folder.attempt_logs / "70_driver_log.txt").exists())
+    until(lambda: run.get_status() == "Starting" and (run_folder(run).attempt_logs / "70_driver_log.txt").exists())
     slow.kill_dispatcher()
-    log = run._folder.attempt_logs / "70_driver_log.txt"
-    log.rename(run._folder.logs / log.name)
-    run._folder.attempt_logs.rmdir()
+    log = run_folder(run).attempt_logs / "70_driver_log.txt"
+    log.rename(run_folder(run).logs / log.name)
+    run_folder(run).attempt_logs.rmdir()
     if not kept:
-        run._folder.failure.unlink()
+        run_folder(run).failure.unlink()
     monkeypatch.setenv("TRAINMASTER_RETRY_SECONDS", "0.1")
     check_once(run)
 

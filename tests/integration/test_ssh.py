@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.hosts import HOME, PASSWORD, SHARED, Hosts
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import end_workspace, ended, run_folder, until
 
 from trainmaster import (
     ComputeTarget,
@@ -302,7 +302,9 @@ open('elsewhere_' + rank, 'w').write(rank)
         "The script left 2 files (2 B) outside of outputs/ and logs/: elsewhere_0 (1 B), elsewhere_1 (1 B). "
         "They were removed with the run's folder on its host. Write what you keep to outputs/."
     ]
-    found = {name: (run._folder.files / name).read_text() for name in run.get_file_names() if name.startswith("out")}
+    found = {
+        name: (run_folder(run).files / name).read_text() for name in run.get_file_names() if name.startswith("out")
+    }
     assert found == {"outputs/of_0": "0", "outputs/of_1": "1", "outputs/same": "0"}
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.conftest import end_workspace, ended, until
+from tests.conftest import end_workspace, ended, run_folder, until
 from tests.integration.conftest import Gate
 from tests.strangers import NOBODY, as_stranger, listening_stranger, needs_root
 
@@ -100,7 +100,7 @@ def test_nobody_else_reads_what_a_run_prints(
     finally:
         os.umask(mask)
     door.await_arrival()
-    folder = run._folder
+    folder = run_folder(run)
     log = folder.logs / "70_driver_log.txt"
     assert "hush-hush" in log.read_text()
     found = [*folder.logs.rglob("*"), *folder.journals.iterdir(), *folder.nodes.rglob("*.log")]

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ended
+from tests.conftest import ended, run_folder
 
 from trainmaster import ComputeTarget, Experiment, LocalCompute, Mpi, ParameterServer, TensorFlow, Workspace
 from trainmaster.environments.pythons import all_pythons
@@ -46,7 +46,7 @@ def seen_by(run: Run) -> dict[str, Any]:
     details = ended(run)
     assert details["status"] == "Completed", details.get("error")
     assert processes_of(run.id) == []
-    return json.loads((run._folder.files / "outputs" / "seen.json").read_text())
+    return json.loads((run_folder(run).files / "outputs" / "seen.json").read_text())
 
 
 def test_a_coordinator_ends_its_workers_and_servers(experiment, estimator):
@@ -101,7 +101,7 @@ def test_two_clusters_of_v1s_time_at_once(experiment, estimator):
             "learned": True,
         }
     ] * 2
-    plans = [json.loads((run._folder.node(0) / "plan.json").read_text()) for run in runs]
+    plans = [json.loads((run_folder(run).node(0) / "plan.json").read_text()) for run in runs]
     clusters_seen = [json.loads(plan["processes"][0]["env"]["TF_CONFIG"])["cluster"] for plan in plans]
     addresses = [{*cluster["ps"], *cluster["worker"]} for cluster in clusters_seen]
     assert len(addresses[0] | addresses[1]) == 6

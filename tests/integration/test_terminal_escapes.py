@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.conftest import ended
+from tests.conftest import ended, run_folder
 
 from trainmaster import Workspace
 from trainmaster.sdk.run.run import Run
@@ -124,7 +124,7 @@ def test_the_stream_of_a_program_on_a_terminal_shows_colours_alone(run: Run) -> 
 
 
 def test_files_and_pipes_get_every_byte(run: Run) -> None:
-    log = run._folder.logs / "70_driver_log.txt"
+    log = run_folder(run).logs / "70_driver_log.txt"
     assert "".join(ATTACKS) in log.read_text()
     path = str(run.experiment.workspace.path)
     for command in (trainmaster(run, "logs", run.id), [sys.executable, "-c", STREAM, path, run.id]):

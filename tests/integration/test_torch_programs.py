@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import ended, until
+from tests.conftest import ended, run_folder, until
 
 from trainmaster import (
     ComputeTarget,
@@ -63,7 +63,7 @@ def seen_by(run: Run) -> dict[str, Any]:
     details = ended(run)
     assert details["status"] == "Completed", details.get("error")
     assert processes_of(run.id) == []
-    return json.loads((run._folder.files / "outputs" / "seen.json").read_text())
+    return json.loads((run_folder(run).files / "outputs" / "seen.json").read_text())
 
 
 TRAINED = {
@@ -137,7 +137,7 @@ def test_nccl_without_gpus_shows_the_error_of_the_script(experiment, source):
     assert said.startswith(f"{place}: "), error
     assert how in (f"{place} ended with exit code 1", f"{place} failed with an exception"), error
     assert "NCCL" in error["tail"].splitlines()[-1]
-    logs = run._folder.files / "azureml-logs"
+    logs = run_folder(run).files / "azureml-logs"
     shares = [(logs / f"70_driver_log_{rank}.txt").read_text().partition("\n")[0] for rank in (0, 1)]
     # The first to fail may end the other one before it says anything.
     assert shares[error["rank"]] == f"share of GPUs: {['0,1', '2,3'][error['rank']]}"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from pathlib import Path
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
@@ -14,8 +13,6 @@ from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, size
 from trainmaster.sdk.run import files as run_files
-from trainmaster.shared.folders import RunFolder
-from trainmaster.shared.run_files import list_left_files, path_of
 
 
 def _add_names(parser: Parser) -> None:
@@ -37,31 +34,18 @@ def files(options: Options) -> int:
     JSON: a list of {"name", "bytes"}.
     """
     workspace = open_workspace(options.workspace)
-    folder = run_folder(workspace, find_run(workspace, options.run))
-    found = sizes(folder, options.prefix)
+    run_id = find_run(workspace, options.run).id
+    kept = workspace.backend.run_files(run_id)
+    found = kept.sizes(run_files.names_with_prefix(kept, options.prefix))
     if options.all and options.prefix.partition("/")[0] != "code":
-        found += _with_sizes(folder, [name for name in list_left_files(folder) if name.startswith(options.prefix)])
+        found += kept.sizes([name for name in kept.list_left_names() if name.startswith(options.prefix)])
     listing: Listing[tuple[str, int]] = Listing(
         columns=(Column("SIZE", right=True, style=lambda text: "dim"), Column("FILE")),
         row=lambda each: (size(each[1]), each[0]),
         json=lambda each: {"name": each[0], "bytes": each[1]},
-        empty=f"Run {folder.path.name} has no {'such ' if options.prefix else ''}files.",
+        empty=f"Run {run_id} has no {'such ' if options.prefix else ''}files.",
     )
     return listing.show(found, options)
-
-
-def sizes(folder: RunFolder, prefix: str) -> list[tuple[str, int]]:
-    """Name and size of the files whose names begin with `prefix`."""
-    return _with_sizes(folder, run_files.names_with_prefix(folder, prefix))
-
-
-def _with_sizes(folder: RunFolder, names: Sequence[str]) -> list[tuple[str, int]]:
-    found = []
-    for name in names:
-        # Scripts delete files while they are listed.
-        with suppress(FileNotFoundError):
-            found.append((name, path_of(folder, name).stat().st_size))
-    return found
 
 
 def download_arguments(parser: Parser) -> None:
@@ -76,13 +60,14 @@ def download(options: Options) -> int:
     """
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
-    folder = run_folder(workspace, record)
-    if not sizes(folder, options.prefix):
+    kept = workspace.backend.run_files(record.id)
+    names = run_files.names_with_prefix(kept, options.prefix)
+    if not kept.sizes(names):
         raise UserErrorException(
             f"run {record.id} has no files whose names begin with '{options.prefix[:300]}'",
             hint=f"'trainmaster files {record.id}' lists its files.",
         )
-    copied = run_files.download_all(folder, options.prefix, options.output)
+    copied = [run_files.copy_file(kept, name, Path(options.output) / name) for name in names]
     if options.json:
         say_json({"run": record.id, "folder": options.output, "files": [str(path) for path in copied]})
         return exits.OK

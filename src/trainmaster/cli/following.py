@@ -8,12 +8,10 @@ from collections.abc import Collection
 from typing import IO, TYPE_CHECKING, Protocol
 
 from trainmaster.cli.opening import get_run
-from trainmaster.sdk.backend.local.following import follow_run
 from trainmaster.sdk.display.describing import style_of, took
 from trainmaster.sdk.display.screen import is_terminal, note, paint
 from trainmaster.sdk.display.text import duration, first_line, without_lines
 from trainmaster.sdk.run.logs import LogReader, Print
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.records import RunRecord, Status
 
 if TYPE_CHECKING:
@@ -25,8 +23,6 @@ _NO_RANK = -1
 
 class Reader(Protocol):
     """Reads what is added to the logs of a run."""
-
-    folder: RunFolder
 
     def show(self, show: Print) -> None: ...
 
@@ -64,10 +60,9 @@ class _Follower:
         self._workspace = workspace
         self._run_id = run_id
         self._output = output
-        self._folder = WorkspaceFolder(workspace.path)
-        folder = self._folder.run(run_id)
-        self._script = reader or LogReader(folder, headings=False)
-        self._system = LogReader(folder, _NO_RANK, headings=True)
+        files = workspace.backend.run_files(run_id)
+        self._script = reader or LogReader(files, headings=False)
+        self._system = LogReader(files, _NO_RANK, headings=True)
         self._last_reason = ""
         self._last_text = "\n"
         self.preparation = ""
@@ -75,7 +70,7 @@ class _Follower:
 
     def follow(self) -> None:
         """Prints until the run has ended."""
-        for news in follow_run(self._folder, self._run_id, [self._script.folder.logs]):
+        for news in self._workspace.backend.follow_run(self._run_id):
             if news is not None and news["status"] in (Status.PREPARING, Status.QUEUED):
                 self._say_reason()
             self._show()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from trainmaster.sdk.display.screen import paint
-from trainmaster.sdk.growing_text import GrowingText
-from trainmaster.sdk.run.logs import Print, RunTexts, rank_logs
-from trainmaster.shared.folders import RunFolder
+from trainmaster.sdk.run.logs import LogText, Print, RunTexts, rank_logs
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.backend.backend import LogFile, RunFiles
 
 _STYLES = ("cyan", "yellow", "green", "blue")
 # A longer line is printed before it ends, so that it does not fill the memory.
@@ -18,29 +19,28 @@ _LONGEST_LINE = 1 << 20
 class Interleaved:
     """Reads what is added to the logs of all ranks. Lines of one rank keep their order."""
 
-    def __init__(self, folder: RunFolder, names: Sequence[str], output: IO[str] | None = None) -> None:
+    def __init__(self, files: RunFiles, names: Sequence[str], output: IO[str] | None = None) -> None:
         """`names` are those of the ranks. On an `output` with colours, each rank has its own."""
-        self.folder = folder
         self._names = names
         self._width = max(map(len, names), default=0)
         self._output = output
-        self._texts = RunTexts(folder)
-        self._lines: dict[int, RankLines] = {}
+        self._texts = RunTexts(files)
+        self._lines: dict[str, RankLines] = {}
 
     def show(self, show: Print) -> None:
         """Shows the new lines that are complete."""
-        self._show(show, lambda rank: rank.new())
+        self._show(show, RankLines.new)
 
     def finish(self, show: Print) -> None:
         """Shows everything new, including an incomplete last line."""
-        self._show(show, lambda rank: rank.rest())
+        self._show(show, RankLines.rest)
 
-    def _show(self, show: Print, lines: Callable[[RankLines], Iterator[str]]) -> None:
-        for rank, _, found in self._texts.find(lambda: rank_logs(self.folder)):
-            rank_lines = self._lines.setdefault(id(found), RankLines(found))
-            prefix = self._prefix(rank)
+    def _show(self, show: Print, lines: Callable[[RankLines, LogFile], Iterator[str]]) -> None:
+        for log, found in self._texts.find(rank_logs):
+            rank_lines = self._lines.setdefault(log.identity, RankLines(found))
+            prefix = self._prefix(log.rank or 0)
             # One call per rank, so that a terminal is not redrawn for every line.
-            text = "".join(f"{prefix}{line}\n" for line in lines(rank_lines))
+            text = "".join(f"{prefix}{line}\n" for line in lines(rank_lines, log))
             if text:
                 show(text)
 
@@ -52,21 +52,21 @@ class Interleaved:
 class RankLines:
     """The lines of one log, as they become complete."""
 
-    def __init__(self, text: GrowingText) -> None:
+    def __init__(self, text: LogText) -> None:
         self._text = text
         self._incomplete = ""
 
-    def new(self) -> Iterator[str]:
+    def new(self, log: LogFile) -> Iterator[str]:
         """The new complete lines, without their line breaks."""
-        for text in self._text.read_new():
+        for text in self._text.read_new(log):
             *complete, self._incomplete = (self._incomplete + text).split("\n")
             yield from map(visible, complete)
             if len(self._incomplete) > _LONGEST_LINE:
                 yield self._take_incomplete()
 
-    def rest(self) -> Iterator[str]:
+    def rest(self, log: LogFile) -> Iterator[str]:
         """The new lines, including an incomplete last one."""
-        yield from self.new()
+        yield from self.new(log)
         if self._incomplete:
             yield self._take_incomplete()
 

@@ -6,7 +6,7 @@ import sys
 from typing import IO, TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.describing import SWEEP, reason
@@ -15,8 +15,8 @@ from trainmaster.sdk.run.logs import LogReader, driver_logs
 
 if TYPE_CHECKING:
     from trainmaster.cli.following import Reader
+    from trainmaster.sdk.backend.backend import RunFiles
     from trainmaster.sdk.workspace.workspace import Workspace
-    from trainmaster.shared.folders import RunFolder
     from trainmaster.shared.records import RunRecord
 
 ALL = "all"
@@ -44,19 +44,19 @@ def logs(options: Options) -> int:
     wanted = rank_of(options.rank)
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
-    folder = run_folder(workspace, record)
-    _check_rank(folder, wanted)
+    files = workspace.backend.run_files(record.id)
+    _check_rank(files, wanted)
     code = exits.OK
     if options.follow:
         ended = _follow(workspace, record, wanted, sys.stderr if options.json else sys.stdout)
         if ended is None:
             return exits.INTERRUPTED
         record, code = ended, exits.code_of_status(ended.status)
-        _check_rank(folder, wanted)
+        _check_rank(files, wanted)
     if options.json:
-        say_json({"run": record.id, "status": str(record.status), "rank": wanted, **_texts(folder, record, wanted)})
+        say_json({"run": record.id, "status": str(record.status), "rank": wanted, **_texts(files, record, wanted)})
     elif not options.follow:
-        _print(folder, record, wanted)
+        _print(files, record, wanted)
     return code
 
 
@@ -76,15 +76,15 @@ def rank_of(word: str) -> int | str:
 def _follow(workspace: Workspace, record: RunRecord, rank: int | str, output: IO[str]) -> RunRecord | None:
     from trainmaster.cli.following import follow
 
-    return follow(workspace, record.id, output, _reader(run_folder(workspace, record), record, rank, output))
+    return follow(workspace, record.id, output, _reader(workspace.backend.run_files(record.id), record, rank, output))
 
 
-def _reader(folder: RunFolder, record: RunRecord, rank: int | str, output: IO[str]) -> Reader:
+def _reader(files: RunFiles, record: RunRecord, rank: int | str, output: IO[str]) -> Reader:
     if isinstance(rank, int):
-        return LogReader(folder, rank, headings=False)
+        return LogReader(files, rank, headings=False)
     from trainmaster.cli.interleaved import Interleaved
 
-    return Interleaved(folder, _names(record), output)
+    return Interleaved(files, _names(record), output)
 
 
 def _names(record: RunRecord) -> tuple[str, ...]:
@@ -95,26 +95,26 @@ def _names(record: RunRecord) -> tuple[str, ...]:
     return rank_names(load_spec(record.spec)) if record.spec else ()
 
 
-def _check_rank(folder: RunFolder, rank: int | str) -> None:
-    known = list(driver_logs(folder))
+def _check_rank(files: RunFiles, rank: int | str) -> None:
+    known = list(driver_logs(files.logs()))
     if rank != ALL and known and rank not in known:
         shown = ", ".join(map(str, known[:20])) + (" ..." if len(known) > 20 else "")
         raise UserErrorException(
-            f"run {folder.path.name} has no process of rank {rank}", hint=f"It has: {shown or 'none yet'}."
+            f"run {files.run_id} has no process of rank {rank}", hint=f"It has: {shown or 'none yet'}."
         )
 
 
-def _texts(folder: RunFolder, record: RunRecord, rank: int | str) -> dict[str, Any]:
+def _texts(files: RunFiles, record: RunRecord, rank: int | str) -> dict[str, Any]:
     if isinstance(rank, int):
-        return {"text": _text(folder, rank)}
+        return {"text": _text(files, rank)}
     names = dict(enumerate(_names(record)))
-    found = [{"rank": n, "name": names.get(n, f"rank {n}"), "text": _text(folder, n)} for n in driver_logs(folder)]
-    return {"ranks": found}
+    ranks = driver_logs(files.logs())
+    return {"ranks": [{"rank": n, "name": names.get(n, f"rank {n}"), "text": _text(files, n)} for n in ranks]}
 
 
-def _text(folder: RunFolder, rank: int) -> str:
+def _text(files: RunFiles, rank: int) -> str:
     parts: list[str] = []
-    LogReader(folder, rank, headings=False).show(parts.append)
+    LogReader(files, rank, headings=False).show(parts.append)
     return "".join(parts)
 
 
@@ -122,11 +122,11 @@ def _write(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _print(folder: RunFolder, record: RunRecord, rank: int | str) -> None:
-    if driver_logs(folder):
-        _reader(folder, record, rank, sys.stdout).finish(_write)
+def _print(files: RunFiles, record: RunRecord, rank: int | str) -> None:
+    if driver_logs(files.logs()):
+        _reader(files, record, rank, sys.stdout).finish(_write)
         return
-    LogReader(folder).show(_write)
+    LogReader(files).show(_write)
     if record.type == SWEEP:
         note(f"'trainmaster sweep show {record.id}' shows the trials.")
         return

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
-from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace, run_folder
+from trainmaster.cli.opening import find_run, find_run_to_change, get_run, list_runs, open_workspace
 from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser, add_run
 from trainmaster.job.errors import UserErrorException
@@ -122,15 +122,15 @@ def show(options: Options) -> int:
 
     workspace = open_workspace(options.workspace)
     record = find_run(workspace, options.run)
-    folder = run_folder(workspace, record)
-    attempts = run_attempts(record, folder)
+    files = workspace.backend.run_files(record.id)
+    attempts = run_attempts(record, files)
     if options.json:
         job = json.loads(record.spec) if record.spec else None
         more = {
             "properties": dict(record.properties),
             "attempts": attempts,
             "job": job,
-            "folder": str(folder.path),
+            "folder": files.location,
         }
         say_json({**run_as_json(record), **more})
         return exits.OK
@@ -140,7 +140,7 @@ def show(options: Options) -> int:
         for line in record.error.message.splitlines():
             say(f"  {paint(line, 'red')}")
         say()
-    facts = [(name, text) for name, text in _facts(record, attempts, str(folder.path)) if text]
+    facts = [(name, text) for name, text in _facts(record, attempts, files.location) if text]
     width = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {paint(name.ljust(width), 'dim')}  {text}")

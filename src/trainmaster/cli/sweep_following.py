@@ -7,12 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainmaster.sdk.backend.local.connection import Watch
-from trainmaster.sdk.backend.local.following import follow
 from trainmaster.sdk.display.screen import draw, draws, note, paint, write
 from trainmaster.sdk.display.sweep_frame import frame, news, whole
 from trainmaster.sdk.display.table import Paint
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import Status
 from trainmaster.shared.serialization import from_plain
 from trainmaster.tuning.view import SweepView, TrialView
@@ -36,12 +33,11 @@ def watch_sweep(workspace: Workspace, run_id: str) -> Iterator[SweepView]:
 
     # It fetches only what has changed.
     looking = Looking(lambda operation, **arguments: workspace.connection.call(operation, run_id=run_id, **arguments))
-    with Watch(WorkspaceFolder(workspace.path), run_id) as watch:
-        for _ in follow(watch, every=_LOOK_SECONDS):
-            view = looking.now()
-            yield view
-            if view.has_ended:
-                return
+    for _ in workspace.backend.follow_run(run_id, (), every=_LOOK_SECONDS):
+        view = looking.now()
+        yield view
+        if view.has_ended:
+            return
 
 
 def follow_sweep(workspace: Workspace, run_id: str, output: IO[str], limit: int | None = None) -> SweepView | None:

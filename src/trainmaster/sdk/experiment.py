@@ -130,11 +130,11 @@ class Experiment:
     def _new_run(
         self, spec: JobSpec, tags: Mapping[str, Any], run_type: str, parent_id: str | None = None, run_id: str = ""
     ) -> RunRecord:
-        from trainmaster.snapshots import start_git_properties, take_snapshot
+        from trainmaster.snapshots import start_git_properties
 
         source = Path(spec.source_directory)
         git = start_git_properties(source)
-        snapshot = take_snapshot(source, self._workspace.path)
+        snapshot = self._workspace.backend.contents.take_snapshot(source)
         spec = replace(spec, snapshot_id=snapshot.id)
         return RunRecord(
             id=run_id or f"{self.name[:200]}_{int(time.time())}_{os.urandom(4).hex()}",
@@ -234,8 +234,8 @@ class Experiment:
         self._fresh()
 
     def get_portal_url(self) -> str:
-        """The address of the folder with its runs."""
-        return (self._workspace.path / "runs").as_uri()
+        """The address of the folder with its runs, or of their page on the server."""
+        return f"{self._workspace.backend.address}/runs"
 
     def _fresh(self) -> ExperimentRecord:
         answer = self._workspace.connection.call("experiments.ensure", name=self.name)

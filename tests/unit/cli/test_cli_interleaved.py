@@ -9,9 +9,8 @@ import pytest
 
 from trainmaster.cli.interleaved import Interleaved
 from trainmaster.dispatcher.runs.attempts import set_logs_apart
-from trainmaster.sdk.growing_text import GrowingText
-from trainmaster.sdk.run import logs
-from trainmaster.sdk.run.logs import LogReader, RunTexts, driver_logs
+from trainmaster.sdk.backend.local.run_files import LocalRunFiles
+from trainmaster.sdk.run.logs import LogReader, RunTexts, driver_logs, rank_logs
 from trainmaster.shared.folders import RunFolder
 
 
@@ -31,7 +30,7 @@ class Screen:
     """What an `Interleaved` has shown since it was last asked."""
 
     def __init__(self, folder: RunFolder, *names: str) -> None:
-        self.reader = Interleaved(folder, names)
+        self.reader = Interleaved(LocalRunFiles(folder), names)
 
     def new(self) -> str:
         parts: list[str] = []
@@ -80,7 +79,7 @@ def test_names_are_aligned(folder: RunFolder) -> None:
 def test_ranks_are_in_the_order_of_their_numbers(folder: RunFolder) -> None:
     for rank in (10, 2, 0):
         write(folder, rank, f"{rank}\n")
-    assert list(driver_logs(folder)) == [0, 2, 10]
+    assert list(driver_logs(LocalRunFiles(folder).logs())) == [0, 2, 10]
 
 
 def test_a_line_written_over_again_is_shown_as_it_ended(folder: RunFolder) -> None:
@@ -124,21 +123,18 @@ def test_colours_only_where_they_are_wanted(folder: RunFolder, monkeypatch: pyte
     write(folder, 0, "zero\n")
     write(folder, 1, "one\n")
     parts: list[str] = []
-    Interleaved(folder, ("rank 0", "rank 1"), Terminal()).show(parts.append)  # type: ignore[arg-type]
+    Interleaved(LocalRunFiles(folder), ("rank 0", "rank 1"), Terminal()).show(parts.append)  # type: ignore[arg-type]
     assert parts == ["\x1b[36m[rank 0]\x1b[0m zero\n", "\x1b[33m[rank 1]\x1b[0m one\n"]
 
 
-def test_a_file_in_the_place_of_another_is_read_from_its_beginning(tmp_path: Path) -> None:
-    path = tmp_path / "log.txt"
-    path.write_text("first attempt\n")
-    text = GrowingText(path)
-    assert "".join(text.read_new()) == "first attempt\n"
-    path.rename(tmp_path / "kept.txt")
-    assert "".join(text.read_new()) == ""
-    path.write_text("the second attempt, longer\n")
-    assert "".join(text.read_new()) == "the second attempt, longer\n"
-    path.write_text("short\n")
-    assert "".join(text.read_new()) == "short\n"
+def test_a_log_that_was_emptied_is_read_from_its_beginning(folder: RunFolder) -> None:
+    write(folder, 0, "the first text, longer\n")
+    parts: list[str] = []
+    reader = LogReader(LocalRunFiles(folder), 0, headings=False)
+    reader.show(parts.append)
+    (folder.logs / "70_driver_log_0.txt").write_text("short\n")
+    reader.show(parts.append)
+    assert parts == ["the first text, longer\n", "short\n"]
 
 
 def test_another_attempt_does_not_go_on_in_the_line_of_the_one_before(folder: RunFolder) -> None:
@@ -154,7 +150,7 @@ def test_another_attempt_does_not_go_on_in_the_line_of_the_one_before(folder: Ru
 def test_the_rest_of_a_failed_attempt_is_not_missed(folder: RunFolder) -> None:
     write(folder, 1, "begins\n")
     parts: list[str] = []
-    reader = LogReader(folder, 1, headings=False)
+    reader = LogReader(LocalRunFiles(folder), 1, headings=False)
     reader.show(parts.append)
     write(folder, 1, "last words")
     set_logs_apart(folder, "attempt 1 of 3 failed")
@@ -165,16 +161,18 @@ def test_the_rest_of_a_failed_attempt_is_not_missed(folder: RunFolder) -> None:
     lines = ["begins", "last words", "attempt 1 of 3 failed", "never seen while it lasted", "attempt 2 of 3 failed"]
     assert "".join(parts).splitlines() == [*lines, "works"]
     again: list[str] = []
-    LogReader(folder, 1, headings=False).show(again.append)
+    LogReader(LocalRunFiles(folder), 1, headings=False).show(again.append)
     assert "".join(again) == "".join(parts)
-    assert driver_logs(folder) == {1: folder.logs / "70_driver_log_1.txt"}
+    assert {rank: log.name for rank, log in driver_logs(LocalRunFiles(folder).logs()).items()} == {
+        1: "70_driver_log_1.txt"
+    }
 
 
 def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
     write(folder, 0, "zero")
     write(folder, 1, "one")
     parts: list[str] = []
-    reader = LogReader(folder, 1, headings=False)
+    reader = LogReader(LocalRunFiles(folder), 1, headings=False)
     reader.show(parts.append)
     write(folder, 1, " and more")
     reader.finish(parts.append)
@@ -184,18 +182,18 @@ def test_one_rank_is_read_as_before(folder: RunFolder) -> None:
 def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next attempt has begun before the list is gone through: its text comes behind that of the first."""
     write(folder, 0, "the first\n")
-    list_logs = logs.log_paths
+    list_names = LocalRunFiles._log_names
 
-    def lists_and_moves(of: RunFolder) -> list[Path]:
-        monkeypatch.setattr(logs, "log_paths", list_logs)
-        found = list_logs(of)
+    def list_and_move(files: LocalRunFiles) -> list[str]:
+        monkeypatch.setattr(LocalRunFiles, "_log_names", list_names)
+        found = list_names(files)
         set_logs_apart(folder, "attempt 1 of 2 failed")
         write(folder, 0, "the second\n")
         return found
 
     parts: list[str] = []
-    monkeypatch.setattr(logs, "log_paths", lists_and_moves)
-    reader = LogReader(folder, 0, headings=False)
+    monkeypatch.setattr(LocalRunFiles, "_log_names", list_and_move)
+    reader = LogReader(LocalRunFiles(folder), 0, headings=False)
     for _ in range(2):
         reader.show(parts.append)
     assert "".join(parts) == "the first\nattempt 1 of 2 failed\nthe second\n"
@@ -203,7 +201,7 @@ def test_a_log_that_moves_while_the_logs_are_listed(folder: RunFolder, monkeypat
 
 def test_a_log_that_moves_just_before_it_is_read(folder: RunFolder) -> None:
     write(folder, 0, "the first\n")
-    ((_, _, text),) = RunTexts(folder).find(lambda: logs.rank_logs(folder))
+    ((log, text),) = RunTexts(LocalRunFiles(folder)).find(rank_logs)
     set_logs_apart(folder, "attempt 1 of 2 failed")
     write(folder, 0, "the second\n")
-    assert "".join(text.read_new()) == ""
+    assert "".join(text.read_new(log)) == ""

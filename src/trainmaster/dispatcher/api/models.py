@@ -82,17 +82,37 @@ class ModelOperations:
         child_paths: Sequence[str] | None = None,
     ) -> dict[str, Any]:
         """Register files of a job's run (by their names in it) or of this machine. Answers as `locate`."""
-        draft = _check_record(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
+        draft = _read_draft(model)
         if draft.run_id:
             # A child of the job's run is only known after its journals were read.
             await self._updates.bring_in(str(draft.lineage.get("registered_in") or draft.run_id))
             require_run(self._store, draft.run_id)
+        found = await self._register_files(draft, path, of_run, child_paths)
+        return await self.locate(found.name, found.version)
+
+    @operation("models.register_run_files")
+    async def register_run_files(
+        self, model: Mapping[str, Any], path: str, datasets: Sequence[Mapping[str, Any]] = ()
+    ) -> ModelRecord:
+        """Register files of a run, by their names in it, as the next version of a name. `datasets` as in `register`."""
+        draft = _read_draft(model)
+        require_run(self._store, draft.run_id)
+        return await self._register_files(draft, path, True, None, datasets)
+
+    async def _register_files(
+        self,
+        draft: ModelRecord,
+        path: str,
+        of_run: bool,
+        child_paths: Sequence[str] | None,
+        datasets: Sequence[Mapping[str, Any]] = (),
+    ) -> ModelRecord:
         with self._context.activity.working():
             for _ in range(_ATTEMPTS):
                 kept = await asyncio.to_thread(self._keep, draft, path, of_run, child_paths)
-                found = await self.register(to_plain(kept))
+                found = await self.register(to_plain(kept), datasets)
                 if found is not None:
-                    return await self.locate(found.name, found.version)
+                    return found
         raise WebserviceException(f"the contents of model '{draft.name}' keep being removed while it is registered")
 
     def _keep(self, draft: ModelRecord, path: str, of_run: bool, child_paths: Sequence[str] | None) -> ModelRecord:
@@ -271,6 +291,11 @@ def lineage(run: RunRecord) -> dict[str, Any]:
         for each in spec.dataset_inputs
     ]
     return {**found, **({"data": data} if data else {}), **({"datasets": inputs} if inputs else {})}
+
+
+def _read_draft(model: Mapping[str, Any]) -> ModelRecord:
+    """A model whose contents are not kept yet."""
+    return _check_record(from_plain(ModelRecord, {**model, "manifest": "0" * 64, "entry": ""}))
 
 
 def _check_record(record: ModelRecord) -> ModelRecord:

@@ -16,6 +16,8 @@ from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.runs.marks import STATES, Mark
 from trainmaster.dispatcher.sweeps.driver import is_sweep
 from trainmaster.job.errors import UserErrorException
+from trainmaster.shared import beneath
+from trainmaster.shared.attempts import FailedAttempt, read_failed_attempts
 from trainmaster.shared.job_spec import load_spec
 from trainmaster.shared.records import TERMINAL, RunError, RunQuery, RunRecord, Status
 from trainmaster.shared.serialization import from_plain
@@ -97,6 +99,26 @@ class RunOperations:
             self._active.mark(run_id, mark)
             return self._require(run_id)
         return self._updates.move(run_id, mark.status, error=mark.error) or self._require(run_id)
+
+    @operation("runs.clean")
+    async def clean(self, run_id: str) -> None:
+        """Remove the working folder of an ended run."""
+        if self._require(run_id).status not in TERMINAL:
+            raise UserErrorException(f"run {run_id} has not ended", hint="Wait for it, or cancel() it first.")
+        folder = self._context.folder.run(run_id)
+        await asyncio.to_thread(beneath.remove_tree, folder.path, folder.code.name)
+
+    @operation("runs.failed_attempts")
+    async def list_failed_attempts(self, run_id: str) -> list[FailedAttempt]:
+        """The attempts before the current one, oldest first."""
+        folder = self._context.folder.run(self._require(run_id).id)
+        return await asyncio.to_thread(read_failed_attempts, folder)
+
+    @operation("runs.environment_lock")
+    async def read_environment_lock(self, run_id: str) -> str | None:
+        """The packages of the run's environment; None if it was not built."""
+        lock = self._context.folder.run(self._require(run_id).id).environment_lock
+        return lock.read_text(encoding="utf-8") if lock.is_file() else None
 
     @operation("runs.tags.set")
     def set_tags(self, run_id: str, tags: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ import os
 LINES = 40
 BYTES = 8192
 # Progress bars write hundreds of states into one line, so more is read than kept.
-_READ = 65536
+READ = 65536
 
 
 def tail(path: "str | bytes | os.PathLike[str]") -> str:
@@ -13,11 +13,11 @@ def tail(path: "str | bytes | os.PathLike[str]") -> str:
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
-            file.seek(max(0, size - _READ))
-            data = file.read(_READ)
+            file.seek(max(0, size - READ))
+            data = file.read(READ)
     except OSError:
         return ""
-    return last_lines(data, cut=size > _READ)
+    return last_lines(data, cut=size > READ)
 
 
 def last_lines(data: bytes, cut: bool) -> str:

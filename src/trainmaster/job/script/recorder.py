@@ -41,6 +41,10 @@ class Recorder:
     def _files_folder(self) -> str:
         raise NotImplementedError
 
+    def _open_files(self) -> "Any":
+        """The run's files; outside of jobs they may be on a server."""
+        return RunFiles(self._files_folder())
+
     def log(self, name: str, value: "Any", description: str = "", step: "Any" = None) -> None:
         """Appends one value to the metric `name`: a number, text, bool or None.
 
@@ -174,14 +178,14 @@ class Recorder:
 
     def _add_files(self, pairs: "Sequence[tuple[str, Any]]") -> "list[str]":
         """Adds files, pairs of a name and a path or stream; returns the names as kept."""
-        files = RunFiles(self._files_folder())
+        files = self._open_files()
         kept = [files.add(name, source) for name, source in pairs]
         files.flush(kept)
         return kept
 
     def _add_file_beside(self, name: str, source: "Any") -> str:
-        files = RunFiles(self._files_folder())
-        kept = files.add_beside(name, source)
+        files = self._open_files()
+        kept: "str" = files.add_beside(name, source)
         files.flush([kept])
         return kept
 

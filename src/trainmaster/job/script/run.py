@@ -187,6 +187,10 @@ class JobRun(Run):
     def _find_file(self, name: str) -> str:
         return RunFiles(self._files_folder()).existing(name)
 
+    def _read_file(self, name: str) -> bytes:
+        with open(self._find_file(name), "rb") as stream:
+            return stream.read()
+
     def _list_files(self, prefix: str) -> "builtins.list[str]":
         return [name for name in self.get_file_names() if name.startswith(prefix)]
 

@@ -49,8 +49,8 @@ class TrackedRun(Labels, Recorder):
         """Metric name to value; `reference` makes what stands for a file."""
         raise NotImplementedError
 
-    def _find_file(self, name: str) -> str:
-        """The path of a file of the run; an error if the run has no such file."""
+    def _read_file(self, name: str) -> bytes:
+        """The contents of a file of the run; an error if the run has no such file."""
         raise NotImplementedError
 
     def _list_files(self, prefix: str) -> "builtins.list[str]":
@@ -103,8 +103,7 @@ class TrackedRun(Labels, Recorder):
         return self._read_metrics(name, file_reference)
 
     def _read_contents(self, kind: str, file: str) -> "Any":
-        with open(self._find_file(file), "rb") as stream:
-            contents = stream.read()
+        contents = self._read_file(file)
         if kind == "image":
             return contents
         import json

@@ -11,17 +11,22 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.errors import UserErrorException
+from trainmaster.job.errors import TrainmasterError, UserErrorException
 from trainmaster.notebook.tensorboard.export import as_runs
 
 if TYPE_CHECKING:
+    from trainmaster.sdk.backend.backend import Mirror
     from trainmaster.sdk.run.run import Run
 
 _END_SECONDS = 5.0
+# How often the logs of runs on a server are fetched.
+_UPDATE_SECONDS = 2.0
 
 
 class Tensorboard:
@@ -32,8 +37,8 @@ class Tensorboard:
     'http://localhost:6006/'
     >>> board.stop()                                # doctest: +SKIP
 
-    `local_root` receives one link per run (default: a temporary folder). If `port` is in use, the next free one is
-    taken; `start` returns the address. TensorBoard ends with `stop`, or with the program that started it.
+    `local_root` receives one link or folder per run (default: a temporary folder). If `port` is in use, the next free
+    one is taken; `start` returns the address. TensorBoard ends with `stop`, or with the program that started it.
     """
 
     def __init__(
@@ -49,7 +54,8 @@ class Tensorboard:
         self._local_root = local_root
         self._port = port
         self._use_display_name = use_display_name
-        self._links: list[Path] = []
+        self._mirrors: list[Mirror] = []
+        self._updater: MirrorUpdater | None = None
         self._temporary: Path | None = None
         self._process: subprocess.Popen[str] | None = None
         self._url = ""
@@ -71,15 +77,17 @@ class Tensorboard:
         return self._url
 
     def stop(self) -> None:
-        """Ends TensorBoard and removes the links to the logs. The logs stay with their runs."""
+        """Ends TensorBoard and removes its folders of logs. The logs stay with their runs."""
         atexit.unregister(self.stop)
         if self._process is not None:
             _end(self._process)
             self._process = None
-        for link in self._links:
-            with contextlib.suppress(FileNotFoundError):
-                link.unlink()
-        self._links = []
+        if self._updater is not None:
+            self._updater.stop()
+            self._updater = None
+        for mirror in self._mirrors:
+            mirror.close()
+        self._mirrors = []
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
             self._temporary = None
@@ -90,24 +98,11 @@ class Tensorboard:
         else:
             root = Path(self._local_root).absolute()
         for run, name in zip(self._runs, link_names(self._runs, self._use_display_name), strict=True):
-            self._link(root / name, run)
+            self._mirrors.append(_mirror(run, root / name))
+        later = [mirror for mirror in self._mirrors if not mirror.is_live]
+        if later:
+            self._updater = MirrorUpdater(later)
         return root
-
-    def _link(self, place: Path, run: Run) -> None:
-        # Not resolved: this path stays valid when the logs of an ended run move out of its working folder.
-        target = run._folder.files / "logs"
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if place.is_symlink() and Path(os.readlink(place)) == target:
-                place.unlink()
-            place.symlink_to(target)
-        except OSError as error:
-            raise UserErrorException(
-                f"cannot create {place}, the link to the logs of run {run.id}",
-                cause=error.strerror or str(error),
-                hint="Choose another folder as local_root, or omit it to use a temporary one.",
-            ) from None
-        self._links.append(place)
 
     def _start(self, root: Path) -> None:
         command = [sys.executable, "-P", "-m", "trainmaster.notebook.tensorboard.process", str(root), str(self._port)]
@@ -123,6 +118,39 @@ class Tensorboard:
                 cause = answer.get("error") or "\n".join(log.read().splitlines()[-5:])
                 raise UserErrorException("TensorBoard did not start", cause=cause)
         self._url = str(answer["url"])
+
+
+def _mirror(run: Run, place: Path) -> Mirror:
+    try:
+        return run.experiment.workspace.backend.run_files(run.id).mirror("logs", place)
+    except OSError as error:
+        raise UserErrorException(
+            f"cannot create {place}, the folder for the logs of run {run.id}",
+            cause=error.strerror or str(error),
+            hint="Choose another folder as local_root, or omit it to use a temporary one.",
+        ) from None
+
+
+class MirrorUpdater:
+    """Fetches new logs of runs on a server while TensorBoard shows them."""
+
+    def __init__(self, mirrors: Sequence[Mirror]) -> None:
+        self._mirrors = mirrors
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._update, name="TensorBoard logs", daemon=True)
+        self._thread.start()
+
+    def _update(self) -> None:
+        while not self._stopped.wait(_UPDATE_SECONDS):
+            for mirror in self._mirrors:
+                # The next time may succeed: a server that restarts must not end the display.
+                with contextlib.suppress(TrainmasterError, OSError):
+                    mirror.update()
+
+    def stop(self) -> None:
+        """Ends the updates. Returns when nothing is written any more."""
+        self._stopped.set()
+        self._thread.join()
 
 
 def link_names(runs: list[Run], use_display_name: bool) -> list[str]:

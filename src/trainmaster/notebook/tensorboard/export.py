@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.notebook.tensorboard import events
-from trainmaster.shared import run_files
 from trainmaster.shared.records import MetricSeries
 from trainmaster.shared.serialization import from_plain
 
@@ -77,8 +76,8 @@ def _events(run: Run) -> Iterator[bytes]:
 
 def _value_events(run: Run, series: MetricSeries, value: Any, step: int, time: float) -> Iterator[bytes]:
     if series.kind == "image":
-        path = run_files.find(run._folder, str(value))
-        yield events.image(series.name, path.read_bytes(), step, time)
+        picture = run.experiment.workspace.backend.run_files(run.id).read(str(value))
+        yield events.image(series.name, picture, step, time)
     elif isinstance(value, dict):
         for column, cell in value.items():
             yield from _cell_events(f"{series.name}/{column}", cell, step, time)

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.agent.tail import tail
-from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.backend.local.masks import mask_of
+from trainmaster.job.errors import TrainmasterError
 from trainmaster.sdk.display.describing import SWEEP
 from trainmaster.sdk.display.text import plain_text
-from trainmaster.sdk.run.logs import driver_logs
-from trainmaster.shared import run_files
-from trainmaster.shared.folders import RunFolder
+from trainmaster.sdk.run.logs import driver_logs, tail
 from trainmaster.shared.records import TERMINAL, MetricSeries, MetricSummary, RunQuery, RunRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.tuning.space import flat
 from trainmaster.tuning.view import SweepView, rank_trials
 
 if TYPE_CHECKING:
+    from trainmaster.sdk.backend.backend import LogFile, RunFiles
     from trainmaster.sdk.run.run import Run
 
 _POINTS = 200
@@ -80,7 +78,9 @@ class RunView:
 def look_at(run: Run) -> RunView:
     """The run as it is now."""
     record = from_plain(RunRecord, run._call("runs.get"))
-    log_name, log = _log(run._folder, record)
+    files = run.experiment.workspace.backend.run_files(run.id)
+    logs = files.logs()
+    log_name, log = _log(files, logs, record)
     if record.type == SWEEP:
         sweep = from_plain(SweepView, run._call("sweeps.view"))
         return RunView(record, (), (), log_name, log, (), (), sweep)
@@ -88,10 +88,10 @@ def look_at(run: Run) -> RunView:
     return RunView(
         record=record,
         metrics=metrics,
-        ranks=_ranks(run._folder, record),
+        ranks=_ranks(files, logs, record),
         log_name=log_name,
         log=log,
-        pictures=tuple(picture for metric in metrics for picture in _picture(run._folder, metric)),
+        pictures=tuple(picture for metric in metrics for picture in _picture(files, metric)),
         children=_children(run),
     )
 
@@ -108,14 +108,14 @@ def _children(run: Run) -> tuple[RunRecord, ...]:
     return tuple(from_plain(RunRecord, each) for each in run._workspace_call("runs.list", query=to_plain(query)))
 
 
-def _ranks(folder: RunFolder, record: RunRecord) -> tuple[Rank, ...]:
-    logs = driver_logs(folder)
-    if len(logs) < 2:
+def _ranks(files: RunFiles, logs: Sequence[LogFile], record: RunRecord) -> tuple[Rank, ...]:
+    found = driver_logs(logs)
+    if len(found) < 2:
         return ()
     names = dict(enumerate(_rank_names(record)))
     return tuple(
-        Rank(number, names.get(number, f"rank {number}"), _last_line(folder, path), number == _rank_that_failed(record))
-        for number, path in list(logs.items())[:_MOST_RANKS]
+        Rank(number, names.get(number, f"rank {number}"), _last_line(files, log), number == _rank_that_failed(record))
+        for number, log in list(found.items())[:_MOST_RANKS]
     )
 
 
@@ -130,39 +130,33 @@ def _rank_that_failed(record: RunRecord) -> int | None:
     return None if record.error is None else record.error.details.get("rank")
 
 
-def _log(folder: RunFolder, record: RunRecord) -> tuple[str, tuple[str, ...]]:
+def _log(files: RunFiles, logs: Sequence[LogFile], record: RunRecord) -> tuple[str, tuple[str, ...]]:
     if record.error is not None and record.error.details.get("tail"):
         return "", ()
-    logs = driver_logs(folder)
-    if logs:
-        path = next(iter(logs.values()))
-        return path.name, _lines(folder, path)
-    try:
-        system = sorted(path for path in folder.logs.iterdir() if path.suffix == ".txt")
-    except FileNotFoundError:
-        return "", ()
-    return (system[-1].name, _lines(folder, system[-1])) if system else ("", ())
+    system = [log for log in logs if log.attempt is None and log.name.endswith(".txt")]
+    chosen = next(iter(driver_logs(logs).values()), system[-1] if system else None)
+    return ("", ()) if chosen is None else (chosen.last_name, _lines(files, chosen))
 
 
-def _lines(folder: RunFolder, path: Path) -> tuple[str, ...]:
-    text = tail(path).encode()
-    return tuple(plain_text(line) for line in mask_of(folder).hide(text).decode("utf-8", "replace").splitlines())
+def _lines(files: RunFiles, log: LogFile) -> tuple[str, ...]:
+    return tuple(plain_text(line) for line in tail(files, log).splitlines())
 
 
-def _last_line(folder: RunFolder, path: Path) -> str:
-    return next((line for line in reversed(_lines(folder, path)) if line.strip()), "")
+def _last_line(files: RunFiles, log: LogFile) -> str:
+    return next((line for line in reversed(_lines(files, log)) if line.strip()), "")
 
 
-def _picture(folder: RunFolder, metric: Metric) -> tuple[Picture, ...]:
+def _picture(files: RunFiles, metric: Metric) -> tuple[Picture, ...]:
     if metric.summary.kind != "image" or not metric.series.values:
         return ()
+    name = str(metric.series.values[-1])
+    media_type = _TYPES.get(PurePosixPath(name).suffix.lower())
+    if media_type is None:
+        return ()
     try:
-        path = run_files.find(folder, str(metric.series.values[-1]))
-        media_type = _TYPES.get(path.suffix.lower())
-        if media_type is None or path.stat().st_size > _LARGEST_PICTURE:
-            return ()
-        return (Picture(metric.summary.name, media_type, path.read_bytes()),)
-    except (UserErrorException, OSError):
+        data = files.read(name, size=_LARGEST_PICTURE + 1)
+        return (Picture(metric.summary.name, media_type, data),) if len(data) <= _LARGEST_PICTURE else ()
+    except (TrainmasterError, OSError):
         # A missing file must not hide everything else.
         return ()
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainmaster.sdk.backend.local.connection import Watch
-from trainmaster.sdk.backend.local.following import follow
-from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.sdk.backend.backend import JOURNALS, LOGS, RunNews
 
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
@@ -20,12 +18,10 @@ MOST_SECONDS = 10.0
 
 def watch_run(run: Run) -> Iterator[None]:
     """Yields whenever the view should be updated: the first time at once, the last time when the run has ended."""
-    folders = [run._folder.logs, run._folder.journals]
-    with Watch(WorkspaceFolder(run.experiment.workspace.path), run.id) as watch:
-        # The state is read first, so that a run that has ended is shown only once.
-        news = watch.next()
-        for later in follow(watch, folders, hold=LEAST_SECONDS, every=MOST_SECONDS):
-            news = later or news
+    follow = run.experiment.workspace.backend.follow_run
+    state: RunNews | None = None
+    for news in follow(run.id, (LOGS, JOURNALS), hold=LEAST_SECONDS, every=MOST_SECONDS):
+        state = news or state
+        # Not before the state is known, so that a run that has ended is shown only once.
+        if state is not None:
             yield
-            if news["ended"]:
-                return

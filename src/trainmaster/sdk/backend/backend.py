@@ -194,7 +194,7 @@ class RunFiles(Protocol):
     def read_failed_attempts(self) -> list[FailedAttempt]:
         """The attempts before the current one, oldest first."""
 
-    def environment_lock(self) -> str | None:
+    def read_environment_lock(self) -> str | None:
         """The packages of the run's environment; None if it was not built."""
 
     def address(self, name: str = "") -> str:

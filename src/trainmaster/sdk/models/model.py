@@ -18,7 +18,7 @@ from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ModelRecord
 from trainmaster.shared.serialization import from_plain
 from trainmaster.snapshots.model_contents import Contents, Manifest, copy_file
-from trainmaster.snapshots.model_sources import files_at, files_of_run
+from trainmaster.snapshots.model_sources import files_at
 
 if TYPE_CHECKING:
     from trainmaster.sdk.run.run import Run
@@ -68,8 +68,9 @@ class Model(RegisteredModel):
     def _keep_run_files(
         cls, run: Run, path: str, description: dict[str, Any], references: DatasetReferences
     ) -> ModelRecord:
-        sources = files_of_run(run._folder, path)
-        return register_sources(run.experiment.workspace, sources, description, references)
+        call = run.experiment.workspace.connection.call
+        answer = call("models.register_run_files", model=description, path=path, datasets=references.to_plain())
+        return from_plain(ModelRecord, answer)
 
     def _copy_into(self, folder: str) -> None:
         self._contents.copy_to(Path(folder), self.manifest(), copy_file)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.sdk.run import files as run_files
-from trainmaster.shared.folders import RunFolder
 from trainmaster.shared.records import RunError, RunRecord, Status
 
+if TYPE_CHECKING:
+    from trainmaster.sdk.backend.backend import RunFiles
 
-def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
+
+def run_details(record: RunRecord, files: RunFiles) -> dict[str, Any]:
     """The run as a dict. Only a run with an error has the key `error`."""
     details: dict[str, Any] = {
         "runId": record.id,
@@ -24,12 +26,12 @@ def run_details(record: RunRecord, folder: RunFolder) -> dict[str, Any]:
         "inputDatasets": _datasets(record, "dataset_inputs"),
         "outputDatasets": _datasets(record, "dataset_outputs"),
         "runDefinition": run_definition(record),
-        "logFiles": {name: (folder.files / name).as_uri() for name in run_files.log_names(folder)},
+        "logFiles": {name: files.address(name) for name in run_files.log_names(files)},
         "submittedBy": record.submitted_by,
     }
     if record.error is not None:
         details["error"] = error_details(record.error)
-    attempts = run_attempts(record, folder)
+    attempts = run_attempts(record, files)
     if attempts:
         details["attempts"] = attempts
     if record.waiting_for:
@@ -53,12 +55,13 @@ def error_details(error: RunError) -> dict[str, Any]:
     }
 
 
-def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
+def run_attempts(record: RunRecord, files: RunFiles) -> list[dict[str, Any]]:
     """Number, state and error of every attempt, for a run that may be or was retried; empty for any other."""
-    if not record.spec or not (json.loads(record.spec).get("max_retries") or folder.failure.exists()):
+    if not record.spec:
         return []
-    from trainmaster.shared.attempts import read_failed_attempts
-
+    attempts = files.read_failed_attempts()
+    if not attempts and not json.loads(record.spec).get("max_retries"):
+        return []
     found: list[dict[str, Any]] = [
         {
             "number": failed.number,
@@ -67,7 +70,7 @@ def run_attempts(record: RunRecord, folder: RunFolder) -> list[dict[str, Any]]:
             "endTimeUtc": iso_time(failed.ended_at),
             "error": error_details(failed.error),
         }
-        for failed in read_failed_attempts(folder)
+        for failed in attempts
     ]
     last: dict[str, Any] = {"number": len(found) + 1, "status": str(record.status)}
     return [*found, {**last, **({"error": error_details(record.error)} if record.error else {})}]

@@ -17,7 +17,6 @@ from trainmaster.job.script.labels import check_tags
 from trainmaster.sdk.run.run import Run
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
-from trainmaster.shared.private import open_private
 from trainmaster.shared.records import RunRecord, Status
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -40,9 +39,7 @@ class InteractiveRun(Run):
 
     def __enter__(self) -> InteractiveRun:
         self._logs_before = _files_in(self._logs) if self._logs else {}
-        log = self._folder.files / "logs" / "user_log.txt"
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._tee = _Tee(sys.stdout, open(log, "a", encoding="utf-8", errors="backslashreplace", opener=open_private))
+        self._tee = _Tee(sys.stdout, self._files.open_text("logs/user_log.txt"))
         sys.stdout = self._tee
         return self
 
@@ -65,8 +62,8 @@ class InteractiveRun(Run):
     def _is_replaced(self, path: Path) -> bool:
         if self._outputs is None or path not in self._outputs_before:
             return False
-        uploaded = self._folder.files / "outputs" / path.relative_to(self._outputs)
-        return uploaded.is_file() and _state(path) == self._outputs_before[path]
+        uploaded = f"outputs/{path.relative_to(self._outputs).as_posix()}"
+        return self._files.has(uploaded) and _state(path) == self._outputs_before[path]
 
 
 def start_logging(
@@ -123,9 +120,9 @@ def _make_folder(name: str) -> Path | None:
 def _snapshot(experiment: Experiment, folder: str | os.PathLike[str] | None) -> tuple[str, dict[str, str]]:
     if folder is None:
         return "", {}
-    from trainmaster.snapshots import git_properties, take_snapshot
+    from trainmaster.snapshots import git_properties
 
-    snapshot = take_snapshot(Path(folder), experiment.workspace.path)
+    snapshot = experiment.workspace.backend.contents.take_snapshot(Path(folder))
     return snapshot.id, {"ContentSnapshotId": snapshot.id, **git_properties(Path(folder))}
 
 

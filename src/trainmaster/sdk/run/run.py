@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainmaster.job.agent import durable
 from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException
-from trainmaster.job.script.files import RunFiles, walk_files
-from trainmaster.job.script.journal import Journal
+from trainmaster.job.script.files import walk_files
 from trainmaster.job.script.labels import check_tags
 from trainmaster.job.script.metrics import metric_value
 from trainmaster.job.script.tracked_run import TrackedRun
@@ -24,16 +22,15 @@ from trainmaster.sdk.run import files as run_files
 from trainmaster.sdk.run import records as run_records
 from trainmaster.sdk.run.details import run_details
 from trainmaster.sdk.submission import compile_config
-from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.notices import warn
 from trainmaster.shared.owner import this_program
 from trainmaster.shared.records import TERMINAL, MetricSeries, RankMetric, RunError, RunQuery, RunRecord, Status
-from trainmaster.shared.run_files import find, names
 from trainmaster.shared.serialization import from_plain, to_plain
 
 if TYPE_CHECKING:
     from trainmaster.job.script.metrics import Reference
+    from trainmaster.sdk.backend.backend import RunFiles, RunJournal
     from trainmaster.sdk.environment.definition import Environment
     from trainmaster.sdk.experiment import Experiment
     from trainmaster.sdk.models.model import Model
@@ -69,7 +66,7 @@ class Run(TrackedRun):
                 )
         self._record: RunRecord = record
         self._outputs = _outputs_folder(outputs)
-        self._own_journal: Journal | None = None
+        self._own_journal: RunJournal | None = None
 
     # Finding runs
 
@@ -200,7 +197,7 @@ class Run(TrackedRun):
 
     def get_details(self) -> dict[str, Any]:
         """Definition, state, error and logs as a dict with v1's keys."""
-        details = run_details(self._refresh(), self._folder)
+        details = run_details(self._refresh(), self._files)
         if details["inputDatasets"] or details["outputDatasets"]:
             from trainmaster.sdk.datasets.run_datasets import with_datasets
 
@@ -210,7 +207,7 @@ class Run(TrackedRun):
     def get_details_with_logs(self) -> dict[str, Any]:
         """`get_details` with the text of each log instead of its address."""
         details = self.get_details()
-        logs = {name: run_files.read_text(self._folder, name) for name in details["logFiles"]}
+        logs = {name: run_files.read_text(self._files, name) for name in details["logFiles"]}
         return {**details, "logFiles": logs}
 
     def wait_for_completion(
@@ -262,22 +259,20 @@ class Run(TrackedRun):
         """Copies files of a folder to the run's files; warns about each file that cannot be kept."""
         for path in paths:
             try:
-                RunFiles(self._files_folder()).add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
+                self._files.add(f"{prefix}/{path.relative_to(folder).as_posix()}", path)
             except (TrainmasterError, OSError) as error:
                 warn(f"{path} is not among the files of run {self.id}: {error}")
 
     def _finish(self, status: Status, error: RunError | None = None) -> None:
         if not self._record.spec:
             # The files of the run are on the disk before its state says that it has ended.
-            durable.flush_below(self._folder.files, self._folder.path)
+            self._files.flush_all()
         answer = self._call("runs.finish", status=str(status), error=to_plain(error) if error else None)
         self._record = from_plain(RunRecord, answer)
 
     def clean(self) -> None:
         """Removes the working folder of an ended run; its files, logs and metrics stay."""
-        if self._refresh().status not in TERMINAL:
-            raise UserErrorException(f"run {self.id} has not ended", hint="Wait for it, or cancel() it first.")
-        shutil.rmtree(self._folder.code, ignore_errors=True)
+        self._call("runs.clean")
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
         if error is None or (isinstance(error, SystemExit) and error.code in (0, None)):
@@ -381,20 +376,20 @@ class Run(TrackedRun):
 
     def get_file_names(self) -> builtins.list[str]:
         """The names of all files of the run."""
-        return names(self._folder)
+        return self._files.names()
 
-    def _find_file(self, name: str) -> str:
-        return str(find(self._folder, name))
+    def _read_file(self, name: str) -> bytes:
+        return self._files.read(name)
 
     def _list_files(self, prefix: str) -> builtins.list[str]:
-        return run_files.names_with_prefix(self._folder, prefix)
+        return run_files.names_with_prefix(self._files, prefix)
 
     def _copy_file(self, name: str, target: str) -> None:
-        run_files.copy_file(self._folder, name, Path(target))
+        self._files.copy(name, Path(target))
 
     def get_all_logs(self, destination: str | os.PathLike[str] | None = None) -> builtins.list[str]:
         """Copies all logs to `destination` (default: here) and returns their paths."""
-        return run_files.download_logs(self._folder, Path(destination or "."))
+        return run_files.download_logs(self._files, Path(destination or "."))
 
     # Snapshot and environment
 
@@ -404,25 +399,21 @@ class Run(TrackedRun):
 
     def restore_snapshot(self, snapshot_id: str | None = None, path: str | os.PathLike[str] | None = None) -> str:
         """Writes the snapshot as a zip to `path` (default: here) and returns the zip's path."""
-        from trainmaster.snapshots import write_archive
-
         wanted = snapshot_id or self._record.snapshot_id
         if not wanted:
             raise UserErrorException(f"run {self.id} has no snapshot")
-        return str(write_archive(self._experiment.workspace.path, wanted, Path(path or ".")))
+        return str(self._experiment.workspace.backend.contents.write_archive(wanted, Path(path or ".")))
 
     def take_snapshot(self, file_or_folder_path: str | os.PathLike[str]) -> str:
         """Takes a snapshot of a folder, or of one file, for this run and returns its id."""
         import tempfile
-
-        from trainmaster.snapshots import take_snapshot
 
         with tempfile.TemporaryDirectory() as around:
             source = Path(file_or_folder_path)
             if source.is_file():
                 shutil.copy2(source, around)
                 source = Path(around)
-            snapshot = take_snapshot(source, self._experiment.workspace.path)
+            snapshot = self._experiment.workspace.backend.contents.take_snapshot(source)
         self._call("runs.update", snapshot_id=snapshot.id)
         self._refresh()
         return snapshot.id
@@ -438,8 +429,7 @@ class Run(TrackedRun):
         if not self._refresh().spec:
             return None
         environment = Environment.from_job(load_spec(self._record.spec), f"environment of {self.id}")
-        lock = self._folder.environment_lock
-        environment.lock = lock.read_text(encoding="utf-8") if lock.is_file() else None
+        environment.lock = self._files.read_environment_lock()
         return environment
 
     # Models and secrets
@@ -459,15 +449,14 @@ class Run(TrackedRun):
         return self.experiment.workspace.get_default_keyvault().get_secrets(secrets)
 
     def get_portal_url(self) -> str:
-        """The address of the run's folder."""
-        return self._folder.path.as_uri()
+        """The address of the run's folder, or of its page on the server."""
+        return self._files.address()
 
     # For the base classes
 
-    def _journal(self) -> Journal:
+    def _journal(self) -> Any:
         if self._own_journal is None:
-            name = f"client-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
-            self._own_journal = Journal(str(self._folder.journals / name))
+            self._own_journal = self._files.open_journal(f"client-{os.getpid()}-{os.urandom(4).hex()}")
         return self._own_journal
 
     def _close_journal(self) -> None:
@@ -475,12 +464,12 @@ class Run(TrackedRun):
             self._own_journal.close()
             self._own_journal = None
 
-    def _files_folder(self) -> str:
-        return str(self._folder.files)
+    def _open_files(self) -> RunFiles:
+        return self._files
 
     @property
-    def _folder(self) -> RunFolder:
-        return WorkspaceFolder(self._experiment.workspace.path).run(self.id)
+    def _files(self) -> RunFiles:
+        return self._experiment.workspace.backend.run_files(self.id)
 
     def _workspace_call(self, op: str, **args: Any) -> Any:
         return self._experiment.workspace.connection.call(op, **args)

@@ -6,9 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ActivityFailedException
-from trainmaster.sdk.backend.local.following import follow_run
 from trainmaster.sdk.run.logs import LogReader, Print
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import Status
 from trainmaster.shared.terminal import Filter, SafeStream, clean, is_terminal
 
@@ -47,8 +45,9 @@ def _wait(run: Run) -> None:
 
 def _stream(run: Run, show: Print) -> None:
     show(f"RunId: {run.id}\nWeb View: {run.get_portal_url()}\n")
-    reader = LogReader(run._folder)
-    for _ in follow_run(WorkspaceFolder(run.experiment.workspace.path), run.id, [run._folder.logs]):
+    backend = run.experiment.workspace.backend
+    reader = LogReader(backend.run_files(run.id))
+    for _ in backend.follow_run(run.id):
         reader.show(show)
     show(f"\nExecution Summary\n=================\nRunId: {run.id}\nWeb View: {run.get_portal_url()}\n\n")
 

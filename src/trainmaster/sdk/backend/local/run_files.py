@@ -173,7 +173,7 @@ class LocalRunFiles:
         """The attempts before the current one, oldest first."""
         return read_failed_attempts(self._folder)
 
-    def environment_lock(self) -> str | None:
+    def read_environment_lock(self) -> str | None:
         """The packages of the run's environment; None if it was not built."""
         lock = self._folder.environment_lock
         return lock.read_text(encoding="utf-8") if lock.is_file() else None
