@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,10 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic import command
+from sqlalchemy import create_engine, make_url
 from tests.postgresql import Server, run_server
 
-from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store import Store, migrate
+from trainmaster.dispatcher.store.search import Search
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.filters import parse_filter
 from trainmaster.shared.records import RunRecord, Status
 from trainmaster.testing import StoreConformance
 
@@ -64,3 +69,27 @@ def test_a_server_that_does_not_answer(tmp_path: Path) -> None:
 def test_a_database_of_something_else(server: Server) -> None:
     with pytest.raises(WorkspaceException, match="not a Trainmaster database"):
         Store.open(server.create_database())
+
+
+def test_a_store_of_an_older_release_is_migrated(server: Server) -> None:
+    url = server.create_database()
+    engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"))
+    with engine.connect() as connection:
+        config = migrate.configuration()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0008")
+        connection.commit()
+    engine.dispose()
+    with psycopg.connect(url) as connection:
+        connection.execute("INSERT INTO experiments VALUES (1, 'e-1', 'exp', 1.0, NULL, 1, '')")
+        connection.execute(
+            "INSERT INTO runs VALUES (7, 'exp_1', 1, 1, NULL, 'azureml.scriptrun', 'Completed', 1.0, 2.0, 3.0, 'kept', "
+            "'', 'local', '', '', '', '', '', 'me', '', '')"
+        )
+        spec = json.dumps({"version": 1, "arguments": ["--lr", "0.1", "--name=" + "x" * 5000, "--quiet"]})
+        connection.execute("INSERT INTO run_specs VALUES (7, %s)", (spec,))
+    store = Store.open(url)
+    page = store.search.find(Search(parse_filter("lr = 0.1 and quiet = true", 0.0), columns=("id", "lr")), 0.0)
+    store.close()
+    assert page.rows == ({"id": "exp_1", "lr": 0.1},)
+    server.drop_database(url)

@@ -35,6 +35,13 @@ def runs_arguments(parser: Parser) -> None:
     )
     parser.add_argument("--tag", action="append", metavar="NAME[=VALUE]", help="only runs with this tag (repeatable)")
     parser.add_argument("-a", "--all", action="store_true", help="list child runs too")
+    parser.add_argument(
+        "--where", metavar="FILTER", help="only runs that match, such as 'lr < 0.1 and metric.loss.min <= 0.3'"
+    )
+    parser.add_argument(
+        "--sort", metavar="FIELD", help="sort by this field, such as metric.loss; 'metric.loss desc': largest first"
+    )
+    parser.add_argument("--columns", metavar="NAMES", help="show these fields, such as id,status,lr,metric.loss.min")
 
 
 def runs(options: Options) -> int:
@@ -42,7 +49,7 @@ def runs(options: Options) -> int:
 
     JSON: a list of {"id", "experiment", "number", "display_name", "parent_id", "type", "target", "status",
     "waiting_for", "error", "warnings", "created_at", "started_at", "ended_at", "duration_seconds", "snapshot_id",
-    "submitted_by", "tags"}.
+    "submitted_by", "tags"}. With --where, --sort or --columns: a list of objects with the columns.
     """
     if options.limit < 1:
         raise UserErrorException(f"--limit must be at least 1, not {options.limit}")
@@ -54,6 +61,11 @@ def runs(options: Options) -> int:
         limit=options.limit,
     )
     workspace = open_workspace(options.workspace)
+    if options.where or options.sort or options.columns:
+        # Loaded only if needed: the plain list is what people wait for most often.
+        from trainmaster.cli.runs_search import show_search
+
+        return show_search(workspace, options, query.statuses, query.tags)
     now = time.time()
     listing: Listing[RunRecord] = Listing(
         columns=(

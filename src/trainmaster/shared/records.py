@@ -122,6 +122,18 @@ class RunQuery:
 
 
 @dataclass(frozen=True)
+class RunPage:
+    """A page of a search."""
+
+    rows: tuple[Mapping[str, Any], ...]
+    """For each run, the columns that were asked for, by the names they were asked for; absent values are null."""
+    cursor: str = ""
+    """Gives the next page; empty if there is none."""
+    total: int | None = None
+    """All runs that match, if they were counted."""
+
+
+@dataclass(frozen=True)
 class MetricSummary:
     """One metric of a run without its history."""
 

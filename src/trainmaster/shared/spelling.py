@@ -20,9 +20,9 @@ def guess(word: str, known: Iterable[str], quote: str = "") -> str:
     return f"Did you mean {quote}{close}{quote}? " if close else ""
 
 
-def closest(word: str, known: Iterable[str]) -> str:
-    """The name that is most like this one; empty if none is like it."""
-    return next(iter(get_close_matches(word, list(known), 1)), "")
+def closest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """The name that is most like this one; empty if none is like it. A larger `cutoff` means more like it."""
+    return next(iter(get_close_matches(word, list(known), 1, cutoff)), "")
 
 
 def make_keyword_error(owner: str, name: str, known: Iterable[str], synonyms: Mapping[str, str]) -> TypeError:

@@ -14,6 +14,7 @@ from trainmaster.dispatcher.api.experiments import ExperimentOperations
 from trainmaster.dispatcher.api.metrics import MetricOperations
 from trainmaster.dispatcher.api.models import ModelOperations
 from trainmaster.dispatcher.api.runs import RunOperations
+from trainmaster.dispatcher.api.search import SearchOperations
 from trainmaster.dispatcher.api.secrets import SecretOperations
 from trainmaster.dispatcher.api.targets import TargetOperations
 from trainmaster.dispatcher.arguments import Arguments
@@ -65,6 +66,7 @@ class Operations:
             DispatcherOperations(context.store, dispatcher.runs, services),
             ExperimentOperations(context.store),
             self._runs,
+            SearchOperations(context.store, dispatcher.runs),
             dispatcher.removal,
             MetricOperations(context.store, updates),
             Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),

@@ -179,10 +179,16 @@ class ActiveRuns:
         elif driver is not None and event == "done":
             driver.see_done()
 
+    def find_reason(self, run_id: str, status: str) -> str:
+        """What a run waits for, which is not in the store; empty for a run that has ended."""
+        if status in TERMINAL:
+            return ""
+        driver = self._drivers.get(run_id) or self._sweeps.get(run_id)
+        return self._scheduler.waiting_reason(run_id) or (driver.progress if driver is not None else "")
+
     def describe(self, record: RunRecord) -> RunRecord:
         """The record with the reason for which the run waits, which is not in the store."""
-        driver = self._drivers.get(record.id) or self._sweeps.get(record.id)
-        reason = self._scheduler.waiting_reason(record.id) or (driver.progress if driver is not None else "")
+        reason = self.find_reason(record.id, record.status)
         if record.status is Status.QUEUED and record.nodes:
             # Asking for the reason made the engine look at the run, which may have started by now.
             record = self._context.store.runs.get(record.id) or record

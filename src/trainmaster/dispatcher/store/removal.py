@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sqlalchemy import Connection, delete, func, select
 
 from trainmaster.dispatcher.store.schema import (
+    arguments,
     images,
     journals,
     metric_blocks,
@@ -76,6 +77,7 @@ class Removal(Repository):
                 (metrics, metrics.c.run_seq),
                 (journals, journals.c.run_seq),
                 (run_labels, run_labels.c.run_seq),
+                (arguments, arguments.c.run_seq),
                 (run_specs, run_specs.c.run_seq),
                 (trials, trials.c.run_seq),
                 (sweeps, sweeps.c.run_seq),

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, false, func, or_, select, update
 
-from trainmaster.dispatcher.store import labels, listing
+from trainmaster.dispatcher.store import arguments, labels, listing
 from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.experiments import Experiments
 from trainmaster.dispatcher.store.rows import columns_of, insertion_of, runs_of, select_whole_runs
@@ -120,6 +120,7 @@ class Runs(Repository):
         seq = self.get_seq(run.id)
         if run.spec:
             _INSERT_SPEC.run(connection, [(seq, run.spec)])
+            arguments.index(connection, seq, run.spec)
         labels.index(connection, seq, labels.TAG, run.tags)
         labels.index(connection, seq, labels.PROPERTY, run.properties)
         return replace(run, seq=seq, number=number)

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.shared.records import TERMINAL
 
-REVISION = "0008"
+REVISION = "0009"
 """The newest migration. Revisions are numbers, so that they can be compared."""
 
 NEVER_MIGRATED = "0000"
@@ -56,6 +56,9 @@ metadata = MetaData(
 
 # SQLite numbers rows by itself only in a column that is exactly INTEGER.
 _Key = BigInteger().with_variant(Integer, "sqlite")
+
+# Compared byte by byte, as SQLite does; in PostgreSQL the database may have been created with another order.
+_ExactText = Text().with_variant(Text(collation="C"), "postgresql")
 
 _TERMINAL_LIST = ", ".join(f"'{status}'" for status in sorted(TERMINAL))
 
@@ -112,6 +115,10 @@ runs = Table(
     _partial_index("ix_runs_active", "seq", where="ended_at IS NULL"),
     Index("ix_runs_experiment", "experiment_seq", "seq"),
     Index("ix_runs_target", "target", "seq"),
+    Index("ix_runs_created", "created_at", "seq"),
+    Index("ix_runs_user", "submitted_by", "seq"),
+    # Of runs that have ended: the state of an active run changes several times.
+    _partial_index("ix_runs_ended", "status", "seq", where="ended_at IS NOT NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -134,6 +141,19 @@ run_labels = Table(
     sqlite_with_rowid=False,
 )
 
+# The arguments of the script by name, for searching. `text` is shortened to what an index takes.
+arguments = Table(
+    "arguments",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("name", _ExactText, primary_key=True),
+    Column("text", _ExactText, nullable=False),
+    Column("number", Float(53)),
+    Index("ix_arguments_text", "name", "text", "run_seq"),
+    _partial_index("ix_arguments_number", "name", "number", "run_seq", where="number IS NOT NULL"),
+    sqlite_with_rowid=False,
+)
+
 metrics = Table(
     "metrics",
     metadata,
@@ -153,6 +173,9 @@ metrics = Table(
     Column("open_high", Float(53)),
     Column("open_high_idx", BigInteger),
     UniqueConstraint("run_seq", "name"),
+    _partial_index("ix_metrics_last", "name", "last_number", "run_seq", where="last_number IS NOT NULL"),
+    _partial_index("ix_metrics_minimum", "name", "minimum", "run_seq", where="minimum IS NOT NULL"),
+    _partial_index("ix_metrics_maximum", "name", "maximum", "run_seq", where="maximum IS NOT NULL"),
 )
 
 metric_points = Table(
@@ -336,6 +359,34 @@ images = Table(
     Column("description", Text, nullable=False),
     Column("error", Text, nullable=False),
     Column("created_at", Float(53), nullable=False),
+)
+
+# What a user, or the whole workspace, may use at once; NULL is no limit.
+quotas = Table(
+    "quotas",
+    metadata,
+    # The user's name; empty for the workspace, and * for each user without a quota of their own.
+    Column("owner", String(255), primary_key=True),
+    Column("runs", Integer),
+    Column("nodes", Integer),
+    Column("gpus", Integer),
+    Column("disk_bytes", BigInteger),
+)
+
+# How much disk the files of an ended run take. Measured only while there is a quota for it.
+run_sizes = Table(
+    "run_sizes",
+    metadata,
+    Column("run_seq", _Key, ForeignKey("runs.seq"), primary_key=True, autoincrement=False),
+    Column("disk_bytes", BigInteger, nullable=False),
+)
+
+# The sums of run_sizes by user.
+disk_use = Table(
+    "disk_use",
+    metadata,
+    Column("owner", String(255), primary_key=True),
+    Column("disk_bytes", BigInteger, nullable=False),
 )
 
 facts = Table(

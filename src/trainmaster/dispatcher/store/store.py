@@ -15,6 +15,7 @@ from trainmaster.dispatcher.store.models import Models
 from trainmaster.dispatcher.store.places import Datastores, Facts, Targets
 from trainmaster.dispatcher.store.removal import Removal
 from trainmaster.dispatcher.store.runs import Runs
+from trainmaster.dispatcher.store.search import RunSearch
 from trainmaster.dispatcher.store.services import Images, Services
 from trainmaster.dispatcher.store.sweeps import Sweeps
 
@@ -26,6 +27,7 @@ class Store:
         self._database = database
         self.experiments = Experiments(database)
         self.runs = Runs(database)
+        self.search = RunSearch(database)
         self.journals = Journals(database)
         self.metrics = Metrics(database)
         self.removal = Removal(database)

@@ -15,7 +15,9 @@ from sqlalchemy.pool import StaticPool
 from sqlalchemy.schema import CreateIndex, CreateTable
 
 from trainmaster.dispatcher.store import Store, listing, migrate, schema
+from trainmaster.dispatcher.store.search import Search
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.filters import parse_filter
 from trainmaster.shared.records import RunQuery, RunRecord, Status
 
 NEXT = """
@@ -200,3 +202,15 @@ def test_the_schema_and_the_lists_can_be_said_to_postgresql():
     )
     statement = listing._statement(listing._shape(query))
     assert "WITH RECURSIVE" in statement._compile(dialect).string
+
+
+def test_the_arguments_of_older_runs_are_found(first_release):
+    spec = """{"version": 1, "command": ["python train.py --depth 3"], "arguments": ["--lr", "0.1", "--quiet"]}"""
+    with closing(sqlite3.connect(first_release)) as connection:
+        connection.execute("INSERT INTO run_specs VALUES (7, ?)", (spec,))
+        connection.commit()
+    store = Store.open(first_release)
+    columns = ("id", "arguments")
+    page = store.search.find(Search(parse_filter("lr < 0.2 and depth = 3 and quiet = true", 0.0), columns=columns), 0.0)
+    assert page.rows == ({"id": "exp_1", "arguments": {"lr": 0.1, "depth": 3.0, "quiet": "true"}},)
+    store.close()

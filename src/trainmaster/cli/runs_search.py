@@ -1,0 +1,132 @@
+"""`trainmaster runs --where`: runs that match a filter, with the columns that are asked for."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trainmaster.cli.output import Listing
+from trainmaster.cli.parsing import Options
+from trainmaster.sdk.display.describing import iso, style_of
+from trainmaster.sdk.display.table import Column
+from trainmaster.sdk.display.text import duration, first_line, moment
+from trainmaster.shared.filters import Field, fields_of, parse_field, parse_filter, parse_order
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+_COLUMNS = ("id", "experiment", "status", "duration", "created")
+_PAGE = 1000
+_TIMES = frozenset({"created", "started", "ended"})
+_FLEXIBLE = frozenset({"experiment", "name", "description", "error", "waiting_for", "target"})
+
+
+def show_search(workspace: Workspace, options: Options, statuses: Sequence[str], tags: Mapping[str, Any]) -> int:
+    """Searches, and prints the runs that were found."""
+    text = make_filter(options.where, options.experiment, statuses, tags)
+    now = time.time()
+    columns = _split(options.columns) if options.columns else _choose_columns(text, options.sort or "", now)
+    rows = _find(workspace, text, options.sort or "", columns, options.limit, options.all)
+    listing: Listing[dict[str, Any]] = Listing(
+        columns=[_make_column(name) for name in columns],
+        row=lambda row: [_show(name, row[name], now) for name in columns],
+        json=lambda row: {name: _as_json(name, value) for name, value in row.items()},
+        empty=f"Workspace '{workspace.name}' has no such runs.",
+    )
+    return listing.show(rows, options)
+
+
+def make_filter(where: str | None, experiment: str | None, statuses: Sequence[str], tags: Mapping[str, Any]) -> str:
+    """The filter that says what all options say.
+
+    >>> make_filter("lr < 1 or lr > 2", "mnist", ["Failed"], {"good": None, "phase": "2"})
+    '(lr < 1 or lr > 2) and experiment = "mnist" and status in (Failed) and tag."good" is set and tag."phase" = "2"'
+    """
+    parts = [f"({where})"] if where else []
+    parts += [f"experiment = {_quote(experiment)}"] if experiment else []
+    parts += [f"status in ({', '.join(statuses)})"] if statuses else []
+    for name, value in tags.items():
+        parts.append(f"tag.{_quote(name)} " + ("is set" if value is None else f"= {_quote(value)}"))
+    return " and ".join(parts)
+
+
+def _quote(text: str) -> str:
+    escaped = text.replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _split(columns: str) -> list[str]:
+    return [name.strip() for name in columns.split(",") if name.strip()]
+
+
+def _choose_columns(text: str, sort: str, now: float) -> list[str]:
+    """The usual columns, and the fields that the filter and the order name."""
+    fields = list(fields_of(parse_filter(text, now)))
+    if sort:
+        fields.append(parse_order(sort).field)
+    return list(dict.fromkeys([*_COLUMNS, *map(_name_of, fields)]))
+
+
+def _name_of(field: Field) -> str:
+    """The name of a field as one would write it."""
+    if field.kind == "column":
+        return field.name
+    name = field.name if _is_plain(field) else json.dumps(field.name, ensure_ascii=False)
+    kind = "arg" if field.kind == "argument" else field.kind
+    return f"{kind}.{name}" + ("" if field.part in ("", "last") else f".{field.part}")
+
+
+def _is_plain(field: Field) -> bool:
+    return not any(mark in field.name for mark in " ()<>=!~,\"'`\\") and not field.name.endswith((".min", ".max"))
+
+
+def _find(
+    workspace: Workspace, text: str, sort: str, columns: Sequence[str], limit: int, children: bool
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    cursor = ""
+    while len(rows) < limit:
+        page = workspace.connection.call(
+            "runs.search",
+            filter=text,
+            order=sort,
+            columns=list(columns),
+            limit=min(_PAGE, limit - len(rows)),
+            cursor=cursor,
+            children=children,
+        )
+        rows += page["rows"]
+        cursor = page["cursor"]
+        if not cursor:
+            break
+    return rows
+
+
+def _make_column(name: str) -> Column:
+    if name == "id":
+        return Column("RUN")
+    if name == "status":
+        return Column("STATUS", style=style_of)
+    is_number = name in _TIMES or name in ("duration", "number") or name.startswith("metric.")
+    return Column(name.upper() if "." not in name else name, right=is_number, flexible=name in _FLEXIBLE)
+
+
+def _show(name: str, value: Any, now: float) -> str:
+    if value is None:
+        return ""
+    known = parse_field(name).name if name in _TIMES or name == "duration" else ""
+    if known in _TIMES:
+        return moment(value, now)
+    if known == "duration":
+        return duration(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, str):
+        return first_line(value)
+    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
+
+
+def _as_json(name: str, value: Any) -> Any:
+    return iso(value) if name in _TIMES else value

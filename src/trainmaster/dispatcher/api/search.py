@@ -1,0 +1,77 @@
+"""Searching runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from typing import Any
+
+from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.active import ActiveRuns
+from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.run_columns import check_columns
+from trainmaster.dispatcher.store.search import Search
+from trainmaster.job.errors import UserErrorException
+from trainmaster.shared.filters import parse_filter, parse_order
+from trainmaster.shared.records import RunPage
+
+MOST_ROWS = 1000
+MOST_COLUMNS = 200
+COLUMNS = ("id", "experiment", "number", "name", "status", "created", "started", "ended", "target", "user", "tags")
+"""The columns of a search that asks for none."""
+
+_WAITING = "waiting_for"
+
+
+class SearchOperations:
+    """Searching runs by anything that is known of them."""
+
+    def __init__(self, store: Store, runs: ActiveRuns) -> None:
+        self._store = store
+        self._runs = runs
+
+    @operation("runs.search")
+    async def search(
+        self,
+        filter: str = "",
+        order: str = "",
+        columns: list[str] | None = None,
+        limit: int = 100,
+        cursor: str = "",
+        children: bool = False,
+        total: bool = False,
+    ) -> RunPage:
+        """A page of the runs that match a filter.
+
+        `order` is a field, with `desc` for descending; empty means newest first. `columns` are fields. The `cursor`
+        of an answer gives the next page of the same search. `children` finds child runs too, and `total` counts all
+        matches. docs/guide/search.md describes filters and fields.
+        """
+        if not 1 <= limit <= MOST_ROWS:
+            raise UserErrorException(f"limit must be between 1 and {MOST_ROWS}, not {limit}")
+        asked = tuple(dict.fromkeys(columns or COLUMNS))
+        if len(asked) > MOST_COLUMNS:
+            raise UserErrorException(f"a search has at most {MOST_COLUMNS} columns, not {len(asked)}")
+        check_columns(asked)
+        now = time.time()
+        key = repr((filter.strip(), order.strip(), children))
+        wanted = Search(
+            parse_filter(filter, now),
+            parse_order(order) if order.strip() else None,
+            # The reason to wait is known by the id of a run.
+            asked if _WAITING not in asked else (*asked, "id", "status"),
+            limit,
+            cursor,
+            key,
+            children,
+            total,
+        )
+        page = await asyncio.to_thread(self._store.search.find, wanted, now)
+        if _WAITING not in asked:
+            return page
+        return replace(page, rows=tuple(self._with_reason(row, asked) for row in page.rows))
+
+    def _with_reason(self, row: Any, asked: tuple[str, ...]) -> dict[str, Any]:
+        reason = self._runs.find_reason(row["id"], row["status"]) or row[_WAITING]
+        return {name: reason if name == _WAITING else row[name] for name in asked}

@@ -1,0 +1,52 @@
+"""Cursors: where a page of a search ended, as an opaque text for the client."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from trainmaster.job.errors import UserErrorException
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """The last row of a page. New runs do not move it."""
+
+    segment: int
+    """Which of the parts of an order: runs with a number, with a text, without a value."""
+    value: Any
+    seq: int
+
+
+def dump_cursor(cursor: Cursor, query: str) -> str:
+    """The cursor as text; it is valid only for the same query."""
+    content = json.dumps([_digest(query), cursor.segment, cursor.value, cursor.seq], separators=(",", ":"))
+    return base64.urlsafe_b64encode(content.encode()).decode().rstrip("=")
+
+
+def load_cursor(text: str, query: str) -> Cursor | None:
+    """The cursor that `dump_cursor` made; None for the first page."""
+    if not text:
+        return None
+    try:
+        digest, segment, value, seq = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    except (ValueError, TypeError):
+        raise _make_error("It is not a cursor of a search.") from None
+    if digest != _digest(query):
+        raise _make_error("It belongs to another filter or order.")
+    if not (isinstance(segment, int) and isinstance(seq, int) and isinstance(value, str | int | float | None)):
+        raise _make_error("It is not a cursor of a search.")
+    return Cursor(segment, value, seq)
+
+
+def _make_error(cause: str) -> UserErrorException:
+    return UserErrorException(
+        "the cursor cannot be used", cause=cause, hint="Search again without a cursor, from the first page."
+    )
+
+
+def _digest(query: str) -> str:
+    return sha256(query.encode("utf-8", "backslashreplace")).hexdigest()[:12]
