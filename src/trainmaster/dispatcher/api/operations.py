@@ -34,6 +34,7 @@ _PARTS = (
     DispatcherOperations,
     ExperimentOperations,
     RunOperations,
+    SearchOperations,
     Removal,
     MetricOperations,
     Sweeps,

@@ -68,6 +68,7 @@ PERMISSIONS: Mapping[str, Permission] = {
     "runs.old": _READ,
     "runs.plan": _READ,
     "runs.properties.add": _CONTRIBUTE,
+    "runs.search": _READ,
     "runs.series": _READ,
     "runs.submit": _CONTRIBUTE,
     "runs.tags.remove": _CONTRIBUTE,
