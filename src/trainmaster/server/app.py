@@ -74,6 +74,7 @@ class App:
         while True:
             message = await receive()
             if message["type"] == "lifespan.shutdown":
+                self.parts.feeds.close()
                 await self.parts.dispatchers.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return

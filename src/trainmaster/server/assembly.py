@@ -8,6 +8,7 @@ from trainmaster.server.app import App
 from trainmaster.server.call import Parts
 from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.identity.first_token import FirstToken
+from trainmaster.server.routes.files import file_rows
 from trainmaster.server.routes.operations import operation_rows
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
@@ -17,7 +18,7 @@ from trainmaster.server.workspaces import Workspaces
 
 def make_table() -> Table:
     """All routes of the server."""
-    return Table([*workspace_rows(), *operation_rows()])
+    return Table([*workspace_rows(), *operation_rows(), *file_rows()])
 
 
 def make_app(root: Root, settings: Settings) -> App:

@@ -12,6 +12,7 @@ from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.server.dispatchers import Dispatchers
 from trainmaster.server.observation import Observation
 from trainmaster.server.permissions import Caller
+from trainmaster.server.run_feeds import RunFeeds
 from trainmaster.server.settings import Root, Settings
 from trainmaster.server.stopping import Stopping
 from trainmaster.server.table import Route
@@ -28,6 +29,7 @@ class Parts:
     dispatchers: Dispatchers
     observation: Observation = field(default_factory=Observation)
     stopping: Stopping = field(default_factory=Stopping)
+    feeds: RunFeeds = field(default_factory=RunFeeds)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import os
 import stat
 import zipfile
 from pathlib import Path
+from typing import IO
 
 from blake3 import blake3
 
@@ -34,6 +35,13 @@ def write_archive(workspace: Path, snapshot_id: str, destination: Path) -> Path:
         with contextlib.suppress(OSError):
             temporary.unlink()
     return target
+
+
+def write_archive_to(file: IO[bytes], workspace: Path, snapshot_id: str) -> None:
+    """Write the snapshot to an open file, which is at its end then."""
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        _fill(archive, workspace, snapshot_id)
+    file.seek(0, os.SEEK_END)
 
 
 def _fill(archive: zipfile.ZipFile, workspace: Path, snapshot_id: str) -> None:

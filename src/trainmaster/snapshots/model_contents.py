@@ -137,7 +137,7 @@ class Contents:
         try:
             text = path.read_bytes()
             if sha256(text).hexdigest() == digest:
-                return _check_paths(from_plain(Manifest, json.loads(text)))
+                return check_paths(from_plain(Manifest, json.loads(text)))
             cause = f"{path} is not what was written."
         except OSError as error:
             cause = f"{path}: {error.strerror}"
@@ -273,7 +273,7 @@ class Contents:
         return {file.digest for each in lists for file in self.manifest(each).files}
 
 
-def _check_paths(manifest: Manifest) -> Manifest:
+def check_paths(manifest: Manifest) -> Manifest:
     """Return the list if all its files are inside its entry; raise ValueError otherwise."""
     for path in (manifest.entry, *(file.path for file in manifest.files)):
         if inner_parts(path)[0] != manifest.entry:

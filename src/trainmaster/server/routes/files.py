@@ -1,0 +1,14 @@
+"""The routes of everything that is bytes: files, logs, events, journals, contents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainmaster.server.routes import contents, events, journals, logs, run_files, snapshots
+from trainmaster.server.table import Route
+
+
+def file_rows() -> Iterator[Route]:
+    """All of them."""
+    for module in (run_files, logs, events, journals, contents, snapshots):
+        yield from module.ROUTES

@@ -1,0 +1,257 @@
+"""The logs of runs: listing, reading from an offset, and following live."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from anyio import to_thread
+from starlette.responses import Response
+
+from trainmaster.sdk.backend.backend import LOGS, LogFile
+from trainmaster.sdk.backend.local.masks import mask_of
+from trainmaster.server.call import Call
+from trainmaster.server.errors import refuse
+from trainmaster.server.log_text import (
+    MOST_AT_ONCE,
+    cut_text,
+    list_logs,
+    list_sequence,
+    open_log,
+    read_masked,
+    skip_torn_start,
+)
+from trainmaster.server.opening import NotBeneathError, split_name
+from trainmaster.server.permissions import Permission
+from trainmaster.server.routes.run_files import find_run
+from trainmaster.server.run_feeds import Patience, RunFeed
+from trainmaster.server.run_place import RunPlace
+from trainmaster.server.sending import SAFE_HEADERS, Event, EventStream
+from trainmaster.server.table import WORKSPACE, Route
+
+_PIECE = 256 * 1024
+"""The longest text of one event."""
+_LOGS = frozenset({LOGS})
+STREAM_SECONDS = 1800.0
+"""After this a stream ends, and the client continues with another: its token is checked again then."""
+
+
+async def list_run_logs(call: Call, run_id: str) -> dict[str, list[dict[str, Any]]]:
+    """All logs by name; of logs with the same name, those of earlier attempts come first."""
+    place = await find_run(call, run_id)
+    logs = await to_thread.run_sync(list_logs, place)
+    return {"logs": [_describe(log) for log in logs]}
+
+
+def _describe(log: LogFile) -> dict[str, Any]:
+    return {
+        "name": log.name,
+        "identity": log.identity,
+        "size": log.size,
+        "rank": log.rank,
+        "attempt": log.attempt,
+    }
+
+
+async def get_log(
+    call: Call,
+    run_id: str,
+    name: str,
+    identity: str | None = None,
+    start: int = 0,
+    size: int = MOST_AT_ONCE,
+    last: int | None = None,
+) -> Response:
+    """A part of a log, at most 1 MiB, with secrets hidden.
+
+    `last` starts so many bytes before the end. With `identity`, nothing is returned if the log of this name is another
+    one meanwhile. The header `X-Next-Offset` says where the next part begins.
+    """
+    place = await find_run(call, run_id)
+    if start < 0 or size < 0 or (last is not None and last < 0):
+        raise refuse(400, "offsets and sizes cannot be negative")
+    try:
+        part = await to_thread.run_sync(_read_part, place, name, identity, start, min(size, MOST_AT_ONCE), last)
+    except NotBeneathError:
+        if identity is None:
+            raise refuse(404, f"run {run_id} has no log {name[:300]!r}") from None
+        part = _Part("", b"", start)
+    headers = {**SAFE_HEADERS, "X-Next-Offset": str(part.start + len(part.data)), "X-Identity": part.identity}
+    return Response(part.data, headers=headers, media_type="application/octet-stream")
+
+
+@dataclass(frozen=True)
+class _Part:
+    identity: str
+    data: bytes
+    start: int
+
+
+def _read_part(place: RunPlace, name: str, identity: str | None, start: int, size: int, last: int | None) -> _Part:
+    file = open_log(place, name)
+    try:
+        if identity not in (None, file.identity):
+            return _Part(file.identity, b"", start)
+        if last is not None:
+            start = max(0, file.size - last)
+        return _Part(file.identity, read_masked(file.handle, start, size, partial(mask_of, place.folder)), start)
+    finally:
+        file.close()
+
+
+async def stream_log(call: Call, run_id: str, name: str, last: int | None = None) -> EventStream:
+    """Follow a log to the end of the run, through all attempts.
+
+    Events: `log` when a log begins, `text` with what was added, `end` when the run has ended. Their ids are
+    `IDENTITY:OFFSET`; the header `Last-Event-ID` continues exactly there. `last` starts so many bytes before the end.
+    """
+    place = await find_run(call, run_id)
+    try:
+        split_name(name)
+    except NotBeneathError:
+        raise refuse(404, f"run {run_id} has no log {name[:300]!r}") from None
+    position = _parse_id(call.request.headers.get("last-event-id"))
+    return EventStream(_follow(call, place, name, position, last))
+
+
+def _parse_id(text: str | None) -> tuple[str, int] | None:
+    """Identity and offset in the id of an event.
+
+    >>> _parse_id("77:1024"), _parse_id("nonsense")
+    (('77', 1024), None)
+    """
+    identity, _, offset = (text or "").partition(":")
+    if not (identity.isascii() and identity.isdigit() and offset.isascii() and offset.isdigit() and len(offset) < 19):
+        return None
+    return identity, int(offset)
+
+
+async def _follow(
+    call: Call, place: RunPlace, name: str, position: tuple[str, int] | None, last: int | None
+) -> AsyncGenerator[Event]:
+    follower = _Follower(place, name, position, last)
+    with call.parts.feeds.follow(place.folder, call) as feed:
+        patience = Patience(call.parts.stopping, STREAM_SECONDS)
+        # The first state says whether the run has ended.
+        has_news = await feed.wait(lambda: bool(feed.states_since(0)[0]), patience)
+        while has_news:
+            seen, has_ended = feed.version(_LOGS), feed.has_ended
+            async for event in follower.read_new(has_ended):
+                yield event
+            if has_ended:
+                yield Event("end", {"status": feed.states_since(0)[0][-1]["status"]})
+                return
+            has_news = await feed.wait(partial(_has_news, feed, seen), patience)
+
+
+def _has_news(feed: RunFeed, seen: int) -> bool:
+    return feed.version(_LOGS) != seen or feed.has_ended
+
+
+class _Follower:
+    """Reads the logs of one name, one after the other, each byte once."""
+
+    def __init__(self, place: RunPlace, name: str, position: tuple[str, int] | None, last: int | None) -> None:
+        self._place = place
+        self._name = name
+        self._identity, self._offset = position or ("", 0)
+        self._last = None if position else last
+        self._finished: set[str] = set()
+        """The logs that were read to their ends."""
+        self._is_announced = False
+        self._starts_inside = False
+        """Whether the next text may begin inside of a character."""
+
+    async def read_new(self, has_ended: bool) -> AsyncGenerator[Event]:
+        """What was added since the last time."""
+        while True:
+            sequence = list_sequence(await to_thread.run_sync(list_logs, self._place), self._name)
+            current = self._find_current(sequence)
+            if current is None:
+                return
+            if not self._is_announced:
+                self._is_announced = True
+                yield Event("log", {**_describe(current), "start": self._offset}, self._id)
+            is_last = current.identity == sequence[-1].identity
+            while (part := await self._read(current, is_final=has_ended or not is_last)) is not None:
+                yield Event("text", {"text": part.decode("utf-8", "replace")}, self._id)
+            if self._is_elsewhere:
+                # It was moved after the listing.
+                continue
+            if is_last:
+                return
+            self._finished.add(current.identity)
+
+    def _find_current(self, sequence: list[LogFile]) -> LogFile | None:
+        """The log to read now; None if there is none yet."""
+        left = [log for log in sequence if log.identity not in self._finished]
+        found = [number for number, log in enumerate(left) if log.identity == self._identity]
+        if not left:
+            return None
+        if found:
+            # A client that continues has read those before.
+            self._finished.update(log.identity for log in left[: found[0]])
+            if self._offset <= left[found[0]].size:
+                return left[found[0]]
+        # The first look, the end of a log, or a log that was replaced by another one.
+        chosen, start = left[found[0] if found else 0], 0
+        if self._last is not None:
+            chosen, start = left[-1], max(0, left[-1].size - self._last)
+            self._starts_inside = start > 0
+            self._finished.update(log.identity for log in left[:-1])
+            self._last = None
+        self._identity, self._offset = chosen.identity, start
+        self._is_announced = False
+        return chosen
+
+    @property
+    def _id(self) -> str:
+        return f"{self._identity}:{self._offset}"
+
+    async def _read(self, log: LogFile, is_final: bool) -> bytes | None:
+        """The next text of a log; None at its end, or if it is not where it was listed."""
+        self._is_elsewhere = False
+        try:
+            part = await to_thread.run_sync(_read_part, self._place, log.name, log.identity, self._offset, _PIECE, None)
+        except NotBeneathError:
+            part = None
+        if part is None or part.identity != log.identity:
+            self._is_elsewhere = True
+            return None
+        torn = skip_torn_start(part.data) if self._starts_inside else 0
+        data = cut_text(part.data[torn:], is_final and len(part.data) < _PIECE)
+        if not data:
+            return None
+        self._starts_inside = False
+        self._offset += torn + len(data)
+        return data
+
+
+_PATH = f"{WORKSPACE}/runs/{{run_id}}/logs"
+
+ROUTES = (
+    Route("GET", _PATH, list_run_logs, Permission.READ, "List the logs of a run", "logs", open_to_jobs=True),
+    Route(
+        "GET",
+        f"{_PATH}/{{name:path}}/stream",
+        stream_log,
+        Permission.READ,
+        "Follow a log by server-sent events",
+        "logs",
+        media_type="text/event-stream",
+        statuses=(404,),
+    ),
+    Route(
+        "GET",
+        f"{_PATH}/{{name:path}}",
+        get_log,
+        Permission.READ,
+        "Read a log from an offset on",
+        "logs",
+        open_to_jobs=True,
+        media_type="application/octet-stream",
+        statuses=(404,),
+    ),
+)
