@@ -66,6 +66,7 @@ async def delete_workspace(call: Call, keep_data: bool = False) -> None:
     await call.parts.dispatchers.forget(folder)
     await asyncio.to_thread(remove_workspace, folder, LocalConnection(folder), keep_data)
     call.parts.workspaces.forget(call.workspace.name)
+    await call.parts.identity.run(call.parts.identity.members.remove_workspace, call.workspace.name)
 
 
 _FIXED = ("id", "name", "created_at", "database")
