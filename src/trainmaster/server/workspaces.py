@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.workspace.files import check_workspace_name, make_workspace, read_identity
+from trainmaster.sdk.workspace.files import check_workspace_name, make_workspace
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.identity import read_identity
 from trainmaster.shared.run_tokens import write_served
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from trainmaster.sdk.backend.local.connection import LocalConnection
 from trainmaster.sdk.backend.local.removal import remove_workspace
-from trainmaster.sdk.workspace.files import change_identity
 from trainmaster.server.call import Call
 from trainmaster.server.permissions import Permission
 from trainmaster.server.table import API, WORKSPACE, Route
 from trainmaster.server.workspaces import ServedWorkspace
+from trainmaster.shared.identity import change_identity
 
 
 @dataclass(frozen=True)
