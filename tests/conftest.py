@@ -61,9 +61,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+DATABASE = os.environ.get("TRAINMASTER_TESTS_DATABASE")
+"""The URL of a PostgreSQL database: then workspaces are there (`test_postgresql.py`)."""
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Workspace]:
-    ws = Workspace.create("tested", path=tmp_path / "workspace", show_output=False)
+    ws = Workspace.create("tested", path=tmp_path / "workspace", show_output=False, database=DATABASE)
     yield ws
     end_workspace(ws.path)
 
@@ -71,7 +75,7 @@ def workspace(tmp_path: Path) -> Iterator[Workspace]:
 def end_workspace(path: Path) -> None:
     """Cancels what still runs and ends the dispatcher; returns when it is gone."""
     folder = WorkspaceFolder(path)
-    if not folder.database.exists():
+    if not folder.database.exists() and not folder.database_address.exists():
         return
     with contextlib.suppress(Exception):
         ws = Workspace(path=path)

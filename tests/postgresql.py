@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,16 +35,50 @@ class Server:
     def create_database(self) -> str:
         """Create an empty database and return its URL."""
         name = f"store_{uuid.uuid4().hex}"
-        self._execute(f"CREATE DATABASE {name}")
+        self.execute(f"CREATE DATABASE {name}")
         return f"postgresql://{_USER}@/{name}?host={self.folder}"
 
     def drop_database(self, url: str) -> None:
-        """Delete a database."""
-        self._execute(f"DROP DATABASE {make_url(url).database}")
+        """Delete a database, even if it is in use."""
+        self.execute(f"DROP DATABASE {make_url(url).database} WITH (FORCE)")
 
-    def _execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> None:
+        """Execute a statement as the administrator."""
         with psycopg.connect(host=str(self.folder), user=_USER, dbname="postgres", autocommit=True) as connection:
             connection.execute(statement.encode())
+
+    def start(self) -> None:
+        """Start the server; after a kill, this waits until the last processes of the killed server have ended."""
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                _run([*self._control, "-l", str(self.folder / "log"), "-o", self._options, "start"], _identity())
+                return
+            except AssertionError:
+                if time.monotonic() > deadline:
+                    raise
+
+    def stop(self, mode: str = "immediate") -> None:
+        """Stop the server: `fast` disconnects clients politely, `immediate` does not."""
+        _run([*self._control, "-m", mode, "stop"], _identity())
+
+    def kill(self) -> None:
+        """Kill the postmaster and all its processes, as a crash of the machine would."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+        for pid in (postmaster, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    @property
+    def _control(self) -> list[str]:
+        programs = _find_programs()
+        assert programs is not None
+        return [str(programs / "pg_ctl"), "-D", str(self.folder / "data"), "-w", "-t", "120"]
+
+    @property
+    def _options(self) -> str:
+        return f"-k {self.folder} -c listen_addresses='' -c fsync=off -c max_connections=50 -c shared_buffers=16MB"
 
 
 def empty_tables(url: str) -> None:
@@ -63,22 +100,31 @@ def run_server() -> Iterator[Server]:
     assert programs is not None
     # The path of a socket is limited to about 100 characters.
     folder = Path(tempfile.mkdtemp(prefix="tm-pg-", dir="/tmp"))
-    # The server refuses to run as root.
-    user = pwd.getpwnam(_USER) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
-    identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-    shutil.chown(folder, user.pw_uid)
+    shutil.chown(folder, _account().pw_uid)
     data = folder / "data"
-    control = [str(programs / "pg_ctl"), "-D", str(data), "-w", "-t", "120"]
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=50 -c shared_buffers=16MB"
+    server = Server(folder)
     try:
-        _run([programs / "initdb", "-D", data, "-U", _USER, "--auth=trust", "--encoding=UTF8", "--no-locale"], identity)
-        _run([*control, "-l", str(folder / "log"), "-o", options, "start"], identity)
+        _run(
+            [programs / "initdb", "-D", data, "-U", _USER, "--auth=trust", "--encoding=UTF8", "--no-locale"],
+            _identity(),
+        )
+        server.start()
         try:
-            yield Server(folder)
+            yield server
         finally:
-            _run([*control, "-m", "immediate", "stop"], identity)
+            server.stop()
     finally:
         shutil.rmtree(folder)
+
+
+def _account() -> pwd.struct_passwd:
+    # The server refuses to run as root.
+    return pwd.getpwnam(_USER) if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+
+
+def _identity() -> dict[str, object]:
+    user = _account()
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 def _find_programs() -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.conftest import PATIENCE, end_workspace
+from tests.conftest import DATABASE, PATIENCE, end_workspace
 from tests.container_engine import container_engine, podman
 
 from trainmaster import Estimator, Experiment, Workspace
@@ -21,7 +21,8 @@ __all__ = ["container_engine", "podman"]
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workspace]:
     """One workspace for all tests of a file: starting a dispatcher is the costly part."""
-    ws = Workspace.create("shared", path=tmp_path_factory.mktemp("shared") / "workspace", show_output=False)
+    folder = tmp_path_factory.mktemp("shared") / "workspace"
+    ws = Workspace.create("shared", path=folder, show_output=False, database=DATABASE)
     yield ws
     end_workspace(ws.path)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
-from trainmaster.sdk.workspace.files import find_named_folder
+from trainmaster.sdk.workspace.files import find_named_folder, read_identity
 from trainmaster.sdk.workspace.workspace import Workspace
+from trainmaster.shared.database_address import check_url
 from trainmaster.shared.folders import WorkspaceFolder, home
-from trainmaster.shared.identity import read_identity
 
 
 def show(options: Options) -> int:
@@ -60,6 +61,12 @@ def list_workspaces(options: Options) -> int:
 def create_arguments(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", help="the workspace's name")
     parser.add_argument("--path", metavar="DIR", help="its folder (default: one with its name in TRAINMASTER_HOME)")
+    parser.add_argument(
+        "--database",
+        metavar="URL",
+        help="keep its database on a PostgreSQL server: postgresql://USER@HOST/DATABASE, or - to read the URL from "
+        "standard input, so that a password in it is not visible in the list of processes",
+    )
     parser.add_argument("--use", action="store_true", help="record it in .azureml/config.json of this folder")
 
 
@@ -76,10 +83,16 @@ def create(options: Options) -> int:
         )
     if options.use:
         _check_config_place(Path.cwd())
-    workspace = Workspace.create(options.name, path=folder.path, show_output=False)
+    database = read_database_url(options.database) if options.database else None
+    workspace = Workspace.create(options.name, path=folder.path, show_output=False, database=database)
     if options.use:
         workspace.write_config()
     return show_result(options, workspace_as_json(folder), f"Workspace '{workspace.name}' is in {workspace.path}")
+
+
+def read_database_url(given: str) -> str:
+    """The URL of a database as it was given, or from standard input."""
+    return check_url(sys.stdin.readline().strip() if given == "-" else given)
 
 
 def _check_config_place(here: Path) -> None:

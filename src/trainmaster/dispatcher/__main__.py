@@ -13,7 +13,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from trainmaster.dispatcher.dispatcher import ownership, serve, start_logging
+from trainmaster.dispatcher.dispatcher import serve, start_logging
+from trainmaster.dispatcher.ownership import ownership
 from trainmaster.job.agent import cgroup
 from trainmaster.job.errors import ServiceException, TrainmasterError, WorkspaceException
 from trainmaster.shared.dispatcher_socket import try_line

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import logging
 import logging.handlers
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from trainmaster.dispatcher.api.operations import Operations
 from trainmaster.dispatcher.assembly import Dispatcher, assemble
-from trainmaster.dispatcher.opening import open_store
+from trainmaster.dispatcher.outage import open_again, open_first, wait_until_lost
 from trainmaster.dispatcher.server import Server
 from trainmaster.dispatcher.socket_place import make_place
+from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.connection import is_lost
+from trainmaster.dispatcher.store.leaders import OtherLeaderError
+from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.database_address import read_address
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.tasks import start_task
 
@@ -30,31 +34,15 @@ _IDLE_SECONDS = 900.0
 _LOOK_SECONDS = 1.0
 
 
-@contextlib.contextmanager
-def ownership(folder: WorkspaceFolder) -> Iterator[bool]:
-    """Take the lock of the workspace and yield whether this process has it. The lock ends with the process."""
-    lock = os.open(folder.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        os.ftruncate(lock, 0)
-        os.write(lock, f"{os.getpid()}\n".encode())
-        yield True
-    finally:
-        os.close(lock)
-
-
 async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool = True) -> None:
     """Serve the workspace until a request, a signal or idleness ends it. `ready` is called when it listens.
 
     Without `stay` it ends at once if nothing is active: another dispatcher may already have served the agent that
     started this one.
     """
-    store = open_store(folder)
+    store = open_first(folder, patient=not stay)
     dispatcher = assemble(folder, store)
+    is_open = True
     server = Server(Operations(dispatcher), dispatcher.watchers)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, server.stopping.set)
@@ -67,35 +55,80 @@ async def serve(folder: WorkspaceFolder, ready: Callable[[], None], stay: bool =
         os.umask(mask)
     log.info("dispatcher %d serves %s", os.getpid(), folder.path)
     try:
-        dispatcher.resume()
-        ready()
-        if stay or dispatcher.is_busy:
-            await _serve_until_stop(server, dispatcher, place)
+        while await _serve_store(server, dispatcher, place, ready, stay):
+            log.warning("the connection to the database is lost")
+            await server.suspend(None)
+            await _close(dispatcher)
+            is_open = False
+            opened = await _open_again(server, dispatcher)
+            if opened is None:
+                return
+            dispatcher = assemble(folder, opened)
+            is_open = True
+            server.resume(Operations(dispatcher), dispatcher.watchers)
+            log.info("the database is back")
     finally:
         # First remove the socket, then release the lock: a client that finds no socket starts the next dispatcher,
         # which waits for the lock.
         place.unlink(missing_ok=True)
         listener.close()
         await server.close()
-        await dispatcher.close()
-        store.close()
+        if is_open:
+            await _close(dispatcher)
         log.info("dispatcher %d ends", os.getpid())
 
 
-async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:
+async def _serve_store(
+    server: Server, dispatcher: Dispatcher, place: Path, ready: Callable[[], None], stay: bool
+) -> bool:
+    """Serve until the dispatcher has to stop, or until the connection to the database is lost: then return True."""
+    try:
+        dispatcher.resume()
+        ready()
+        if stay or dispatcher.is_busy:
+            return await _serve_until_stop(server, dispatcher, place)
+    except WorkspaceException as error:
+        if not is_lost(error):
+            raise
+        return True
+    return False
+
+
+async def _open_again(server: Server, closed: Dispatcher) -> Store | None:
+    try:
+        return await open_again(closed.context.folder, server)
+    except OtherLeaderError:
+        # The other dispatcher reports them as lost: it cannot see processes of this machine.
+        await closed.runs.kill_all("local")
+        raise
+
+
+async def _close(dispatcher: Dispatcher) -> None:
+    await dispatcher.close()
+    dispatcher.context.store.close()
+
+
+async def _serve_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> bool:
     stopped = asyncio.ensure_future(_wait_until_stop(server, dispatcher, place))
     removed = start_task("looking for the workspace", partial(_wait_until_removed, dispatcher.context.folder))
+    tasks = {stopped, removed}
+    lost: asyncio.Task[None] | None = None
+    if read_address(dispatcher.context.folder) is not None:
+        work = partial(wait_until_lost, dispatcher.context.store, server.lost)
+        lost = start_task("checking the connection to the database", work)
+        tasks.add(lost)
     try:
-        await asyncio.wait({stopped, removed}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if _is_removed(dispatcher.context.folder):
             log.warning("the workspace %s was removed: its runs are ended", dispatcher.context.folder.path)
             await dispatcher.runs.kill_all()
         elif stopped.done():
             stopped.result()
+        return lost is not None and lost.done() and not stopped.done() and not removed.done()
     finally:
-        stopped.cancel()
-        removed.cancel()
-        await asyncio.gather(stopped, removed, return_exceptions=True)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _wait_until_removed(folder: WorkspaceFolder) -> None:
@@ -107,7 +140,7 @@ async def _wait_until_removed(folder: WorkspaceFolder) -> None:
 
 
 def _is_removed(folder: WorkspaceFolder) -> bool:
-    return not os.path.lexists(folder.identity) and not os.path.lexists(folder.database)
+    return not any(map(os.path.lexists, (folder.identity, folder.database, folder.database_address)))
 
 
 async def _wait_until_stop(server: Server, dispatcher: Dispatcher, place: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 
 from trainmaster.dispatcher.store import Store
+from trainmaster.dispatcher.store.opening import Place
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.database_address import POSTGRESQL, DatabaseAddress, read_address
 from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import DatastoreRecord
 
@@ -21,6 +23,14 @@ def open_store(folder: WorkspaceFolder) -> Store:
             f"{folder.path} is not a workspace: it has no workspace.json",
             hint="Create one with Workspace.create(name=..., path=...).",
         )
+    address = read_address(folder)
+    if address is not None:
+        return _open_on_server(folder, address)
+    if folder.read_identity().get("database") == POSTGRESQL:
+        raise WorkspaceException(
+            f"the address of the workspace's database is missing: {folder.database_address}",
+            hint='Restore the file. It contains {"url": "postgresql://..."}, and only its owner may read it.',
+        )
     if folder.database.exists():
         return Store.open(folder.database)
     if folder.runs.is_dir() and any(folder.runs.iterdir()):
@@ -29,13 +39,27 @@ def open_store(folder: WorkspaceFolder) -> Store:
             cause="The workspace is not new: it has runs.",
             hint="Restore the file from a backup, or move the folder away and create a new workspace.",
         )
-    return _create(folder)
+    return _create(folder, folder.database)
 
 
-def _create(folder: WorkspaceFolder) -> Store:
-    store = Store.create(folder.database)
-    for name, place in ((DEFAULT_DATASTORE, folder.datastore), (FILE_DATASTORE, folder.file_datastore)):
-        place.mkdir(exist_ok=True)
+def _open_on_server(folder: WorkspaceFolder, address: DatabaseAddress) -> Store:
+    from trainmaster.dispatcher.store.postgresql import has_store
+
+    if has_store(address):
+        return Store.open(address)
+    if folder.runs.is_dir() and any(folder.runs.iterdir()):
+        raise WorkspaceException(
+            f"the database {address} is empty",
+            cause="The workspace is not new: it has runs.",
+            hint=f"Restore the schema from a backup, or correct the address in {folder.database_address}.",
+        )
+    return _create(folder, address)
+
+
+def _create(folder: WorkspaceFolder, place: Place) -> Store:
+    store = Store.create(place)
+    for name, path in ((DEFAULT_DATASTORE, folder.datastore), (FILE_DATASTORE, folder.file_datastore)):
+        path.mkdir(exist_ok=True)
         is_default = name == DEFAULT_DATASTORE
-        store.datastores.put(DatastoreRecord(name, str(place), is_default=is_default, created_at=time.time()))
+        store.datastores.put(DatastoreRecord(name, str(path), is_default=is_default, created_at=time.time()))
     return store

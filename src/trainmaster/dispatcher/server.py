@@ -6,25 +6,33 @@ import asyncio
 import contextlib
 import logging
 import os
+import time
 import traceback
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
 
 from trainmaster.dispatcher.api.operations import Operations, answer_error
 from trainmaster.dispatcher.room import NoRoomError, Room, Share
 from trainmaster.dispatcher.runs.watchers import Watchers, news
+from trainmaster.dispatcher.store.connection import is_lost
 from trainmaster.job.agent.peer import credentials, is_trusted
-from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException
+from trainmaster.job.errors import ServiceException, TrainmasterError, UserErrorException, WorkspaceException
 from trainmaster.job.helper import messages
 from trainmaster.shared.dispatcher_socket import LONGEST_REQUEST
-from trainmaster.shared.records import TERMINAL
+from trainmaster.shared.records import TERMINAL, RunRecord
 
 log = logging.getLogger("trainmaster.dispatch")
+
+T = TypeVar("T")
 
 # The bytes that each connection may use, and those that all longer requests and answers may use together.
 _PIECE = 32 * 1024
 _ALL = 2 * LONGEST_REQUEST
 # A client that pauses this long while it sends a long request or reads a long answer is disconnected.
 _STALL_SECONDS = 60.0
+# How long a request waits for a database that was restarted, and how long until it is tried again.
+_OUTAGE_SECONDS, _AGAIN_SECONDS = 30.0, 0.1
 # How many different internal errors are logged with a traceback, each once.
 _FAULTS = 50
 
@@ -40,12 +48,33 @@ class Server:
         self._faults: set[tuple[object, ...]] = set()
         self._room = Room(_ALL)
         self.stopping = asyncio.Event()
+        self.lost = asyncio.Event()
+        """Set when an operation finds that the connection to the database is lost."""
+        self._serving = asyncio.Event()
+        self._serving.set()
+        self._outage: Exception | None = None
         self.requests = 0
         """How many requests have arrived. A dispatcher with new requests is not idle."""
 
     async def listen(self, path: str) -> asyncio.Server:
         """Start to listen on the unix socket `path`."""
         return await asyncio.start_unix_server(self._serve, path, limit=_PIECE)
+
+    async def suspend(self, outage: Exception | None) -> None:
+        """Disconnect all clients. Those that come wait for the database, and at last get the error `outage`."""
+        self._serving.clear()
+        self._outage = outage
+        await self.close()
+
+    def explain(self, outage: Exception) -> None:
+        """Replace the error that clients get while there is no database."""
+        self._outage = outage
+
+    def resume(self, operations: Operations, watchers: Watchers) -> None:
+        """Answer requests again, with other parts."""
+        self._operations, self._watchers = operations, watchers
+        self.lost.clear()
+        self._serving.set()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self._is_own(writer):
@@ -93,13 +122,17 @@ class Server:
             request = _read_request(line)
             op, args = request.get("op"), request.get("args", {})
             if op == "runs.watch":
-                await self._watch(self._operations.read_watch_request(args), reader, writer)
+                record = await self._call(partial(self._find_watched, args))
+                await self._watch(record, reader, writer)
                 return False
             if op == "shutdown":
                 self.stopping.set()
                 result: Any = None
-            else:
+            elif op == "hello":
+                # Also without a database.
                 result = await self._operations.call(op, args)
+            else:
+                result = await self._call(partial(self._call_operation, op, args))
             reply = messages.success(result, request)
         except ConnectionError:
             raise
@@ -109,6 +142,33 @@ class Server:
         share.give_back()
         await self._send(writer, reply)
         return True
+
+    async def _call(self, call: Callable[[], Awaitable[T]]) -> T:
+        """The result of a call. While the connection to the database is lost, it waits: it may be repeated."""
+        deadline = time.monotonic() + _OUTAGE_SECONDS
+        while True:
+            if not self._serving.is_set():
+                await self._wait_for_database(deadline)
+            try:
+                return await call()
+            except WorkspaceException as error:
+                if not is_lost(error) or time.monotonic() > deadline:
+                    raise
+            self.lost.set()
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _wait_for_database(self, deadline: float) -> None:
+        try:
+            async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
+                await self._serving.wait()
+        except TimeoutError:
+            raise self._outage or ServiceException("the dispatcher has no database now") from None
+
+    async def _call_operation(self, op: Any, args: Any) -> Any:
+        return await self._operations.call(op, args)
+
+    async def _find_watched(self, args: Any) -> RunRecord:
+        return self._operations.get_run(self._operations.read_watch_request(args))
 
     def _note(self, op: Any, error: Exception) -> None:
         """Log an internal error once, so that repeated requests do not fill the log."""
@@ -121,9 +181,8 @@ class Server:
             # Without the arguments, which may contain a secret.
             log.error("request %s (logged once)", fault[0], exc_info=error)
 
-    async def _watch(self, run_id: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _watch(self, record: RunRecord, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send every change of a run until it has ended or the client has left."""
-        record = self._operations.get_run(run_id)
         with self._watchers.watch(record) as queue:
             await self._send(writer, messages.success(news(record), {"id": 1}))
             ended = record.status in TERMINAL

@@ -14,9 +14,8 @@ from trainmaster.shared.folders import home
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
-    add_root(parser)
+    _add_root(parser)
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL database (default: SQLite files in the root)")
-    parser.add_argument("--administrator", metavar="NAME", default="admin", help="the first user (default: admin)")
 
 
 def init(options: argparse.Namespace) -> int:
@@ -27,17 +26,14 @@ def init(options: argparse.Namespace) -> int:
     JSON: {"root", "token"}
     """
     check_packages()
-    from trainmaster.server.identity.service import open_identity
+    from trainmaster.server.identity.first_token import make_token
 
-    root = find_root(options)
+    root = _root(options)
     if root.settings.exists():
         raise UserErrorException(f"there is a server in {root.path} already")
     durable.make_folder(root.path, mode=0o700)
     durable.make_folder(root.workspaces, mode=0o700)
-    identity = open_identity(root.path, options.database or "")
-    identity.users.add(options.administrator, is_admin=True)
-    _, token = identity.tokens.create(options.administrator, label="server init")
-    identity.close()
+    token = make_token(root)
     # Last: a folder with settings is a complete server.
     write_settings(root, Settings(database=options.database or ""))
     if options.json:
@@ -51,7 +47,7 @@ def init(options: argparse.Namespace) -> int:
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    add_root(parser)
+    _add_root(parser)
     parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, help="0 takes a free one (default: 8765)")
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL database, instead of that in server.json")
@@ -70,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmaster.server.assembly import make_app
     from trainmaster.server.process import Process, check_address, write_logs
 
-    root = find_root(options)
+    root = _root(options)
     settings = merge_options(read_settings(root), options)
     check_address(settings)
     write_logs()
@@ -98,11 +94,9 @@ def check_packages() -> None:
         ) from None
 
 
-def add_root(parser: argparse.ArgumentParser) -> None:
-    """Add the option --root."""
+def _add_root(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--root", metavar="FOLDER", help="the server's folder (default: server in TRAINMASTER_HOME)")
 
 
-def find_root(options: argparse.Namespace) -> Root:
-    """The server's folder."""
+def _root(options: argparse.Namespace) -> Root:
     return Root(Path(options.root).resolve() if options.root else home() / "server")

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from trainmaster.job.errors import UserErrorException
 from trainmaster.job.helper.safe_names import RULE, is_plain
+from trainmaster.shared.host import host_name
 
+_DISPATCHER = "dispatcher"
 # A unix socket's path has to fit into 108 bytes, its end mark included.
 _LONGEST_SOCKET_PATH = 107
 
@@ -160,17 +162,34 @@ class WorkspaceFolder:
         return self.path / "trainmaster.db"
 
     @cached_property
+    def database_address(self) -> Path:
+        """Where the database is, if it is on a server. Exists only then."""
+        return self.path / "database.json"
+
+    @property
     def lock(self) -> Path:
-        return self.path / "dispatcher.lock"
+        """The lock of the dispatcher. If the database is on a server and has a lock itself: that of this machine."""
+        return self.path / f"{self._name_dispatcher()}.lock"
+
+    def list_locks(self) -> tuple[Path, Path]:
+        """The locks of dispatchers of this machine: of one with a file, and of one with a database on a server."""
+        return self.path / f"{_DISPATCHER}.lock", self.path / f"{_DISPATCHER}-{host_name()}.lock"
+
+    def _name_dispatcher(self) -> str:
+        # Not cached: a workspace can be moved to another database.
+        if not os.path.lexists(self.database_address):
+            return _DISPATCHER
+        # Other machines may use the same folder. Their sockets are visible here, but nobody listens.
+        return f"{_DISPATCHER}-{host_name()}"
 
     @cached_property
     def log(self) -> Path:
         return self.path / "dispatcher.log"
 
-    @cached_property
+    @property
     def socket_name(self) -> Path:
         """The socket or, where this path is too long for one, a link that says where it is."""
-        return self.path / "dispatcher.sock"
+        return self.path / f"{self._name_dispatcher()}.sock"
 
     @property
     def socket(self) -> Path:
@@ -182,11 +201,6 @@ class WorkspaceFolder:
         except OSError:
             # No dispatcher has listened yet.
             return socket_folders()[-1] / f"{socket_key(self.path)}.sock"
-
-    @cached_property
-    def served(self) -> Path:
-        """What a workspace of a server knows about it; exists only if it is served."""
-        return self.path / "served.json"
 
     @cached_property
     def vm_sizes(self) -> Path:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from trainmaster.job.agent import process
+from trainmaster.shared.host import host_name
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
 OWNER = "trainmaster.owner"
@@ -26,7 +26,7 @@ class Owner:
     @property
     def is_here(self) -> bool:
         """Whether it is a process of this machine; what happens on another one is not known here."""
-        return self.host == socket.gethostname()
+        return self.host == host_name()
 
     @property
     def lives(self) -> bool:
@@ -37,7 +37,7 @@ class Owner:
 def this_program() -> dict[str, str]:
     """The property that names this program."""
     pid = os.getpid()
-    owner = Owner(socket.gethostname(), pid, process.start_time(pid) or 0, process.boot_id())
+    owner = Owner(host_name(), pid, process.start_time(pid) or 0, process.boot_id())
     return {OWNER: json.dumps(to_plain(owner), sort_keys=True)}
 
 

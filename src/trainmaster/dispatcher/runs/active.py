@@ -199,12 +199,13 @@ class ActiveRuns:
 
     # The end of the dispatcher
 
-    async def kill_all(self) -> None:
-        """Ends the processes of all runs at once. What they leave behind is not brought in."""
+    async def kill_all(self, engine: str = "") -> None:
+        """Ends the processes of all runs, or of those on one engine. What they leave behind is not brought in."""
         await self._cancel_tasks()
+        drivers = [driver for driver in self._drivers.values() if engine in ("", driver.engine_name)]
         try:
             async with asyncio.timeout(_KILL_SECONDS):
-                await asyncio.gather(*(driver.kill() for driver in self._drivers.values()), return_exceptions=True)
+                await asyncio.gather(*(driver.kill() for driver in drivers), return_exceptions=True)
         except TimeoutError:
             log.warning("not all runs could be ended within %.0f s", _KILL_SECONDS)
 

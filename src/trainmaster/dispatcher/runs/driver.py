@@ -106,6 +106,11 @@ class RunDriver:
             await self._engine.sweep(nodes)
 
     @property
+    def engine_name(self) -> str:
+        """The engine of the run's target."""
+        return self._scheduler.target(self._record.target).engine
+
+    @property
     def progress(self) -> str:
         """A sentence for a run that neither runs nor waits for nodes of the scheduler; else empty."""
         if self._progress or not self._record.nodes or self._record.status not in (Status.QUEUED, Status.STARTING):

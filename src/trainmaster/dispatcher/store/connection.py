@@ -32,8 +32,8 @@ class Database(ABC):
     """A database and its open connections."""
 
     def __init__(self, engines: Engines) -> None:
-        pools = {engine: _Connections(engine) for engine in vars(engines).values()}
-        self._pools = list(pools.values())
+        pools = {engine: Connections(engine) for engine in vars(engines).values()}
+        self._pools: list[Connections] = list(pools.values())
         self._statements = pools[engines.statement]
         self._readers = pools[engines.read]
         self._writers = pools[engines.write]
@@ -76,6 +76,15 @@ class Database(ABC):
             raise RuntimeError("A read transaction cannot contain a write")
         return self._open.connection
 
+    def check(self) -> bool:
+        """Whether this process may still write. On a server, the right to write ends with the connection."""
+        return True
+
+    def forget_connections(self) -> None:
+        """Close the idle connections of readers. Those to a server that was restarted are useless."""
+        for connections in {self._statements, self._readers}:
+            connections.close()
+
     def close(self) -> None:
         """Close all connections."""
         for connections in self._pools:
@@ -87,7 +96,7 @@ class Database(ABC):
         return nullcontext(connection) if connection is not None else None
 
     @contextmanager
-    def _connect(self, connections: _Connections) -> Iterator[Connection]:
+    def _connect(self, connections: Connections) -> Iterator[Connection]:
         with self.translate_errors(), connections.borrow() as connection:
             yield connection
 
@@ -97,7 +106,7 @@ class Database(ABC):
             yield connection
 
     @contextmanager
-    def _write(self, connections: _Connections) -> Iterator[Connection]:
+    def _write(self, connections: Connections) -> Iterator[Connection]:
         with (
             self._one_writer,
             self._connect(connections) as connection,
@@ -125,7 +134,7 @@ class _OpenTransaction(threading.local):
             self.connection = None
 
 
-class _Connections:
+class Connections:
     """Open connections: each is used by one thread at a time, then by the next that asks.
 
     SQLAlchemy's own pool does more than is needed here, and takes a tenth of the time that a page of runs takes.
@@ -152,6 +161,15 @@ class _Connections:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+
+class ConnectionLostError(DBAPIError):
+    """The server of the database cannot be reached, or has closed the connection."""
+
+
+def is_lost(error: BaseException | None) -> bool:
+    """Whether `translate_errors` made this of a lost connection. Whether the last commit was done is unknown then."""
+    return isinstance(error, WorkspaceException) and isinstance(error.__cause__, ConnectionLostError)
 
 
 def is_trouble(error: BaseException) -> bool:

@@ -3,116 +3,228 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, make_url, text
-from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.pool import NullPool
+import psycopg
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
 from trainmaster.dispatcher.store import schema
-from trainmaster.dispatcher.store.connection import Database, Engines
+from trainmaster.dispatcher.store.connection import ConnectionLostError, Connections, Database, Engines
+from trainmaster.dispatcher.store.sessions import make_engine, make_write_engine
 from trainmaster.job.errors import WorkspaceException
+from trainmaster.shared.database_address import DatabaseAddress
 
-try:
-    import psycopg
-except ImportError as error:
-    raise WorkspaceException(
-        "PostgreSQL needs the package psycopg", cause=str(error), hint="Run `pip install 'psycopg[binary]'`."
-    ) from error
-
-# Transactions of other processes that write wait for this lock, as they do with SQLite.
-_WRITE_LOCK = 0x7261696E
 _CHECK = "Check that the server is running and has free space, and that the address and the password are right."
+# The server is stopping, was killed, or is starting.
+_SHUTDOWN_STATES = ("57P01", "57P02", "57P03")
 
 
 class PostgresqlDatabase(Database):
-    """One database of a server."""
+    """One schema of a database.
 
-    def __init__(self, url: str) -> None:
-        self.shown = _show(url)
-        engine = _make_engine(url)
-        # A lazy commit returns before it is on the disk of the server.
-        lazy = _listening(_make_engine(url, "-c synchronous_commit=off"))
+    All writing goes through one connection, which holds the lock of the database. When it is lost, every further write
+    fails: another process may have the lock already. Then the database has to be opened again.
+    """
+
+    def __init__(self, address: DatabaseAddress) -> None:
+        self.address = address
+        engine = make_engine(address)
+        write = make_write_engine(address)
         super().__init__(
             Engines(
                 statement=engine.execution_options(isolation_level="AUTOCOMMIT"),
                 read=engine.execution_options(isolation_level="REPEATABLE READ"),
-                write=_listening(_make_engine(url)),
-                lazy_write=lazy,
-                stream=lazy,
+                write=write,
+                # Flushed as well: when the server is killed, agents go on, and what they rely on must be there.
+                lazy_write=write,
+                stream=write,
             )
         )
+        self._writer = _Writer(write)
+        self._pools.append(self._writer)
+        self._writers = self._lazy_writers = self._streamers = self._writer
+
+    def take_lock(self) -> None:
+        """Connect for writing. An error if another process may write."""
+        with self.translate_errors(), self._one_writer, self._writer.borrow():
+            pass
+
+    def translate_errors(self) -> AbstractContextManager[None]:
+        """Name the database and say what is wrong."""
+        return _translate_errors(self.address)
+
+    def check(self) -> bool:
+        """Whether this process still holds the lock. Asks the server, unless a transaction is doing so."""
+        if not self._one_writer.acquire(blocking=False):
+            return True
+        try:
+            with self.translate_errors(), self._writer.borrow() as connection:
+                connection.execute(text("SELECT 1"))
+                connection.rollback()
+        except WorkspaceException:
+            return False
+        finally:
+            self._one_writer.release()
+        return True
 
     @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Name the database and say what is wrong."""
+    def _write_stream(self) -> Iterator[Connection]:
+        with self._write(self._writer) as connection:
+            # What is lost if the server is killed is read from the journals again.
+            connection.connection.cursor().execute("SET LOCAL synchronous_commit = off").close()
+            yield connection
+
+
+class _Writer(Connections):
+    """The one connection for writing. It is used again after an error, unless it is lost."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._connection: Connection | None = None
+
+    @contextmanager
+    def borrow(self) -> Iterator[Connection]:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        elif self._connection.closed or self._connection.invalidated:
+            raise psycopg.OperationalError("the connection that held the right to write is lost")
         try:
-            yield
-        except (DBAPIError, psycopg.Error) as error:
-            driver_error = error.orig if isinstance(error, DBAPIError) else error
-            if not isinstance(driver_error, psycopg.OperationalError):
-                raise
-            cause = error if isinstance(error, DBAPIError) else DBAPIError(None, None, error)
-            raise WorkspaceException(
-                f"the database {self.shown} cannot be used", cause=f"PostgreSQL says: {driver_error}", hint=_CHECK
-            ) from cause
+            yield self._connection
+        except BaseException:
+            if not _is_usable(self._connection):
+                with suppress(DBAPIError, psycopg.Error):
+                    self._connection.invalidate()
+            raise
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
 
-def create_database(url: str) -> PostgresqlDatabase:
-    """Create the tables in an empty database."""
-    database = PostgresqlDatabase(url)
-    with database.translate_errors():
-        if _read_revision(url) is not None:
-            raise WorkspaceException(
-                f"the database {database.shown} is in use already", hint="Open it, or choose another database."
-            )
-        _migrate(url)
-    return database
-
-
-def open_database(url: str) -> PostgresqlDatabase:
-    """Open a database; one of an older Trainmaster is migrated."""
-    database = PostgresqlDatabase(url)
-    with database.translate_errors():
-        revision = _read_revision(url)
-        if revision is None:
-            raise WorkspaceException(
-                f"the database {database.shown} is not a Trainmaster database",
-                cause=f"It has no table {schema.VERSION_TABLE}.",
-                hint="Check the address of the database.",
-            )
-        if schema.is_older(revision, f"the database {database.shown}"):
-            _migrate(url)
-    return database
-
-
-def _show(url: str) -> str:
+def create_database(address: DatabaseAddress) -> PostgresqlDatabase:
+    """Create the tables in a schema, which is created if it does not exist."""
+    database = PostgresqlDatabase(address)
     try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
-        raise WorkspaceException("the address of the database is not a URL") from None
+        database.take_lock()
+        with database.translate_errors():
+            if _read_revision(address) is not None:
+                raise WorkspaceException(
+                    f"the database {address} is in use already", hint="Open it, or choose another database."
+                )
+            _create_schema(address)
+            _migrate(address)
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
-def _make_engine(url: str, options: str = "") -> Engine:
-    address = make_url(url).set(drivername="postgresql+psycopg")
-    arguments = {"options": options} if options else {}
-    return create_engine(address, connect_args=arguments, poolclass=NullPool)
+def open_database(address: DatabaseAddress) -> PostgresqlDatabase:
+    """Open a database; one of an older Trainmaster is migrated."""
+    database = PostgresqlDatabase(address)
+    try:
+        database.take_lock()
+        with database.translate_errors():
+            revision = _read_revision(address)
+            if revision is None:
+                raise WorkspaceException(
+                    f"the database {address} is not a Trainmaster database",
+                    cause=f"It has no table {schema.VERSION_TABLE}.",
+                    hint="Check the address of the database.",
+                )
+            if schema.is_older(revision, f"the database {address}"):
+                _migrate(address)
+    except BaseException:
+        database.close()
+        raise
+    return database
 
 
-def _listening(engine: Engine) -> Engine:
-    event.listen(engine, "begin", _lock_out_writers)
-    return engine
+def has_store(address: DatabaseAddress) -> bool:
+    """Whether the schema contains a store."""
+    with _translate_errors(address):
+        return _read_revision(address) is not None
 
 
-def _lock_out_writers(connection: Connection) -> None:
-    connection.connection.cursor().execute(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})").close()
+@contextmanager
+def _translate_errors(address: DatabaseAddress) -> Iterator[None]:
+    try:
+        yield
+    except (DBAPIError, psycopg.Error, PendingRollbackError) as error:
+        driver_error = error.orig if isinstance(error, DBAPIError) else error
+        lost = _is_lost(driver_error)
+        if not lost and not isinstance(driver_error, psycopg.OperationalError):
+            raise
+        kind = ConnectionLostError if lost else DBAPIError
+        raise WorkspaceException(
+            f"the database {address} cannot be used", cause=f"PostgreSQL says: {driver_error}", hint=_CHECK
+        ) from kind(None, None, driver_error or error)
 
 
-def _read_revision(url: str) -> str | None:
-    engine = _make_engine(url)
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether the connection ended, or none could be made."""
+    if isinstance(error, psycopg.InterfaceError | PendingRollbackError):
+        # The connection was lost earlier, in the same transaction.
+        return True
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    state = error.sqlstate or ""
+    return not state or state.startswith("08") or state in _SHUTDOWN_STATES
+
+
+def _is_usable(connection: Connection) -> bool:
+    if connection.closed or connection.invalidated:
+        return False
+    driver = connection.connection.driver_connection
+    return (
+        isinstance(driver, psycopg.Connection)
+        and not driver.closed
+        and driver.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+    )
+
+
+def rename_schema(address: DatabaseAddress, name: str) -> None:
+    """Give the schema another name: nobody uses it any more, and a person may need it."""
+    with _translate_errors(address):
+        _execute(address, f"ALTER SCHEMA {address.schema} RENAME TO {name}")
+
+
+def drop_schema(address: DatabaseAddress) -> None:
+    """Delete the schema with everything in it."""
+    with _translate_errors(address):
+        _execute(address, f"DROP SCHEMA {address.schema} CASCADE")
+
+
+def _create_schema(address: DatabaseAddress) -> None:
+    if not address.schema:
+        return
+    try:
+        _execute(address, f"CREATE SCHEMA IF NOT EXISTS {address.schema}")
+    except DBAPIError as error:
+        if not isinstance(error.orig, psycopg.errors.InsufficientPrivilege):
+            raise
+        raise WorkspaceException(
+            f"no schema can be created in the database {address}",
+            cause=f"PostgreSQL says: {error.orig}",
+            hint="An administrator allows it with: GRANT CREATE ON DATABASE <database> TO <user>.",
+        ) from None
+
+
+def _execute(address: DatabaseAddress, statement: str) -> None:
+    engine = make_engine(address)
+    try:
+        with engine.begin() as connection:
+            connection.execute(text(statement))
+    finally:
+        engine.dispose()
+
+
+def _read_revision(address: DatabaseAddress) -> str | None:
+    engine = make_engine(address)
     try:
         with engine.connect() as connection:
-            if not inspect(connection).has_table(schema.VERSION_TABLE):
+            if not inspect(connection).has_table(schema.VERSION_TABLE, schema=address.schema or None):
                 return None
             row = connection.execute(text(f"SELECT version_num FROM {schema.VERSION_TABLE}")).one_or_none()
             return str(row[0]) if row else schema.NEVER_MIGRATED
@@ -120,8 +232,8 @@ def _read_revision(url: str) -> str | None:
         engine.dispose()
 
 
-def _migrate(url: str) -> None:
+def _migrate(address: DatabaseAddress) -> None:
     # Alembic takes long to import, and is hardly ever needed.
     from trainmaster.dispatcher.store.migrate import upgrade
 
-    upgrade(_make_engine(url), f"the database {_show(url)}", "The database was not changed.")
+    upgrade(make_engine(address), f"the database {address}", "The database was not changed.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from trainmaster.dispatcher.store import opening
 from trainmaster.dispatcher.store.connection import Database
 from trainmaster.dispatcher.store.datasets import Datasets
@@ -12,6 +10,7 @@ from trainmaster.dispatcher.store.experiments import Experiments
 from trainmaster.dispatcher.store.journals import Journals
 from trainmaster.dispatcher.store.metrics import Metrics
 from trainmaster.dispatcher.store.models import Models
+from trainmaster.dispatcher.store.opening import Place
 from trainmaster.dispatcher.store.places import Datastores, Facts, Targets
 from trainmaster.dispatcher.store.removal import Removal
 from trainmaster.dispatcher.store.runs import Runs
@@ -42,14 +41,18 @@ class Store:
         self.facts = Facts(database)
 
     @classmethod
-    def create(cls, place: Path | str) -> Store:
+    def create(cls, place: Place) -> Store:
         """Create an empty store in a new file, or in an empty database of a server (`postgresql://...`)."""
         return cls(opening.create_database(place))
 
     @classmethod
-    def open(cls, place: Path | str) -> Store:
+    def open(cls, place: Place) -> Store:
         """Open the store in a file or at a URL. A store of an older Trainmaster is migrated."""
         return cls(opening.open_database(place))
+
+    def check(self) -> bool:
+        """Whether this process may still write. If not, the store has to be opened again."""
+        return self._database.check()
 
     def close(self) -> None:
         """Close the database."""

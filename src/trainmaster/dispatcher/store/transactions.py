@@ -21,7 +21,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import Connection
 
-from trainmaster.dispatcher.store.connection import Database
+from trainmaster.dispatcher.store.connection import Database, is_lost
+from trainmaster.job.errors import WorkspaceException
 
 
 class Repository:
@@ -66,12 +67,21 @@ def streams(method: Method[R, P, T]) -> Decorated[R, P, T]:
 def _run_in(
     begin: Callable[[Database], AbstractContextManager[Connection]], is_write: bool, method: Method[R, P, T]
 ) -> Decorated[R, P, T]:
+    """Reading is repeated once on a new connection: the server may have been restarted since the last use."""
+
     @wraps(method)
     def call(self: R, /, *args: P.args, **kwargs: P.kwargs) -> T:
         database = self._database
         connection = database.open_transaction(is_write)
         if connection is not None:
             return method(self, connection, *args, **kwargs)
+        try:
+            with begin(database) as connection:
+                return method(self, connection, *args, **kwargs)
+        except WorkspaceException as error:
+            if is_write or not is_lost(error):
+                raise
+            database.forget_connections()
         with begin(database) as connection:
             return method(self, connection, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""How a workspace is created, and the config file of a project by which it is found."""
+"""The files by which a workspace is found: its identity, and the config file of a project."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException, WorkspaceException
+from trainmaster.shared.database_address import POSTGRESQL, check_url, write_address
 from trainmaster.shared.folders import WorkspaceFolder, home
-from trainmaster.shared.identity import as_text
 from trainmaster.shared.private import make_home
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
@@ -35,11 +35,35 @@ def check_workspace_name(name: str) -> None:
         )
 
 
-def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
-    """Creates the folder and its identity. An existing workspace stays as it is, even if two programs do it at once."""
+def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
+    """The facts in workspace.json."""
+    try:
+        identity = json.loads(folder.identity.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise WorkspaceException(
+            f"there is no workspace in {folder.path}",
+            hint="Create it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
+        ) from None
+    except (OSError, ValueError) as error:
+        raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
+    if not isinstance(identity, dict) or not {"name", "id"} <= identity.keys():
+        raise WorkspaceException(f"{folder.identity} is not the identity of a workspace")
+    return identity
+
+
+def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any], database: str | None = None) -> bool:
+    """Creates the folder and its identity, and returns whether it did.
+
+    An existing workspace stays as it is, even if two programs do it at once. `database` is the URL of a PostgreSQL
+    database; without it, the workspace uses a file.
+    """
     if folder.identity.exists():
-        return
+        return False
     import uuid
+
+    if database is not None:
+        check_url(database)
+        facts = {**facts, "database": POSTGRESQL}
 
     identity = {"id": str(uuid.uuid4()), "created_at": time.time(), **facts}
     try:
@@ -48,11 +72,11 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
             make_home()
         durable.make_folder(folder.path, mode=0o700)
         draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
-        durable.write_new(draft, as_text(identity))
+        durable.write_new(draft, _as_text(identity))
         try:
             os.link(draft, folder.identity)
         except FileExistsError:
-            pass
+            return False
         finally:
             draft.unlink()
         durable.flush_one(folder.path)
@@ -62,6 +86,19 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
             cause=str(error),
             hint="TRAINMASTER_HOME sets another folder for workspaces.",
         ) from None
+    if database is not None:
+        write_address(folder, database)
+    return True
+
+
+def undo_workspace(folder: WorkspaceFolder) -> None:
+    """Removes the identity of a workspace that was just created and cannot be used, so that it can be tried again."""
+    folder.identity.unlink(missing_ok=True)
+    folder.database_address.unlink(missing_ok=True)
+
+
+def _as_text(identity: dict[str, Any]) -> bytes:
+    return (json.dumps(identity, indent=1) + "\n").encode()
 
 
 def drop_none(**facts: Any) -> dict[str, Any]:
@@ -100,6 +137,16 @@ def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
     if not folder.identity.exists():
         make_workspace(folder, {"location": "local", **facts})
         print(f"Created workspace '{facts['name']}' in {folder.path}")
+
+
+def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes facts in workspace.json and returns all of them."""
+    identity = {**read_identity(folder), **changes}
+    try:
+        durable.write(folder.identity, _as_text(identity))
+    except OSError as error:
+        raise WorkspaceException(f"{folder.identity} cannot be written", cause=str(error)) from None
+    return identity
 
 
 def read_config(config: Path) -> tuple[dict[str, str], Path | None]:

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import RunNotFoundException, UserErrorException, WorkspaceException
+from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserErrorException, WorkspaceException
 from trainmaster.sdk.backend.backend import Backend, Connection
 from trainmaster.sdk.backend.opening import open_backend
 from trainmaster.sdk.v1.azure_only import AzureOnly
+from trainmaster.sdk.workspace import mlflow_database
 from trainmaster.sdk.workspace.files import (
     check_workspace_name,
     drop_none,
@@ -21,9 +22,9 @@ from trainmaster.sdk.workspace.files import (
     make_once,
     make_workspace,
     read_config,
+    undo_workspace,
 )
 from trainmaster.sdk.workspace.named import Named
-from trainmaster.shared import mlflow_database
 from trainmaster.shared.folders import WorkspaceFolder, home
 from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import guess
@@ -119,8 +120,12 @@ class Workspace(AzureOnly):
         v1_legacy_mode: bool | None = None,
         *,
         path: str | os.PathLike[str] | None = None,
+        database: str | None = None,
     ) -> Workspace:
         """Creates a workspace in the folder `path` (default: by its name below `TRAINMASTER_HOME`) and opens it.
+
+        `database` is the URL of a PostgreSQL database (`postgresql://...`), in which the workspace gets a schema of its
+        own. Without it, the database is a file in the folder.
 
         The other parameters are v1's; those that only have a meaning in Azure are recorded (see `get_details`).
         """
@@ -144,10 +149,15 @@ class Workspace(AzureOnly):
         )
         where = {"subscription_id": subscription_id or "", "resource_group": resource_group or ""}
         more = {"location": location or "local", "friendly_name": friendly_name or name, "tags": tags or {}}
-        make_workspace(folder, {"name": name, **where, **more, "azure": azure})
+        is_new = make_workspace(folder, {"name": name, **where, **more, "azure": azure}, database)
         workspace = Workspace(path=folder.path)
-        # The first call creates the database, so a workspace that cannot be used raises here.
-        workspace.connection.call("status")
+        try:
+            # The first call creates the database, so a workspace that cannot be used raises here.
+            workspace.connection.call("status")
+        except TrainmasterError:
+            if is_new and database is not None:
+                undo_workspace(folder)
+            raise
         if show_output:
             print(f"Workspace '{workspace.name}' is in {folder.path}")
         for kind, configuration in (("CPU", default_cpu_compute_target), ("GPU", default_gpu_compute_target)):
@@ -402,9 +412,9 @@ class Workspace(AzureOnly):
         """
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
-        folder = self.path
-        warn(f"MLflow's runs are stored in {folder}/mlflow, not among those of the experiment; use run.log for those")
-        return mlflow_database.address(folder)
+        folder = self.path / "mlflow"
+        warn(f"MLflow's runs are stored in {folder}, not among the runs of the experiment; use run.log for those")
+        return mlflow_database.address(self.path)
 
     def get_default_datastore(self) -> Datastore:
         """The default datastore."""
@@ -439,7 +449,7 @@ class Workspace(AzureOnly):
         try:
             return Run.get(self, run_id)
         except RunNotFoundException as error:
-            why = self.connection.call("workspace.explain_missing", kind="run", name=str(run_id))
+            why = mlflow_database.explain_run(self.path, run_id)
             if not why:
                 raise
             raise RunNotFoundException(error.headline, cause=why) from None
@@ -450,9 +460,9 @@ class Workspace(AzureOnly):
 
     def _explain_experiment(self, name: str, found: Mapping[str, Experiment]) -> str:
         """A sentence about an unknown experiment."""
-        why = self.connection.call("workspace.explain_missing", kind="experiment", name=str(name))
+        why = mlflow_database.explain_experiment(self.path, name)
         if why:
-            return str(why)
+            return why
         return f"there is no experiment {name!r} in workspace {self.name!r}. {guess(str(name), found)}".rstrip()
 
     def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:

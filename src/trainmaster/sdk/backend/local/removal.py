@@ -11,13 +11,14 @@ from typing import Any
 
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.sdk.backend.local.connection import LocalConnection, stop_dispatcher
+from trainmaster.sdk.backend.local.database import drop_database
+from trainmaster.sdk.workspace.files import read_identity
 from trainmaster.shared.folders import WorkspaceFolder, key_file
-from trainmaster.shared.identity import read_identity
 
 _FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
 # The data of the user.
 _DATA = ("datastore", "filestore", "mlflow")
-_FILES = ("trainmaster.db*", "dispatcher.*", "vm-sizes.json")
+_FILES = ("trainmaster.db*", "database.json", "dispatcher.*", "dispatcher-*", "vm-sizes.json")
 
 
 def remove_workspace(folder: WorkspaceFolder, client: LocalConnection, keep_data: bool) -> None:
@@ -38,6 +39,8 @@ def remove_workspace(folder: WorkspaceFolder, client: LocalConnection, keep_data
         )
     client.close()
     stop_dispatcher(folder, int(status["pid"]))
+    # First of all: without its address, nobody would find it again.
+    drop_database(folder)
     try:
         # First, so that the folder is not a workspace any more even if the rest fails.
         folder.identity.unlink()
