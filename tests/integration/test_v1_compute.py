@@ -189,7 +189,7 @@ def test_class_is_that_of_the_target(shared, cluster):
 
 
 def test_gpus_that_are_not_here(shared, launch, monkeypatch):
-    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.shared.machine.gpus", lambda: ())
     config = AmlCompute.provisioning_configuration(vm_size="STANDARD_NC6", max_nodes=2)
     with warnings.catch_warnings(), pytest.warns(UserWarning, match="1 GPU per node, this machine has none"):
         warnings.simplefilter("always")
@@ -202,7 +202,7 @@ def test_gpus_that_are_not_here(shared, launch, monkeypatch):
 
 
 def test_strict_sizes_refuse(shared, project, monkeypatch):
-    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.shared.machine.gpus", lambda: ())
     table = shared.path / "vm-sizes.json"
     table.write_text('{"strict": true, "sizes": {"BIG": {"vcpus": 9, "gpus": 64, "memory_gb": 1}}}')
     try:

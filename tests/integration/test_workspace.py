@@ -173,7 +173,7 @@ def test_default_compute_target(workspace):
 
 
 def test_default_gpu_target_without_gpus(workspace, submit, monkeypatch):
-    monkeypatch.setattr("trainmaster.sdk.compute.configurations.gpus", lambda: ())
+    monkeypatch.setattr("trainmaster.shared.machine.gpus", lambda: ())
     with pytest.warns(UserWarning, match="scripts run on the CPU"):
         cluster = workspace.get_default_compute_target("GPU")
     assert (cluster.name, cluster.vm_size, cluster.nodes) == ("gpu-cluster", "STANDARD_NC6", 2)

@@ -14,6 +14,8 @@ class Command(NamedTuple):
     summary: str
 
 
+_SERVER_USERS = "trainmaster.server.identity.commands"
+
 SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
     (
         "Run",
@@ -107,6 +109,16 @@ SECTIONS: tuple[tuple[str, tuple[Command, ...]], ...] = (
         (
             Command("server init", "trainmaster.server.command", "init", "create a server for a team"),
             Command("server run", "trainmaster.server.command", "run", "serve workspaces over HTTP"),
+            Command("server user list", _SERVER_USERS, "list_users", "list the users of a server"),
+            Command("server user add", _SERVER_USERS, "add_user", "add a user to a server"),
+            Command("server user remove", _SERVER_USERS, "remove_user", "remove a user with all tokens and roles"),
+            Command("server token list", _SERVER_USERS, "list_tokens", "list the tokens of a server's users"),
+            Command("server token create", _SERVER_USERS, "create_token", "create a token, which is shown once"),
+            Command("server token revoke", _SERVER_USERS, "revoke_token", "end a token for ever"),
+            Command("server role list", _SERVER_USERS, "list_roles", "list who has which role in a workspace"),
+            Command("server role grant", _SERVER_USERS, "grant_role", "give a user a role in a workspace"),
+            Command("server role revoke", _SERVER_USERS, "revoke_role", "take a user's role in a workspace away"),
+            Command("server login-link", _SERVER_USERS, "create_link", "print a link that signs a browser in, once"),
         ),
     ),
     (

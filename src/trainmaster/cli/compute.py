@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmaster.cli import compute_slurm, compute_ssh, exits
 from trainmaster.cli.compute_target import describe_nodes, target_as_json
-from trainmaster.cli.opening import locate, open_workspace
+from trainmaster.cli.opening import open_workspace
 from trainmaster.cli.output import Listing, show_result, show_table
 from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
@@ -18,9 +18,7 @@ from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, note_warnings, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of
-from trainmaster.shared.hardware import gpus
 from trainmaster.shared.serialization import to_plain
-from trainmaster.shared.vm_sizes import find_edited_files, read_sizes
 
 _KEYS = ("name", "engine", "nodes", "cpus_per_node", "gpus_per_node", "busy", "waiting")
 _TARGETS: Listing[dict[str, Any]] = Listing(
@@ -87,10 +85,11 @@ def create(options: Options) -> int:
             hint="Clusters: 'trainmaster compute create ssh NAME HOST...' or 'trainmaster compute create slurm NAME'.",
         )
     configuration = _configuration(options)
+    workspace = open_workspace(options.workspace)
     with note_warnings():
-        target = ComputeTarget.create(open_workspace(options.workspace), options.name, configuration)
-    if options.gpus and options.gpus > len(gpus()):
-        found = count_of(len(gpus()), "GPU")
+        target = ComputeTarget.create(workspace, options.name, configuration)
+    if options.gpus and options.gpus > workspace.backend.machine().gpus:
+        found = count_of(workspace.backend.machine().gpus, "GPU")
         note(f"note: this machine has {found}, but each node is set to {options.gpus}; the setting is kept", "yellow")
     facts = target_as_json(target)
     return show_result(options, facts, f"Target '{target.name}' has {describe_nodes(facts)}.")
@@ -117,12 +116,11 @@ def sizes(options: Options) -> int:
     JSON: {"strict", "files", "sizes": [{"name", "vcpus", "gpus", "memory_gb", "gpu"}]}; "files" are the places of
     vm-sizes.json.
     """
-    folder = locate(options.workspace)
-    table = read_sizes(folder)
-    found = [size for size in table.sizes.values() if options.pattern.upper() in size.name]
+    machine = open_workspace(options.workspace).backend.machine()
+    found = [size for size in machine.sizes if options.pattern.upper() in size.name]
     if options.json:
-        files = [str(file) for file in find_edited_files(folder)]
-        say_json({"strict": table.strict, "files": files, "sizes": [to_plain(size) for size in found]})
+        files = list(machine.size_files)
+        say_json({"strict": machine.strict, "files": files, "sizes": [to_plain(size) for size in found]})
         return exits.OK
     rows = [(size.name, str(size.vcpus), str(size.gpus), f"{size.memory_gb:g}", size.gpu) for size in found]
     show_table(_SIZE_COLUMNS, rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from trainmaster.cli.compute_target import describe_nodes, target_as_json
 from trainmaster.cli.opening import open_workspace
@@ -15,7 +16,9 @@ from trainmaster.sdk.compute.slurm_machines import gpus_of
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note
 from trainmaster.sdk.display.text import count_of
-from trainmaster.shared.folders import WorkspaceFolder
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _QUESTION = ("--noheader", "--format=%P|%a|%D|%c|%G|%l")
 
@@ -82,12 +85,12 @@ def create(words: Sequence[str], options: Options) -> int:
         )
     name = words[0] if words else "slurm"
     workspace = open_workspace(options.workspace)
-    target = ComputeTarget.create(workspace, name, configuration(options, WorkspaceFolder(workspace.path)))
+    target = ComputeTarget.create(workspace, name, configuration(options, workspace))
     facts = target_as_json(target)
     return show_result(options, facts, f"A run on target '{name}' can use up to {describe_nodes(facts)}.")
 
 
-def configuration(options: Options, workspace: WorkspaceFolder) -> SlurmConfiguration:
+def configuration(options: Options, workspace: Workspace) -> SlurmConfiguration:
     """The configuration from the options, completed by what sinfo reports."""
     found = SlurmCompute.configuration(
         account=options.account,

@@ -15,7 +15,6 @@ from trainmaster.sdk.compute.ssh import SshCompute
 from trainmaster.sdk.compute.target import ComputeTarget
 from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.sdk.display.table import Column
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import SshHostReport
 
 COLUMNS = (
@@ -80,7 +79,7 @@ def create(words: Sequence[str], options: Options) -> int:
         lost_after_seconds=60.0 if options.lost_after is None else options.lost_after,
     )
     workspace = open_workspace(options.workspace)
-    found = configuration.look(WorkspaceFolder(workspace.path))
+    found = configuration.look(workspace)
     configuration.cpus_per_node = min(each.cpus for each in found) if options.cpus is None else options.cpus
     configuration.gpus_per_node = min(each.gpus for each in found) if options.gpus is None else options.gpus
     target = ComputeTarget.create(workspace, name, configuration)

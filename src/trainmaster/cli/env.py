@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.cli import exits
 from trainmaster.cli.env_build import build_environment, packages_of
-from trainmaster.cli.opening import find_run, open_workspace, run_folder
+from trainmaster.cli.opening import find_run, open_workspace
 from trainmaster.cli.output import Listing
 from trainmaster.cli.parsing import Options, Parser
-from trainmaster.environments import cleanup, lock
-from trainmaster.environments.cleanup import Built
+from trainmaster.environments import lock
 from trainmaster.job.errors import RunNotFoundException, UserErrorException
 from trainmaster.sdk.display.describing import iso
 from trainmaster.sdk.display.screen import note, note_warnings, say, say_json
 from trainmaster.sdk.display.table import Column
 from trainmaster.sdk.display.text import count_of, moment, size
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.records import BuildReport
+from trainmaster.shared.serialization import from_plain
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
-
-_DIGEST = re.compile(r"[0-9a-f]{4,32}(\.\d+)?")
 
 
 def list_environments(options: Options) -> int:
@@ -39,8 +35,7 @@ def list_environments(options: Options) -> int:
     "last_used_at", "runs", "path"}.
     """
     workspace = open_workspace(options.workspace)
-    in_use = workspace.connection.call("environments.in_use")
-    listing: Listing[Built] = Listing(
+    listing: Listing[BuildReport] = Listing(
         columns=(
             Column("ENVIRONMENT", style=lambda text: "bold"),
             Column("PYTHON"),
@@ -50,43 +45,43 @@ def list_environments(options: Options) -> int:
             Column("RUNS", right=True, style=lambda text: "" if text == "0" else "cyan"),
             Column("PACKAGES", flexible=True),
         ),
-        row=lambda each: _row(each, in_use),
-        json=lambda each: as_json(each, in_use),
+        row=_row,
+        json=as_json,
         empty="There are no environments in this workspace yet.",
     )
-    return listing.show(cleanup.list_builds(_place(workspace)), options)
+    return listing.show([_read(each) for each in workspace.connection.call("environments.builds")], options)
 
 
-def _row(each: Built, in_use: dict[str, list[str]]) -> tuple[str, ...]:
-    packages = " ".join(each.facts.specification.pip_packages) if each.facts else "?"
-    name = each.name if each.current else f"{each.name} (replaced)"
-    runs = str(len(in_use.get(str(each.path), ())))
-    used = moment(each.last_used, time.time()) if each.last_used else "-"
+def _read(answer: Any) -> BuildReport:
+    return from_plain(BuildReport, answer)
+
+
+def _row(each: BuildReport) -> tuple[str, ...]:
     return (
-        name,
-        each.facts.python if each.facts else "?",
+        each.name if each.current else f"{each.name} (replaced)",
+        each.python or "?",
         size(each.bytes),
         size(each.own_bytes),
-        used,
-        runs,
-        packages,
+        moment(each.last_used_at, time.time()) if each.last_used_at else "-",
+        str(len(each.users)),
+        " ".join(each.packages) if each.python else "?",
     )
 
 
-def as_json(each: Built, in_use: dict[str, list[str]]) -> dict[str, Any]:
+def as_json(each: BuildReport) -> dict[str, Any]:
     """The keys of an environment."""
     return {
         "name": each.name,
         "digest": each.digest,
         "current": each.current,
-        "python": each.facts.python if each.facts else None,
-        "packages": list(each.facts.specification.pip_packages) if each.facts else [],
+        "python": each.python or None,
+        "packages": list(each.packages),
         "bytes": each.bytes,
         "own_bytes": each.own_bytes,
-        "built_at": iso(each.facts.built_at if each.facts else None),
-        "last_used_at": iso(each.last_used or None),
-        "runs": in_use.get(str(each.path), []),
-        "path": str(each.path),
+        "built_at": iso(each.built_at or None),
+        "last_used_at": iso(each.last_used_at or None),
+        "runs": list(each.users),
+        "path": each.path,
     }
 
 
@@ -102,10 +97,9 @@ def show(options: Options) -> int:
     """
     workspace = open_workspace(options.workspace)
     found, text = _find(workspace, options.which)
-    about = as_json(found, workspace.connection.call("environments.in_use")) if found else {}
     if options.json:
         locked = [{"name": pin.name, "version": pin.version, "source": pin.source} for pin in lock.pins(text)]
-        say_json({**about, "lock": text, "locked": locked})
+        say_json({**(as_json(found) if found else {}), "lock": text, "locked": locked})
         return exits.OK
     if found is not None:
         note(f"environment {found.name} in {found.path}")
@@ -113,45 +107,19 @@ def show(options: Options) -> int:
     return exits.OK
 
 
-def _find(workspace: Workspace, which: str) -> tuple[Built | None, str]:
+def _find(workspace: Workspace, which: str) -> tuple[BuildReport | None, str]:
     """The environment, if it still exists, and its lock."""
-    builds = [each for each in cleanup.list_builds(_place(workspace)) if each.name.startswith(which)]
-    if _DIGEST.fullmatch(which) and builds:
-        if len({each.digest for each in builds}) > 1:
-            raise UserErrorException(f"{len(builds)} environments begin with '{which}'", hint="Type more of the name.")
-        chosen = next((each for each in builds if each.current), builds[0])
-        return chosen, _read_text(chosen.path / lock.LOCK_NAME)
-    try:
-        folder = run_folder(workspace, find_run(workspace, which))
-    except RunNotFoundException:
-        raise RunNotFoundException(
-            f"workspace '{workspace.name}' has no environment and no run '{which[:300]}'",
-            hint="'trainmaster env list' and 'trainmaster runs' list them.",
-        ) from None
-    text = _read_text(folder.path / lock.LOCK_NAME)
-    if not text:
-        raise UserErrorException(
-            f"no environment was built for run {folder.path.name}",
-            hint="It uses a Python that you manage, or its environment is not built yet.",
-        )
-    return _environment_of_run(folder.path), text
-
-
-def _environment_of_run(folder: Path) -> Built | None:
-    import json
-
-    try:
-        path = Path(json.loads((folder / "environment.json").read_text())["folder"])
-    except (OSError, ValueError, KeyError):
-        return None
-    return cleanup.describe_build(path) if path.is_dir() else None
-
-
-def _read_text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
+    found = workspace.connection.call("environments.find_build", name=which)
+    if found is None:
+        try:
+            run = find_run(workspace, which)
+        except RunNotFoundException:
+            raise RunNotFoundException(
+                f"workspace '{workspace.name}' has no environment and no run '{which[:300]}'",
+                hint="'trainmaster env list' and 'trainmaster runs' list them.",
+            ) from None
+        found = workspace.connection.call("environments.build_of_run", run_id=run.id)
+    return _read(found["build"]) if found["build"] else None, str(found["lock"])
 
 
 def build_arguments(parser: Parser) -> None:
@@ -183,11 +151,11 @@ def build(options: Options) -> int:
     with note_warnings():
         spec = spec_of(options)
     workspace = open_workspace(options.workspace)
-    folder = build_environment(workspace, spec, options.refresh, options.json)
+    name = build_environment(workspace, spec, options.refresh, options.json)
     if options.json:
-        say_json(as_json(cleanup.describe_build(folder), workspace.connection.call("environments.in_use")))
+        say_json(as_json(_read(workspace.connection.call("environments.find_build", name=name)["build"])))
     else:
-        say(folder.name)
+        say(name)
     return exits.OK
 
 
@@ -226,13 +194,13 @@ def prune(options: Options) -> int:
     if options.keep_bytes is not None and options.keep_bytes < 0:
         raise UserErrorException(f"--keep-bytes must not be negative, not {options.keep_bytes}")
     workspace = open_workspace(options.workspace)
-    in_use = workspace.connection.call("environments.in_use")
-    builds = cleanup.list_builds(_place(workspace))
-    removable = cleanup.choose_removable(builds, in_use, time.time(), options.older_than, options.keep_bytes)
-    if not options.dry_run:
-        # Called even if nothing is to be deleted: it also removes what killed builders left behind.
-        removed = set(workspace.connection.call("environments.remove", names=[each.name for each in removable]))
-        removable = [each for each in removable if each.name in removed]
+    answer = workspace.connection.call(
+        "environments.prune",
+        older_than_days=options.older_than,
+        keep_bytes=options.keep_bytes,
+        dry_run=options.dry_run,
+    )
+    removable = [_read(each) for each in answer]
     sums = {"bytes": sum(each.bytes for each in removable), "own_bytes": sum(each.own_bytes for each in removable)}
     if options.json:
         say_json({"removed": [each.name for each in removable], **sums, "dry_run": options.dry_run})
@@ -246,7 +214,3 @@ def prune(options: Options) -> int:
     freed = f"{size(sums['own_bytes'])} of {size(sums['bytes'])}"
     note(f"{verb} {count_of(len(removable), 'environment')}, which frees {freed}.")
     return exits.OK
-
-
-def _place(workspace: Workspace) -> Path:
-    return WorkspaceFolder(workspace.path).environments

@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainmaster.cli.parsing import Options
 from trainmaster.job.errors import TrainmasterError
-from trainmaster.sdk.backend.local.connection import Subscription
-from trainmaster.sdk.backend.local.following import follow
 from trainmaster.sdk.display.text import without_lines
-from trainmaster.sdk.growing_text import GrowingText
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec
 from trainmaster.shared.serialization import to_plain
 
@@ -34,46 +30,39 @@ def packages_of(options: Options) -> list[str]:
     return merge(packages, read_requirements_file(Path(options.pip_file), f"--pip-file {options.pip_file!r}"))
 
 
-def build_environment(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_json: bool) -> Path:
-    """Builds through the dispatcher and shows the log on standard error as it grows; returns the environment's folder.
+def build_environment(workspace: Workspace, spec: EnvironmentSpec, refresh: bool, as_json: bool) -> str:
+    """Builds through the dispatcher and shows the log on standard error as it grows; returns the build's name.
 
     Unless the error is printed `as_json`, it does not repeat what the log has shown.
     """
-    from trainmaster.environments import cleanup
-    from trainmaster.environments.accelerator import on_this_machine
-    from trainmaster.environments.prefix import digest
     from trainmaster.environments.sources import source_variables
+    from trainmaster.sdk.long_work import follow_work
 
-    spec = on_this_machine(spec)
-    folder = WorkspaceFolder(workspace.path)
-    log = _ShownLog(cleanup.log_of(folder.environments, digest(spec)))
-    args = {"spec": to_plain(spec), "sources": source_variables(os.environ), "refresh": refresh}
+    log = _ShownLog()
     try:
-        with Subscription[dict[str, Any]](folder, "environments.build", args) as build:
-            for result in follow(build, [folder.environments]):
-                log.show()
-                if result is not None:
-                    return Path(result["folder"])
+        result = follow_work(
+            workspace,
+            "environments.follow_build",
+            log.show,
+            spec=to_plain(spec),
+            sources=source_variables(os.environ),
+            refresh=refresh,
+        )
     except TrainmasterError as error:
-        log.show()
         if not as_json:
             error.cause = without_lines(error.cause, log.shown)
             error.hint = without_lines(error.hint, log.shown)
         raise
-    raise AssertionError("follow does not end by itself")
+    return Path(result["folder"]).name
 
 
 class _ShownLog:
     """The log of a build, on standard error."""
 
-    def __init__(self, path: Path) -> None:
-        # What an earlier build wrote is not shown.
-        path.unlink(missing_ok=True)
+    def __init__(self) -> None:
         self.shown = ""
-        self._text = GrowingText(path)
 
-    def show(self) -> None:
-        for part in self._text.read_new():
-            self.shown += part
-            sys.stderr.write(part)
-            sys.stderr.flush()
+    def show(self, part: str) -> None:
+        self.shown += part
+        sys.stderr.write(part)
+        sys.stderr.flush()

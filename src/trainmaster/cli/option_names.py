@@ -114,4 +114,4 @@ def _option(option: str, match: re.Match[str]) -> str:
 
 def _command(argv: list[str]) -> str:
     known = all_commands()
-    return next((name for name in (" ".join(argv[:2]), " ".join(argv[:1])) if name in known), "")
+    return next((name for count in (3, 2, 1) if (name := " ".join(argv[:count])) in known), "")

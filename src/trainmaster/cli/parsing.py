@@ -87,7 +87,7 @@ def find_command(argv: Sequence[str]) -> tuple[Command, list[str]]:
     ('compute list', ['--json'])
     """
     known = all_commands()
-    for count in (2, 1):
+    for count in (3, 2, 1):
         name = " ".join(argv[:count])
         if len(argv) >= count and name in known:
             return known[name], list(argv[count:])

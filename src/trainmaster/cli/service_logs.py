@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from trainmaster.sdk.backend.local.following import follow
+from trainmaster.job.errors import WebserviceException
 from trainmaster.sdk.display.screen import write
-from trainmaster.sdk.growing_text import GrowingText
 
-_LOOK_SECONDS = 1.0
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 
 class ServiceLogs:
     """Logs that are read from where the last read ended, so that no line is skipped or repeated."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._texts = [GrowingText(path) for path in paths]
+    def __init__(self, workspace: Workspace, name: str) -> None:
+        self._workspace = workspace
+        self._name = name
+        self._places: dict[str, Any] = {}
 
-    def show_last(self, count: int) -> None:
-        """Shows the last `count` lines of all logs together."""
-        lines = self._new().splitlines(keepends=True)
-        write(sys.stdout, "".join(lines[-count:] if count > 0 else []))
+    def show_last(self, count: int, init: bool) -> None:
+        """Shows the last `count` lines of all logs together; with `init`, of that of its deployment."""
+        answer = self._workspace.connection.call("services.logs", name=self._name, lines=count, init=init)
+        self._show(answer)
 
-    def follow(self, folder: Path) -> None:
-        """Shows what is added, until interrupted or until the service's `folder` is deleted."""
-        for _ in follow(folders=[text.path.parent for text in self._texts], every=_LOOK_SECONDS):
-            if not folder.exists():
-                return
-            if text := self._new():
-                write(sys.stdout, text)
+    def follow(self) -> None:
+        """Shows what is added, until interrupted or until the service is deleted."""
+        with self._workspace.backend.open_connection() as connection:
+            while True:
+                try:
+                    answer = connection.call("services.read_logs", name=self._name, places=self._places)
+                except WebserviceException:
+                    # The service was deleted.
+                    return
+                self._show(answer)
 
-    def _new(self) -> str:
-        return "".join(part for text in self._texts for part in text.read_new())
+    def _show(self, answer: dict[str, Any]) -> None:
+        self._places = answer["places"]
+        if answer["text"]:
+            write(sys.stdout, answer["text"])

@@ -186,10 +186,10 @@ def logs(options: Options) -> int:
     if options.json:
         say_json({"log": Webservice.get_logs(service, options.lines, init=options.deployment)})
         return exits.OK
-    logs = ServiceLogs(service._log_paths(init=options.deployment))
-    logs.show_last(options.lines)
+    logs = ServiceLogs(service.workspace, service.name)
+    logs.show_last(options.lines, init=options.deployment)
     if options.follow:
-        logs.follow(service.folder)
+        logs.follow()
     return exits.OK
 
 

@@ -8,7 +8,7 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.cli.workspaces import read_database_url
 from trainmaster.sdk.backend.local.database import move_database
 from trainmaster.sdk.display.screen import note
-from trainmaster.sdk.workspace.files import read_identity
+from trainmaster.shared.identity import read_identity
 
 
 def move_arguments(parser: Parser) -> None:

@@ -15,10 +15,11 @@ from trainmaster.cli.parsing import Options, Parser
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, paint, say, say_json
 from trainmaster.sdk.display.table import Column
-from trainmaster.sdk.workspace.files import find_named_folder, read_identity
+from trainmaster.sdk.workspace.files import find_named_folder
 from trainmaster.sdk.workspace.workspace import Workspace
 from trainmaster.shared.database_address import check_url
 from trainmaster.shared.folders import WorkspaceFolder, home
+from trainmaster.shared.identity import read_identity
 
 
 def show(options: Options) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.long_work import LongWork
 from trainmaster.dispatcher.runs.active import ActiveRuns
 from trainmaster.dispatcher.runs.engines import Engines
 from trainmaster.dispatcher.runs.job_requests import JobRequests
@@ -29,6 +30,7 @@ class Dispatcher:
     updates: RunUpdates
     runs: ActiveRuns
     services: Services
+    work: LongWork
     removal: Removal
     job_requests: JobRequests
 
@@ -53,6 +55,7 @@ class Dispatcher:
         self.updates.close()
         await self.job_requests.close()
         await self.services.close()
+        await self.work.close()
         await self.context.engines.close()
 
 
@@ -77,6 +80,7 @@ def assemble(folder: WorkspaceFolder, store: Store) -> Dispatcher:
         updates=updates,
         runs=runs,
         services=Services(context),
+        work=LongWork(context.activity),
         removal=Removal(context, runs.wait_until_left),
         job_requests=job_requests,
     )

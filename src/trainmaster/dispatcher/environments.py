@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,19 @@ from trainmaster.dispatcher.context import Context
 from trainmaster.dispatcher.processes import run_module
 from trainmaster.environments import build as builder
 from trainmaster.environments import build_record, cleanup, companions, prefix
+from trainmaster.environments.accelerator import on_this_machine
 from trainmaster.environments.lock import LOCK_NAME
 from trainmaster.environments.prefix import Prefix
 from trainmaster.environments.sources import is_source_variable
 from trainmaster.job.agent import durable
-from trainmaster.job.errors import EnvironmentException, TrainmasterError
+from trainmaster.job.errors import EnvironmentException, TrainmasterError, UserErrorException
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import EnvironmentSpec, load_spec
 from trainmaster.shared.json_files import read_json
+from trainmaster.shared.records import BuildReport
 
 _NOTE = "environment.json"
+_NAME = re.compile(r"[0-9a-f]{4,32}(\.\d+)?")
 # Find, build, find again; and once more if the build was removed in between.
 _ATTEMPTS = 4
 _CHECK_SECONDS = 60.0
@@ -206,9 +210,10 @@ async def on_request(
     context: Context, spec: EnvironmentSpec, sources: Mapping[str, str] | None, refresh: bool
 ) -> dict[str, Any]:
     """Build an environment for a client, if it does not exist. The log is beside the build."""
-    place, name = context.folder.environments, prefix.digest(spec)
     if spec.user_managed:
         raise EnvironmentException("an environment that the user manages is not built")
+    spec = on_this_machine(spec)
+    place, name = context.folder.environments, prefix.digest(spec)
     with context.activity.working():
         ready = await asyncio.to_thread(prefix.find_ready, place, name)
         if refresh or ready is None or await asyncio.to_thread(build_record.is_outdated, ready, spec):
@@ -217,6 +222,78 @@ async def on_request(
             await build(spec, place, log, variables(sources), refresh)
     folder = prefix.target(place, name)
     return {"digest": name, "folder": str(folder) if folder else ""}
+
+
+def request_log(context: Context, spec: EnvironmentSpec) -> Path:
+    """The log of a build on request."""
+    return cleanup.log_of(context.folder.environments, prefix.digest(on_this_machine(spec)))
+
+
+def list_builds(context: Context, users: Mapping[str, Sequence[str]]) -> list[BuildReport]:
+    """All builds, the last used first. `users` are those of each folder."""
+    return [_report(each, users) for each in cleanup.list_builds(context.folder.environments)]
+
+
+def choose_removable(
+    context: Context, users: Mapping[str, Sequence[str]], older_than_days: float | None, keep_bytes: int | None
+) -> list[BuildReport]:
+    """The builds that are not in use and may go."""
+    builds = cleanup.list_builds(context.folder.environments)
+    chosen = cleanup.choose_removable(builds, users, time.time(), older_than_days, keep_bytes)
+    return [_report(each, users) for each in chosen]
+
+
+def find_build(context: Context, users: Mapping[str, Sequence[str]], which: str) -> tuple[BuildReport, str] | None:
+    """The build whose name begins with `which`, and its lock; None if there is none."""
+    if not _NAME.fullmatch(which):
+        return None
+    builds = [each for each in cleanup.list_builds(context.folder.environments) if each.name.startswith(which)]
+    if not builds:
+        return None
+    if len({each.digest for each in builds}) > 1:
+        raise UserErrorException(f"{len(builds)} environments begin with '{which}'", hint="Type more of the name.")
+    chosen = next((each for each in builds if each.current), builds[0])
+    return _report(chosen, users), _read_text(chosen.path / LOCK_NAME)
+
+
+def find_build_of_run(
+    context: Context, users: Mapping[str, Sequence[str]], run_id: str
+) -> tuple[BuildReport | None, str]:
+    """The build that a run used, if it still exists, and its lock."""
+    run = context.folder.run(run_id)
+    lock = _read_text(run.path / LOCK_NAME)
+    if not lock:
+        raise UserErrorException(
+            f"no environment was built for run {run_id}",
+            hint="It uses a Python that you manage, or its environment is not built yet.",
+        )
+    folder = environment_of(run)
+    found = cleanup.describe_build(Path(folder)) if folder and os.path.isdir(folder) else None
+    return (_report(found, users) if found else None), lock
+
+
+def _report(build: cleanup.Built, users: Mapping[str, Sequence[str]]) -> BuildReport:
+    facts = build.facts
+    return BuildReport(
+        name=build.name,
+        digest=build.digest,
+        current=build.current,
+        python=facts.python if facts else "",
+        packages=tuple(facts.specification.pip_packages) if facts else (),
+        bytes=build.bytes,
+        own_bytes=build.own_bytes,
+        built_at=facts.built_at if facts else 0.0,
+        last_used_at=build.last_used,
+        users=tuple(users.get(str(build.path), ())),
+        path=str(build.path),
+    )
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
 
 
 async def remove(context: Context, services: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:

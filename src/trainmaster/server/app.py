@@ -6,6 +6,7 @@ arguments, calls the handler or the operation, and answers errors in one format.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -16,7 +17,7 @@ from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from trainmaster.job.errors import ServiceException, TrainmasterError, from_wire
@@ -25,13 +26,15 @@ from trainmaster.server.arguments import check_types, read_arguments
 from trainmaster.server.bodies import LimitedBody, check_length
 from trainmaster.server.call import Call, Parts
 from trainmaster.server.errors import HttpError, describe_error, refuse, status_of
-from trainmaster.server.hooks import AuditLog, Change, Identity, KeptAnswer, KeptAnswers
+from trainmaster.server.hooks import Changes, Identity, KeptAnswer
+from trainmaster.server.identity.audit import Change
 from trainmaster.server.operations import adapt, cut_result, error_in
 from trainmaster.server.permissions import NOBODY, Caller, Permission
 from trainmaster.server.routing import NoRouteError, Routing
 from trainmaster.server.signatures import read_signature
 from trainmaster.server.table import Operation, Route, Table
 from trainmaster.shared.serialization import to_plain
+from trainmaster.shared.tasks import start_task
 
 log = logging.getLogger("trainmaster.server")
 
@@ -49,14 +52,12 @@ class App:
         table: Table,
         parts: Parts,
         identity: Identity,
-        audit: AuditLog | None = None,
-        answers: KeptAnswers | None = None,
+        changes: Changes,
     ) -> None:
         self.table = table
         self.parts = parts
         self._identity = identity
-        self._audit = audit
-        self._answers = answers
+        self._changes = changes
         self._routing = Routing(table)
         self._signatures = {id(route): read_signature(route) for route in table}
 
@@ -71,14 +72,16 @@ class App:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _live(self, receive: Receive, send: Send) -> None:
-        while True:
-            message = await receive()
-            if message["type"] == "lifespan.shutdown":
-                self.parts.feeds.close()
-                await self.parts.dispatchers.close()
-                await send({"type": "lifespan.shutdown.complete"})
-                return
-            await send({"type": "lifespan.startup.complete"})
+        await receive()
+        maintenance = start_task("maintenance of the server's database", self._changes.maintain)
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        maintenance.cancel()
+        await asyncio.wait([maintenance])
+        self.parts.feeds.close()
+        await self.parts.dispatchers.close()
+        await asyncio.to_thread(self.parts.identity.close)
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = _Exchange(scope)
@@ -120,8 +123,15 @@ class App:
         exchange.route = route
         body = LimitedBody(receive, route.largest_body, self.parts.settings.limits.body_seconds)
         request = Request(scope, body.receive)
-        exchange.caller = caller = await self._identity.identify(request, route)
-        self._check_permission(route, caller, names)
+        exchange.caller = caller = await self._identity.identify(request, route, names)
+        try:
+            self._check_permission(route, caller, names)
+        except HttpError as error:
+            if route.changes and caller.is_signed_in:
+                await self._changes.refuse(
+                    _describe_change(request, route, caller, exchange.request_id, names), error.status
+                )
+            raise
         check_length(request, route.largest_body)
         workspace = names.get("workspace")
         served = self.parts.workspaces.get(workspace) if workspace is not None else None
@@ -163,29 +173,18 @@ class App:
         """Carry out a change: the same idempotency key gives the first answer again, and the audit log has it."""
         request, route = call.request, call.route
         body = b"" if route.streams_body else await request.body()
-        key = request.headers.get("idempotency-key")
-        if key is None or self._answers is None or route.streams_body:
-            return await self._run_and_record(call, body)
-        if not _KEY.fullmatch(key):
-            raise refuse(400, "the header Idempotency-Key has 1 to 200 visible characters")
-        kept = await self._answers.begin(call.caller.name, key, _fingerprint(request, body))
-        if kept is not None:
-            return Response(kept.body, kept.status, {"idempotency-replayed": "true"}, kept.media_type)
-        try:
-            response = await self._run_and_record(call, body)
-        except BaseException:
-            # Operations may be repeated, so the next request with this key tries again.
-            await self._answers.drop(call.caller.name, key)
-            raise
-        answer = KeptAnswer(response.status_code, bytes(response.body), response.media_type or "application/json")
-        await self._answers.keep(call.caller.name, key, answer)
-        return response
-
-    async def _run_and_record(self, call: Call, body: bytes) -> Response:
-        status = 500
+        # What is uploaded has its name or digest, and may be uploaded again.
+        key = "" if route.streams_body else _read_key(request)
+        change = _describe_change(request, route, call.caller, call.request_id, call.names)
+        begun = await self._changes.begin(change, _name_holder(call.caller), key, _fingerprint(request, body))
+        if isinstance(begun, KeptAnswer):
+            return Response(begun.body, begun.status, {"idempotency-replayed": "true"}, begun.media_type)
+        status, answer = 500, None
         try:
             response = await self._run(call, body)
             status = response.status_code
+            if not route.secret_answer and not isinstance(response, StreamingResponse):
+                answer = KeptAnswer(status, bytes(response.body), response.media_type or "application/json")
         except HttpError as error:
             status = error.status
             raise
@@ -193,8 +192,8 @@ class App:
             status = status_of(error)
             raise
         finally:
-            if self._audit is not None:
-                await self._audit.record(_describe_change(call, status))
+            # Without an answer the next request with this key tries again: operations may be repeated.
+            await asyncio.shield(self._changes.finish(begun, status, answer))
         return response
 
     async def _run(self, call: Call, body: bytes) -> Response:
@@ -271,25 +270,39 @@ def _explain(route: Route, workspace: str) -> str:
     return f"It needs the permission to {route.permission} in the workspace '{workspace[:60]}'."
 
 
-def _fingerprint(request: Request, body: bytes) -> str:
+def _read_key(request: Request) -> str:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise refuse(400, "the header Idempotency-Key has 1 to 200 visible characters")
+    return key or ""
+
+
+def _name_holder(caller: Caller) -> str:
+    """Whose idempotency keys these are: those of a job are not those of the user who submitted it."""
+    return caller.name if caller.scope is None else caller.credential
+
+
+def _fingerprint(request: Request, body: bytes) -> bytes:
     """Tells whether two requests are the same."""
     digest = hashlib.sha256()
     for part in (request.method.encode(), request.scope["raw_path"], request.scope["query_string"], body):
         digest.update(len(part).to_bytes(8, "big") + part)
-    return digest.hexdigest()
+    return digest.digest()
 
 
-def _describe_change(call: Call, status: int) -> Change:
+def _describe_change(
+    request: Request, route: Route, caller: Caller, request_id: str, names: Mapping[str, str]
+) -> Change:
     return Change(
-        caller=call.caller.name,
-        workspace=call.names.get("workspace", ""),
-        method=call.route.method,
-        path=call.route.path,
-        target=call.request.scope["raw_path"].decode("ascii", "replace"),
-        operation=call.route.operation,
-        status=status,
-        request_id=call.request_id,
-        client=call.request.client.host if call.request.client else "",
+        caller=caller.name,
+        credential=caller.credential,
+        method=route.method,
+        route=route.path,
+        operation=route.operation,
+        workspace=names.get("workspace", ""),
+        target=request.scope["raw_path"].decode("ascii", "replace"),
+        request_id=request_id,
+        address=request.client.host if request.client else "",
     )
 
 

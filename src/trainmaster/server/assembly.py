@@ -4,25 +4,61 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from trainmaster.job.errors import RunNotFoundException
 from trainmaster.server.app import App
 from trainmaster.server.call import Parts
 from trainmaster.server.dispatchers import Dispatchers
-from trainmaster.server.identity.first_token import FirstToken
+from trainmaster.server.errors import HttpError
+from trainmaster.server.identity.callers import Callers, RunFacts, RunSource
+from trainmaster.server.identity.changes import AuditedChanges
+from trainmaster.server.identity.hosts import find_allowed_hosts
+from trainmaster.server.identity.service import open_identity
+from trainmaster.server.identity.sign_in import make_sign_in
 from trainmaster.server.routes.files import file_rows
+from trainmaster.server.routes.identity import identity_rows
 from trainmaster.server.routes.operations import operation_rows
+from trainmaster.server.routes.sign_in import sign_in_rows
 from trainmaster.server.routes.workspaces import workspace_rows
 from trainmaster.server.settings import Root, Settings
 from trainmaster.server.table import Table
 from trainmaster.server.workspaces import Workspaces
+from trainmaster.shared.run_tokens import read_served
 
 
 def make_table() -> Table:
     """All routes of the server."""
-    return Table([*workspace_rows(), *operation_rows(), *file_rows()])
+    return Table([*workspace_rows(), *operation_rows(), *file_rows(), *identity_rows(), *sign_in_rows()])
 
 
 def make_app(root: Root, settings: Settings) -> App:
     """The application that serves the workspaces of this root."""
     elsewhere = {name: Path(folder) for name, folder in settings.workspaces.items()}
-    parts = Parts(root, settings, Workspaces(root.workspaces, elsewhere), Dispatchers())
-    return App(make_table(), parts, FirstToken(root))
+    identity = open_identity(root.path, settings.database, settings.session_hours)
+    sign_in = make_sign_in(settings, identity)
+    parts = Parts(root, settings, Workspaces(root.workspaces, elsewhere), Dispatchers(), identity, sign_in)
+    if not settings.database:
+        # This is the only server of the file, so claims in it are of one that has ended.
+        identity.keys.release_all()
+    hosts = find_allowed_hosts(settings.public_url, settings.hosts)
+    callers = Callers(identity, hosts, make_run_source(parts), sign_in.session_cookie)
+    return App(make_table(), parts, callers, AuditedChanges(identity, settings.audit_days))
+
+
+def make_run_source(parts: Parts) -> RunSource:
+    """Finds what is needed to check the token of a job."""
+
+    def read_key(workspace: str) -> bytes | None:
+        try:
+            served = read_served(parts.workspaces.get(workspace).folder)
+        except HttpError:
+            return None
+        return served.key if served else None
+
+    async def find_run(workspace: str, run_id: str) -> RunFacts | None:
+        try:
+            found = await parts.dispatchers.call(parts.workspaces.get(workspace).folder, "runs.get", {"run_id": run_id})
+        except RunNotFoundException:
+            return None
+        return RunFacts(found["ended_at"] is None, found["submitted_by"])
+
+    return RunSource(read_key, find_run)

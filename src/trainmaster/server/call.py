@@ -10,6 +10,8 @@ from starlette.requests import Request
 
 from trainmaster.sdk.backend.backend import RunNews
 from trainmaster.server.dispatchers import Dispatchers
+from trainmaster.server.identity.service import IdentityService
+from trainmaster.server.identity.sign_in import SignIn
 from trainmaster.server.observation import Observation
 from trainmaster.server.permissions import Caller
 from trainmaster.server.run_feeds import RunFeeds
@@ -27,6 +29,8 @@ class Parts:
     settings: Settings
     workspaces: Workspaces
     dispatchers: Dispatchers
+    identity: IdentityService
+    sign_in: SignIn
     observation: Observation = field(default_factory=Observation)
     stopping: Stopping = field(default_factory=Stopping)
     feeds: RunFeeds = field(default_factory=RunFeeds)

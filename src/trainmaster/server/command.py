@@ -14,8 +14,9 @@ from trainmaster.shared.folders import home
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_root(parser)
+    add_root(parser)
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL database (default: SQLite files in the root)")
+    parser.add_argument("--administrator", metavar="NAME", default="admin", help="the first user (default: admin)")
 
 
 def init(options: argparse.Namespace) -> int:
@@ -26,14 +27,17 @@ def init(options: argparse.Namespace) -> int:
     JSON: {"root", "token"}
     """
     check_packages()
-    from trainmaster.server.identity.first_token import make_token
+    from trainmaster.server.identity.service import open_identity
 
-    root = _root(options)
+    root = find_root(options)
     if root.settings.exists():
         raise UserErrorException(f"there is a server in {root.path} already")
     durable.make_folder(root.path, mode=0o700)
     durable.make_folder(root.workspaces, mode=0o700)
-    token = make_token(root)
+    identity = open_identity(root.path, options.database or "")
+    identity.users.add(options.administrator, is_admin=True)
+    _, token = identity.tokens.create(options.administrator, label="server init")
+    identity.close()
     # Last: a folder with settings is a complete server.
     write_settings(root, Settings(database=options.database or ""))
     if options.json:
@@ -47,7 +51,7 @@ def init(options: argparse.Namespace) -> int:
 
 
 def run_arguments(parser: argparse.ArgumentParser) -> None:
-    _add_root(parser)
+    add_root(parser)
     parser.add_argument("--host", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=int, help="0 takes a free one (default: 8765)")
     parser.add_argument("--database", metavar="URL", help="a PostgreSQL database, instead of that in server.json")
@@ -66,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
     from trainmaster.server.assembly import make_app
     from trainmaster.server.process import Process, check_address, write_logs
 
-    root = _root(options)
+    root = find_root(options)
     settings = merge_options(read_settings(root), options)
     check_address(settings)
     write_logs()
@@ -94,9 +98,11 @@ def check_packages() -> None:
         ) from None
 
 
-def _add_root(parser: argparse.ArgumentParser) -> None:
+def add_root(parser: argparse.ArgumentParser) -> None:
+    """Add the option --root."""
     parser.add_argument("--root", metavar="FOLDER", help="the server's folder (default: server in TRAINMASTER_HOME)")
 
 
-def _root(options: argparse.Namespace) -> Root:
+def find_root(options: argparse.Namespace) -> Root:
+    """The server's folder."""
     return Root(Path(options.root).resolve() if options.root else home() / "server")

@@ -8,8 +8,14 @@ from typing import Any
 from trainmaster.job import errors
 from trainmaster.job.errors import AuthenticationException, ServiceException, TrainmasterError, UserErrorException
 
+
+class UnknownNameError(UserErrorException):
+    """There is no user, token or member of this name."""
+
+
 _STATUS: Mapping[type[TrainmasterError], int] = {
     AuthenticationException: 403,
+    UnknownNameError: 404,
     errors.RunNotFoundException: 404,
     errors.ModelNotFoundException: 404,
     errors.ModelPathNotFoundException: 404,

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from starlette.requests import Request
 
+from trainmaster.server.identity.audit import Change
 from trainmaster.server.permissions import Caller
 from trainmaster.server.table import Route
-
-
-@dataclass(frozen=True)
-class Change:
-    """One request that changes something, for the audit log."""
-
-    caller: str
-    workspace: str
-    method: str
-    path: str
-    """The path of the route, with the names of its parameters."""
-    target: str
-    """The path of the request, without its query."""
-    operation: str
-    status: int
-    request_id: str
-    client: str
-    """The address of the client."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +22,39 @@ class KeptAnswer:
     media_type: str
 
 
+@dataclass(frozen=True)
+class Begun:
+    """A change that is being carried out."""
+
+    entry: int
+    """Its number in the audit log."""
+    holder: str
+    key: str
+    """Empty without an idempotency key."""
+
+
 class Identity(Protocol):
     """Says who sends a request."""
 
-    async def identify(self, request: Request, route: Route) -> Caller:
+    async def identify(self, request: Request, route: Route, names: Mapping[str, str]) -> Caller:
         """The caller, or NOBODY without credentials. Raises HttpError for wrong ones and for forged requests."""
 
 
-class AuditLog(Protocol):
-    """Keeps who changed what."""
+class Changes(Protocol):
+    """The audit log, and the answers to requests with idempotency keys."""
 
-    async def record(self, change: Change) -> None:
-        """Write one entry."""
+    async def begin(self, change: Change, holder: str, key: str, request: bytes) -> Begun | KeptAnswer:
+        """Note that a change is about to be carried out, or find the first answer to a request with this key.
 
+        `request` tells whether two requests are the same. Raises HttpError 422 if the first request with this key was
+        another, and 409 if another server still answers it.
+        """
 
-class KeptAnswers(Protocol):
-    """The answers to requests with idempotency keys."""
+    async def finish(self, begun: Begun, status: int, answer: KeptAnswer | None) -> None:
+        """Note the outcome, and keep the answer if there is one; without, the next request with the key tries again."""
 
-    async def begin(self, caller: str, key: str, fingerprint: str) -> KeptAnswer | None:
-        """The first answer, or None if this is the first request. Raises HttpError 422 if the fingerprint of the
-        first request was another, and 409 while the first one is being answered."""
+    async def maintain(self) -> None:
+        """Keep the tables in order, until cancelled."""
 
-    async def keep(self, caller: str, key: str, answer: KeptAnswer) -> None:
-        """Keep the answer to the first request."""
-
-    async def drop(self, caller: str, key: str) -> None:
-        """The request failed in a way that may be tried again."""
+    async def refuse(self, change: Change, status: int) -> None:
+        """Note that a caller wanted something that the caller may not do."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -33,6 +33,20 @@ class Role(StrEnum):
     OWNER = "owner"
 
 
+def highest_role(roles: Iterable[Role]) -> Role:
+    """The role that includes all others of these."""
+    return max(roles, key=list(Role).index)
+
+
+def lowest_role(roles: Iterable[Role]) -> Role:
+    """The role that all others of these include."""
+    return min(roles, key=list(Role).index)
+
+
+EVERY_WORKSPACE = "*"
+"""Stands for all workspaces in the roles of a caller. No workspace can have this name."""
+
+
 _ENOUGH: Mapping[Permission, frozenset[Role]] = MappingProxyType(
     {
         Permission.READ: frozenset(Role),
@@ -61,9 +75,17 @@ class Caller:
     """The user's name; empty for somebody who is not signed in."""
     is_admin: bool = False
     roles: Mapping[str, Role] = field(default_factory=dict)
-    """Name of the workspace to the role there."""
+    """Name of the workspace to the role there. `EVERY_WORKSPACE` stands for all."""
     scope: RunScope | None = None
     """Set for the token of a job, which may only call routes that are open to jobs."""
+    credential: str = ""
+    """For the audit log: "token <id>", "session" or "run <id>"."""
+    is_restricted: bool = False
+    """Whether the token has fewer rights than its user. It cannot create or revoke tokens."""
+    expires_at: float | None = None
+    """When the token expires. Tokens that are created with it do not live longer."""
+    session: str = field(default="", repr=False)
+    """The value of the session's cookie, for a browser."""
 
     @property
     def is_signed_in(self) -> bool:
@@ -86,7 +108,7 @@ class Caller:
             return True
         if permission is Permission.ADMINISTER:
             return False
-        return self.roles.get(workspace) in _ENOUGH[permission]
+        return any(self.roles.get(name) in _ENOUGH[permission] for name in (workspace, EVERY_WORKSPACE))
 
 
 NOBODY = Caller("")

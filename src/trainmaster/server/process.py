@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import socket
 import sys
 
 import uvicorn
@@ -50,6 +51,13 @@ def address(settings: Settings, port: int) -> str:
     return f"{'https' if settings.tls_cert else 'http'}://{host}:{port}"
 
 
+def find_job_address(settings: Settings, port: int) -> str:
+    """The URL by which jobs reach the server; they may run on other machines."""
+    if settings.host in ("0.0.0.0", "::") and not settings.public_url:
+        return f"{'https' if settings.tls_cert else 'http'}://{socket.getfqdn()}:{port}"
+    return address(settings, port)
+
+
 class Process(uvicorn.Server):
     """Serves until SIGTERM or SIGINT. Streams are told first, so that the requests can end."""
 
@@ -83,6 +91,7 @@ class Process(uvicorn.Server):
         await super().startup(sockets)  # type: ignore[arg-type]
         if self.started:
             port = self.servers[0].sockets[0].getsockname()[1]
+            self._parts.workspaces.announce(find_job_address(self._settings, port))
             print(f"Trainmaster serves {address(self._settings, port)}", flush=True)
 
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]

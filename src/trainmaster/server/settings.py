@@ -9,6 +9,7 @@ from typing import Any
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException
+from trainmaster.server.identity.openid import OpenIdSettings
 from trainmaster.shared.serialization import PlainDataError, from_plain, to_plain
 
 FILE = "server.json"
@@ -46,7 +47,21 @@ class Settings:
     """Whether the server may listen on other addresses than loopback without TLS."""
     workspaces: dict[str, str] = field(default_factory=dict)
     """Name to folder, for workspaces that are not below the root."""
+    hosts: tuple[str, ...] = ()
+    """Further names that the server answers to. Its addresses, localhost, the machine's name and that of `public_url`
+    are known."""
+    session_hours: float = 12.0
+    """How long a browser stays signed in."""
+    audit_days: float = 400.0
+    """How long the audit log keeps an entry."""
+    openid: OpenIdSettings | None = None
+    """The provider that users sign in with."""
     limits: Limits = Limits()
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether browsers reach the server by https, directly or through a proxy."""
+        return bool(self.tls_cert) or self.public_url.startswith("https://")
 
 
 @dataclass(frozen=True)
@@ -66,11 +81,6 @@ class Root:
     @property
     def database(self) -> Path:
         return self.path / "server.db"
-
-    @property
-    def administrator(self) -> Path:
-        """The SHA-256 of the first administrator's token."""
-        return self.path / "administrator.sha256"
 
 
 def read_settings(root: Root) -> Settings:

@@ -68,6 +68,8 @@ class Route:
     """Whether it changes something; if not given, decided by the method."""
     secret_arguments: bool = False
     """Whether the arguments contain secrets, which must not be written to a log."""
+    secret_answer: bool = False
+    """Whether the answer has a secret that is shown once. It is not kept for the next request with the same key."""
     statuses: tuple[int, ...] = ()
     """Further statuses that a caller may expect."""
 

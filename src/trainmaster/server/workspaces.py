@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import UserErrorException
-from trainmaster.sdk.workspace.files import check_workspace_name, make_workspace, read_identity
+from trainmaster.sdk.workspace.files import check_workspace_name, make_workspace
 from trainmaster.server.errors import HttpError, refuse
 from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.identity import read_identity
+from trainmaster.shared.run_tokens import write_served
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,12 @@ class Workspaces:
         self._root = root
         self._elsewhere = dict(elsewhere or {})
         self._known: dict[str, ServedWorkspace] = {}
+        self._address = ""
+
+    def announce(self, address: str) -> None:
+        """From now on jobs get to know this address of the server, and a token for their own run."""
+        self._address = address
+        self._known.clear()
 
     def get(self, name: str) -> ServedWorkspace:
         """The workspace with this name. Raises HttpError 404."""
@@ -45,6 +53,8 @@ class Workspaces:
         folder = WorkspaceFolder(self._place(name))
         if not folder.identity.is_file():
             raise _missing(name)
+        if self._address:
+            write_served(folder, self._address, name)
         self._known[name] = ServedWorkspace(name, folder)
         return self._known[name]
 

@@ -203,6 +203,11 @@ class WorkspaceFolder:
             return socket_folders()[-1] / f"{socket_key(self.path)}.sock"
 
     @cached_property
+    def served(self) -> Path:
+        """What a workspace of a server knows about it; exists only if it is served."""
+        return self.path / "served.json"
+
+    @cached_property
     def vm_sizes(self) -> Path:
         return self.path / "vm-sizes.json"
 

@@ -187,6 +187,28 @@ class TargetRecord:
 
 
 @dataclass(frozen=True)
+class BuildReport:
+    """One build of an environment, with what it takes and who uses it."""
+
+    name: str
+    """`<digest>.<n>`."""
+    digest: str
+    current: bool
+    """Whether new runs get this build; if not, a newer one replaced it."""
+    python: str
+    packages: tuple[str, ...]
+    bytes: int
+    own_bytes: int
+    """The size of files not shared with uv's cache or another environment: what removing the build frees."""
+    built_at: float
+    last_used_at: float
+    users: tuple[str, ...]
+    """The runs and services that need it."""
+    path: str
+    """Its folder on the dispatcher's machine."""
+
+
+@dataclass(frozen=True)
 class EnvironmentRecord:
     """One version of a registered environment."""
 

@@ -2,62 +2,103 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
-import shutil
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Self
 
 import pytest
 
 from trainmaster.cli.service_logs import ServiceLogs
+from trainmaster.dispatcher.api.operations import Operations
+from trainmaster.dispatcher.assembly import assemble
+from trainmaster.dispatcher.store import Store
+from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.job_spec import EnvironmentSpec
+from trainmaster.shared.service_spec import ServiceCode, ServiceRecord, ServiceSpec, ServiceState
+
+
+class Place:
+    """A workspace with its dispatcher, in this process. It is its own backend and connection."""
+
+    def __init__(self, path: Path) -> None:
+        self.folder = WorkspaceFolder(path)
+        self.folder.identity.write_text('{"id": "w", "name": "w"}')
+        self.store = Store.create(self.folder.database)
+        self.loop = asyncio.new_event_loop()
+        self.dispatcher = assemble(self.folder, self.store)
+        self.operations = Operations(self.dispatcher)
+        self._thread = threading.Thread(target=self.loop.run_forever)
+        self._thread.start()
+        self.backend = self.connection = self
+
+    def call(self, op: str, **args: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(self.operations.call(op, args), self.loop).result(60)
+
+    def open_connection(self) -> Self:
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self.dispatcher.close(), self.loop).result(60)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+        self.store.close()
 
 
 class Screen(io.StringIO):
-    """Where the service says one more line each time that something is shown; at the third its folder goes."""
+    """Where the service says one more line each time that something is shown; at the third it is deleted."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, place: Place) -> None:
         super().__init__()
-        self._folder = folder
+        self._place = place
         self._shown = 0
 
     def write(self, text: str) -> int:
         self._shown += 1
         if self._shown == 3:
-            shutil.rmtree(self._folder)
+            self._place.store.services.update("mine", state=ServiceState.DELETING)
         else:
-            with open(self._folder / "service.log", "a") as file:
+            with open(self._place.folder.service("mine").path / "service.log", "a") as file:
                 file.write(f"said meanwhile {self._shown}\n")
         return super().write(text)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "services" / "mine"
-    (place / "1").mkdir(parents=True)
-    (place / "1" / "deploy.log").write_text("deployed\n")
-    (place / "service.log").write_text("one\ntwo\nthree\n")
-    return place
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    spec = ServiceSpec(code=ServiceCode("0" * 64, "score.py"), models=(), environment=EnvironmentSpec())
+    record = ServiceRecord(name="mine", compute_type="Local", spec=spec, token="t")
+    made.store.services.add(record)
+    made.store.services.update("mine", generation=1)
+    folder = made.folder.service("mine")
+    folder.deploy_log(1).parent.mkdir(parents=True)
+    folder.deploy_log(1).write_text("deployed\n")
+    (folder.path / "service.log").write_text("one\ntwo\nthree\n")
+    yield made
+    made.close()
 
 
-def test_lines_between_the_first_look_and_the_following_are_shown(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    screen = Screen(folder)
+def test_lines_between_the_first_look_and_the_following_are_shown(place: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(place)
     monkeypatch.setattr(sys, "stdout", screen)
-    # One that misses a line waits for it for ever.
-    deadline = threading.Timer(60, shutil.rmtree, [folder], {"ignore_errors": True})
-    deadline.start()
-    logs = ServiceLogs([folder / "1" / "deploy.log", folder / "service.log"])
-    logs.show_last(2)
-    logs.follow(folder)
-    deadline.cancel()
+    logs = ServiceLogs(place, "mine")
+    logs.show_last(2, init=False)
+    logs.follow()
     assert screen.getvalue() == "two\nthree\nsaid meanwhile 1\nsaid meanwhile 2\n"
 
 
-def test_the_last_lines_of_all_logs_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = [folder / "1" / "deploy.log", folder / "service.log", folder / "none.log"]
-    ServiceLogs(paths).show_last(100)
-    ServiceLogs(paths).show_last(1)
-    ServiceLogs(paths).show_last(0)
-    assert capsys.readouterr().out == "deployed\none\ntwo\nthree\nthree\n"
+def test_the_last_lines_of_all_logs_together(place: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for count in (100, 1, 0):
+        ServiceLogs(place, "mine").show_last(count, init=False)
+    ServiceLogs(place, "mine").show_last(100, init=True)
+    assert capsys.readouterr().out == "deployed\none\ntwo\nthree\nthree\ndeployed\n"

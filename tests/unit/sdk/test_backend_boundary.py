@@ -38,32 +38,9 @@ ALLOWED = {
 }
 # Modules that still have to be changed.
 WAITING = (
-    "cli/compute_slurm.py",
-    "cli/compute_ssh.py",
-    "cli/env.py",
-    "cli/env_build.py",
-    "cli/service_logs.py",
-    "sdk/compute/clusters.py",
-    "sdk/compute/configurations.py",
-    "sdk/compute/local.py",
-    "sdk/compute/remote.py",
-    "sdk/compute/slurm.py",
-    "sdk/compute/ssh.py",
-    "sdk/compute/target.py",
-    "sdk/environment/definition.py",
-    "sdk/models/model.py",
-    "sdk/models/registering.py",
-    "sdk/services/code.py",
     "sdk/services/converting.py",
-    "sdk/services/deploying.py",
     "sdk/services/described.py",
-    "sdk/services/following.py",
-    "sdk/services/local.py",
-    "sdk/services/no_code/__init__.py",
     "sdk/services/packaging.py",
-    "sdk/services/webservice.py",
-    "sdk/v1/azure_targets.py",
-    "sdk/v1/image.py",
 )
 
 

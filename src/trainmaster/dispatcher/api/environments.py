@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import builtins
 import time
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from trainmaster.dispatcher import environments
 from trainmaster.dispatcher.context import Context
+from trainmaster.dispatcher.long_work import LongWork, WorkNews
 from trainmaster.dispatcher.operation import operation
+from trainmaster.dispatcher.runs.lookup import require_run
 from trainmaster.dispatcher.services import Services
 from trainmaster.job.errors import UserErrorException
 from trainmaster.shared.job_spec import EnvironmentSpec
-from trainmaster.shared.records import EnvironmentRecord
+from trainmaster.shared.log_texts import LogPlace
+from trainmaster.shared.records import BuildReport, EnvironmentRecord
 from trainmaster.shared.serialization import from_plain
 
 _LONGEST_NAME = 255
@@ -22,9 +27,10 @@ _LONGEST_NAME = 255
 class EnvironmentOperations:
     """Operations on environments."""
 
-    def __init__(self, context: Context, services: Services) -> None:
+    def __init__(self, context: Context, services: Services, work: LongWork) -> None:
         self._context = context
         self._services = services
+        self._work = work
         self._environments = context.store.environments
 
     @operation("environments.put")
@@ -66,6 +72,61 @@ class EnvironmentOperations:
     ) -> dict[str, Any]:
         """Build an environment unless it is built already; answer when it is ready."""
         return await environments.on_request(self._context, from_plain(EnvironmentSpec, spec), sources, refresh)
+
+    @operation("environments.follow_build")
+    async def follow_build(
+        self,
+        key: str,
+        spec: Mapping[str, Any],
+        sources: Mapping[str, str] | None = None,
+        refresh: bool = False,
+        log: Mapping[str, Any] | None = None,
+        seconds: float = 30.0,
+    ) -> WorkNews:
+        """Build as `build` does; answer when the log of the build has grown past `log`, or with the result.
+
+        The same `key` is the same build, however often it is asked for.
+        """
+        wanted, place = from_plain(EnvironmentSpec, spec), from_plain(LogPlace, log or {})
+        begin = partial(environments.on_request, self._context, wanted, sources, refresh)
+        file = environments.request_log(self._context, wanted)
+        if not self._work.knows(key):
+            # What an earlier build wrote is not shown.
+            file.unlink(missing_ok=True)
+        return await self._work.follow(key, begin, file, place, seconds)
+
+    @operation("environments.builds")
+    async def builds(self) -> builtins.list[BuildReport]:
+        """All builds in the workspace, the last used first."""
+        return await asyncio.to_thread(environments.list_builds, self._context, self.find_users())
+
+    @operation("environments.find_build")
+    async def find_build(self, name: str) -> dict[str, Any] | None:
+        """A build by its name or the beginning of it, with the text of its lock: `{"build", "lock"}`."""
+        found = await asyncio.to_thread(environments.find_build, self._context, self.find_users(), name)
+        return {"build": found[0], "lock": found[1]} if found else None
+
+    @operation("environments.build_of_run")
+    async def find_build_of_run(self, run_id: str) -> dict[str, Any]:
+        """The build that a run used, null if it was removed, and its lock: `{"build", "lock"}`."""
+        run = require_run(self._context.store, run_id)
+        build, lock = await asyncio.to_thread(environments.find_build_of_run, self._context, self.find_users(), run.id)
+        return {"build": build, "lock": lock}
+
+    @operation("environments.prune")
+    async def prune(
+        self, older_than_days: float | None = None, keep_bytes: int | None = None, dry_run: bool = False
+    ) -> builtins.list[BuildReport]:
+        """Remove builds that a newer one replaced, and more with the limits; return those that are (or would be)."""
+        users = self.find_users()
+        chosen = await asyncio.to_thread(
+            environments.choose_removable, self._context, users, older_than_days, keep_bytes
+        )
+        if dry_run:
+            return chosen
+        # Called even if nothing is to be removed: it also removes what killed builders left behind.
+        removed = set(await self.remove([each.name for each in chosen]))
+        return [each for each in chosen if each.name in removed]
 
     @operation("environments.in_use")
     def find_users(self) -> dict[str, builtins.list[str]]:

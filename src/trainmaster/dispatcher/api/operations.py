@@ -17,12 +17,14 @@ from trainmaster.dispatcher.api.runs import RunOperations
 from trainmaster.dispatcher.api.search import SearchOperations
 from trainmaster.dispatcher.api.secrets import SecretOperations
 from trainmaster.dispatcher.api.targets import TargetOperations
+from trainmaster.dispatcher.api.workspace import WorkspaceOperations
 from trainmaster.dispatcher.arguments import Arguments
 from trainmaster.dispatcher.assembly import Dispatcher
 from trainmaster.dispatcher.operation import Operation, operations_in, operations_of
 from trainmaster.dispatcher.runs.accepting import accept
 from trainmaster.dispatcher.runs.removal import Removal
 from trainmaster.dispatcher.runs.storage_requests import StorageRequests
+from trainmaster.dispatcher.services.following import ServiceFollowing
 from trainmaster.dispatcher.services.images import Images
 from trainmaster.dispatcher.services.operations import Services
 from trainmaster.dispatcher.sweeps import Sweeps
@@ -32,6 +34,7 @@ from trainmaster.shared.serialization import PlainDataError, to_plain
 
 _PARTS = (
     DispatcherOperations,
+    WorkspaceOperations,
     ExperimentOperations,
     RunOperations,
     SearchOperations,
@@ -47,6 +50,7 @@ _PARTS = (
     ModelOperations,
     Services,
     Images,
+    ServiceFollowing,
 )
 """The classes that have operations."""
 
@@ -65,13 +69,14 @@ class Operations:
         self._runs = RunOperations(dispatcher)
         self._operations = operations_of(
             DispatcherOperations(context.store, dispatcher.runs, services),
+            WorkspaceOperations(context),
             ExperimentOperations(context.store),
             self._runs,
             SearchOperations(context.store, dispatcher.runs),
             dispatcher.removal,
             MetricOperations(context.store, updates),
             Sweeps(context, dispatcher.runs, updates, partial(accept, context, dispatcher.scheduler)),
-            EnvironmentOperations(context, services),
+            EnvironmentOperations(context, services, dispatcher.work),
             SecretOperations(context),
             DatasetOperations(context.store),
             DatastoreOperations(context),
@@ -80,6 +85,7 @@ class Operations:
             ModelOperations(context, updates, services.users_of_model),
             services,
             services.images,
+            ServiceFollowing(context, services),
         )
         assert self._operations.keys() == list_operations().keys(), "add the new class to _PARTS"
         self._arguments: dict[str, Arguments] = {}

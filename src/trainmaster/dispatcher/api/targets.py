@@ -6,6 +6,7 @@ import builtins
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from trainmaster.dispatcher.context import Context
@@ -22,6 +23,7 @@ class TargetOperations:
 
     def __init__(self, context: Context, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
+        self._folder = context.folder
         self._store = context.store
         self._activity = context.activity
 
@@ -34,6 +36,8 @@ class TargetOperations:
     def put(self, target: Mapping[str, Any]) -> TargetRecord:
         """Add a target, or replace the one with its name."""
         record = from_plain(TargetRecord, target)
+        if record.engine == "slurm" and record.options.get("shared_folder") is not None:
+            _check_is_shared(self._folder.path, str(record.options["shared_folder"]))
         known = self._store.targets.get(record.name)
         record = replace(record, created_at=known.created_at if known else time.time())
         self._store.targets.put(record)
@@ -83,3 +87,19 @@ class TargetOperations:
 
         with self._activity.working():
             return await query_cluster(from_plain(TargetRecord, target), ("sinfo", *options))
+
+
+def _check_is_shared(workspace: Path, shared: str) -> None:
+    """Refuses a shared folder that the workspace is not in: the nodes would not see its files."""
+    folder = Path(shared)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ComputeTargetException(
+            f"shared_folder {shared!r} is not the absolute path of a folder here",
+            hint="Name a folder that this machine and all nodes see under the same path.",
+        )
+    if not workspace.resolve().is_relative_to(folder.resolve()):
+        raise ComputeTargetException(
+            f"the workspace {workspace} is not in the shared folder {folder}",
+            cause="Every node must see the workspace's files under the same path.",
+            hint=f"Create the workspace there: Workspace.create(name, path='{folder}/workspace').",
+        )

@@ -17,6 +17,7 @@ from trainmaster.shared.dispatcher_socket import dispatcher_command
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
 from trainmaster.shared.job_spec import JobSpec
 from trainmaster.shared.records import RunRecord
+from trainmaster.shared.run_tokens import SERVER_VARIABLE, TOKEN_VARIABLE, read_served, sign_run
 from trainmaster.shared.serialization import to_plain
 from trainmaster.storage.staging import DataPlan
 
@@ -143,6 +144,7 @@ def run_variables(
         **_own_variables(record, identity, folder),
         "TRAINMASTER_ATTEMPT": str(attempt),
         **_way_to_ask(workspace, folder, relays_requests),
+        **_server_variables(workspace, record.id),
         **_v1_variables(record, spec, identity),
         **_mlflow_variables(spec),
         **(_data_variables(prepared.data, folder) if prepared.data else {}),
@@ -154,6 +156,14 @@ def _way_to_ask(workspace: WorkspaceFolder, folder: RunFolder, relays_requests: 
     if relays_requests:
         return {"TRAINMASTER_LETTERS": str(folder.job_requests)}
     return {"TRAINMASTER_SOCKET": str(workspace.socket)}
+
+
+def _server_variables(workspace: WorkspaceFolder, run_id: str) -> dict[str, str]:
+    """How a job reaches the server of its workspace, with a token for its own run only."""
+    served = read_served(workspace)
+    if served is None or not served.address:
+        return {}
+    return {SERVER_VARIABLE: served.address, TOKEN_VARIABLE: sign_run(run_id, served.key)}
 
 
 @lru_cache(maxsize=4)

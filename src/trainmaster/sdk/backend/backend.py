@@ -13,9 +13,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypedDict
 
 if TYPE_CHECKING:
+    from trainmaster.job.script.storage import Storage
     from trainmaster.shared.attempts import FailedAttempt
     from trainmaster.shared.folders import WorkspaceFolder
+    from trainmaster.shared.machine import Machine
+    from trainmaster.shared.records import DatastoreRecord
     from trainmaster.snapshots import Snapshot
+    from trainmaster.snapshots.model_contents import Kept, Manifest
 
 LOGS = "logs"
 """What the system and the script print, as a kind of files to follow."""
@@ -102,6 +106,10 @@ class Connection(Protocol):
 
     def close(self) -> None:
         """Closes the connection; the next call opens another."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
 
 
 class RunJournal(Protocol):
@@ -215,7 +223,25 @@ class ContentStore(Protocol):
         """Writes a snapshot as a zip and returns the zip's path."""
 
     def keep_wheel(self, wheel: Path, exist_ok: bool) -> str:
-        """Keeps a wheel and returns its address."""
+        """Keeps a wheel and returns its address, with which the dispatcher finds it."""
+
+    def keep_model(self, entry: str, files: Mapping[str, Path]) -> Kept:
+        """Keeps files of this machine as one model: `files` has the path in the model, and where the file is."""
+
+    def read_model_list(self, digest: str) -> Manifest:
+        """The list of a model's files."""
+
+    def model_list_path(self, digest: str) -> Path:
+        """The path of that list on this machine, as JSON."""
+
+    def copy_model(self, digest: str, target: Path) -> None:
+        """Copies all files of a model into the folder `target`."""
+
+    def materialise_model(self, name: str, version: int, digest: str) -> Path:
+        """A folder of this machine with nothing but the entry of a model; its files are read-only."""
+
+    def check_model(self, name: str, version: int, digest: str) -> None:
+        """Reads all files of a model where they are stored. WebserviceException if one is not what was registered."""
 
 
 class Backend(Protocol):
@@ -237,8 +263,23 @@ class Backend(Protocol):
     def address(self) -> str:
         """Its address for people."""
 
+    def open_connection(self) -> Connection:
+        """Another connection, for calls that take long: it does not delay other threads. Close it."""
+
     def run_files(self, run_id: str) -> RunFiles:
         """The files of a run."""
+
+    def open_storage(self, store: DatastoreRecord) -> Storage:
+        """The files of a datastore, which can be listed and copied."""
+
+    def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
+        """Sends a request to the service `name`, which has this address; returns status and body of the answer."""
+
+    def host_name(self, host: str) -> str:
+        """The name under which this program reaches a service that listens on the address `host`."""
+
+    def machine(self) -> Machine:
+        """The machine of the dispatcher: its CPUs and GPUs, and the VM sizes it knows."""
 
     def follow_run(
         self, run_id: str, kinds: Sequence[str] = (LOGS,), *, hold: float = 0.0, every: float | None = None

@@ -14,10 +14,7 @@ from trainmaster.sdk.compute.configurations import (
 )
 from trainmaster.sdk.compute.status import AmlComputeStatus, NodeStateCounts, ScaleSettings
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.hardware import cpus, gpus
 from trainmaster.shared.notices import warn
-from trainmaster.shared.vm_sizes import grant, read_sizes
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
@@ -89,8 +86,7 @@ class Cluster(ComputeTarget):
         given = idle_seconds_before_scaledown
         check_scale(least, most)
         seconds = scale.idle_seconds_before_scaledown if given is None else idle_seconds(given)
-        sizes = read_sizes(WorkspaceFolder(self._workspace.path))
-        granted = grant(sizes, self.vm_size, most, cpus=cpus(), gpus=len(gpus()))
+        granted = self._workspace.backend.machine().grant(self.vm_size, most)
         for doubt in set(granted.doubts) - set(self._option("doubts") or ()):
             warn(f"target '{self.name}': {doubt}")
         self._replace(
@@ -222,8 +218,7 @@ class AmlCompute(Cluster):
 
 def vm_size_list(workspace: Workspace) -> builtins.list[dict[str, Any]]:
     """The known VM sizes, with v1's keys."""
-    sizes = read_sizes(WorkspaceFolder(workspace.path)).sizes
     return [
         {"name": size.name, "vCPUs": size.vcpus, "gpus": size.gpus, "memoryGB": size.memory_gb}
-        for size in sizes.values()
+        for size in workspace.backend.machine().sizes
     ]

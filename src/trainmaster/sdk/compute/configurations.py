@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.hardware import cpus, gpus
 from trainmaster.shared.notices import warn
 from trainmaster.shared.records import TargetRecord
-from trainmaster.shared.vm_sizes import Grant, grant, read_sizes
+from trainmaster.shared.vm_sizes import Grant
 
 if TYPE_CHECKING:
     from trainmaster.sdk.workspace.workspace import Workspace
@@ -27,7 +25,7 @@ class Configuration:
     """The class of the target."""
     engine: ClassVar[str] = "local"
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         """The record of the target that this describes, by this name."""
         raise NotImplementedError
 
@@ -76,7 +74,7 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
             raise ComputeTargetException(f"tags must be a dict, not {type(self.tags).__name__}")
         _check_network(self.azure)
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         self.validate_configuration()
         granted = self._grant(workspace)
         for doubt in granted.doubts:
@@ -103,8 +101,8 @@ class MachineConfiguration(ComputeTargetProvisioningConfiguration):
         """Further options that this kind of target records."""
         return {}
 
-    def _grant(self, workspace: WorkspaceFolder) -> Grant:
-        return grant(read_sizes(workspace), self.vm_size or "", self.nodes, cpus=cpus(), gpus=len(gpus()))
+    def _grant(self, workspace: Workspace) -> Grant:
+        return workspace.backend.machine().grant(self.vm_size or "", self.nodes)
 
 
 @dataclass

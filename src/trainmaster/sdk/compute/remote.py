@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.job.errors import ComputeTargetException
 from trainmaster.sdk.compute.configurations import ComputeTargetAttachConfiguration, describe_azure_settings
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.folders import WorkspaceFolder
-from trainmaster.shared.hardware import cpus, gpus
+from trainmaster.shared.machine import Machine
 from trainmaster.shared.notices import warn
 from trainmaster.shared.records import TargetRecord
 
@@ -57,15 +56,16 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
         """Whether it is this machine."""
         return self.address.strip().lower() in _HERE
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         self.validate_configuration()
         key = self.private_key_file
+        machine = workspace.backend.machine() if self.is_here else Machine(cpus=1, gpus=0)
         record = TargetRecord(
             name=name,
             engine="local" if self.is_here else "ssh",
             nodes=1,
-            cpus_per_node=cpus() if self.is_here else 1,
-            gpus_per_node=len(gpus()) if self.is_here else 0,
+            cpus_per_node=machine.cpus,
+            gpus_per_node=machine.gpus,
             options={
                 "class": self.kind,
                 "username": self.username,
@@ -80,7 +80,7 @@ class RemoteConfiguration(ComputeTargetAttachConfiguration):
         )
         return record if self.is_here else self._add_facts(record, workspace)
 
-    def _add_facts(self, record: TargetRecord, workspace: WorkspaceFolder) -> TargetRecord:
+    def _add_facts(self, record: TargetRecord, workspace: Workspace) -> TargetRecord:
         """Adds the CPUs and GPUs of the machine. A machine that cannot be reached now may be up when a run needs it."""
         from trainmaster.sdk.compute.ssh import look
 

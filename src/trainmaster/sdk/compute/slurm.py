@@ -6,19 +6,19 @@ import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.slurm_machines import QUESTION, SlurmMachine, parse
 from trainmaster.sdk.compute.ssh import absolute, check_way, check_words
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
 from trainmaster.shared.serialization import to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
@@ -73,15 +73,13 @@ class SlurmConfiguration(ComputeTargetProvisioningConfiguration):
         _check_extra(self)
         _check_login(self)
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         self.validate_configuration()
-        if self.login is None:
-            _check_is_shared(workspace.path, self.shared_folder)
-        elif not self._is_seen:
+        if self.login is not None and not self._is_seen:
             self.look(workspace)
         return self._record(name)
 
-    def look(self, workspace: WorkspaceFolder, *options: str) -> str:
+    def look(self, workspace: Workspace, *options: str) -> str:
         """Runs sinfo here or on the login node. The error says why the cluster cannot be used."""
         said = _ask(self._record(""), workspace, options or ("--noheader", "--format=%P"))
         self._is_seen = True
@@ -197,12 +195,13 @@ class SlurmCompute(ComputeTarget):
         """The machines of its partition (or of all partitions) and their states now, from sinfo."""
         partition = self._option("partition")
         options = (*QUESTION, *([f"--partition={partition}"] if partition else []))
-        return parse(_ask(self._record, WorkspaceFolder(self.workspace.path), options))
+        return parse(_ask(self._record, self.workspace, options))
 
 
-def _ask(target: TargetRecord, workspace: WorkspaceFolder, options: Sequence[str]) -> str:
+def _ask(target: TargetRecord, workspace: Workspace, options: Sequence[str]) -> str:
     """The output of `sinfo` with these options, run where the target's jobs are submitted."""
-    found: str = call_once(workspace, "targets.ask_slurm", target=to_plain(target), options=list(options))
+    with workspace.backend.open_connection() as connection:
+        found: str = connection.call("targets.ask_slurm", target=to_plain(target), options=list(options))
     return found
 
 
@@ -322,21 +321,4 @@ def _check_login(given: SlurmConfiguration) -> None:
         raise ComputeTargetException(
             "shared_folder must be the absolute path of a folder on the cluster that all its nodes see",
             hint="Write shared_folder='~/trainmaster', for example, if all nodes see the home folder.",
-        )
-
-
-def _check_is_shared(workspace: Path, shared: str | None) -> None:
-    if shared is None:
-        return
-    folder = Path(shared)
-    if not folder.is_absolute() or not folder.is_dir():
-        raise ComputeTargetException(
-            f"shared_folder {shared!r} is not the absolute path of a folder here",
-            hint="Name a folder that this machine and all nodes see under the same path.",
-        )
-    if not workspace.resolve().is_relative_to(folder.resolve()):
-        raise ComputeTargetException(
-            f"the workspace {workspace} is not in the shared folder {folder}",
-            cause="Every node must see the workspace's files under the same path.",
-            hint=f"Create the workspace there: Workspace.create(name, path='{folder}/workspace').",
         )

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import ComputeTargetException
-from trainmaster.sdk.backend.local.connection import call_once
 from trainmaster.sdk.compute.configurations import ComputeTargetProvisioningConfiguration
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import SshHostReport, TargetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 
 @dataclass
@@ -51,7 +52,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
             if path and not path.startswith(("/", "~")):
                 raise ComputeTargetException(f"{name} must be an absolute path on the hosts, not {path!r}")
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         self.validate_configuration()
         cpus, gpus = self.cpus_per_node, self.gpus_per_node
         if cpus is None or gpus is None:
@@ -60,7 +61,7 @@ class SshConfiguration(ComputeTargetProvisioningConfiguration):
             gpus = min(each.gpus for each in found) if gpus is None else gpus
         return TargetRecord(name, self.engine, len(self.hosts), cpus, gpus, options=self._options())
 
-    def look(self, workspace: WorkspaceFolder) -> list[SshHostReport]:
+    def look(self, workspace: Workspace) -> list[SshHostReport]:
         """Asks every host for its CPUs and GPUs. The error for a host that cannot be used says why."""
         return look(TargetRecord("", self.engine, len(self.hosts), 0, 0, options=self._options()), workspace)
 
@@ -136,7 +137,7 @@ class SshCompute(ComputeTarget):
         for name in self.hosts:
             try:
                 one = replace(self._record, options={**self._record.options, "hosts": [name]})
-                found += look(one, WorkspaceFolder(self.workspace.path))
+                found += look(one, self.workspace)
             except ComputeTargetException as error:
                 troubles.append(error.message)
         return found, troubles
@@ -146,9 +147,10 @@ class SshCompute(ComputeTarget):
         return {name: self._option(name) for name in names}
 
 
-def look(target: TargetRecord, workspace: WorkspaceFolder, secret: str = "") -> list[SshHostReport]:
+def look(target: TargetRecord, workspace: Workspace, secret: str = "") -> list[SshHostReport]:
     """Asks all hosts of a target at once for their CPUs and GPUs. `secret` is the password, if it has one."""
-    found = call_once(workspace, "targets.ask_hosts", target=to_plain(target), secret=secret)
+    with workspace.backend.open_connection() as connection:
+        found = connection.call("targets.ask_hosts", target=to_plain(target), secret=secret)
     return [from_plain(SshHostReport, each) for each in found]
 
 

@@ -19,7 +19,6 @@ from trainmaster.sdk.compute.configurations import (
 )
 from trainmaster.sdk.compute.status import Occupancy
 from trainmaster.sdk.run.details import iso_time
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ACTIVE, RunQuery, RunRecord, TargetRecord
 from trainmaster.shared.serialization import from_plain, to_plain
 
@@ -303,7 +302,7 @@ def _put(workspace: Workspace, name: str, configuration: Any, wanted: type[Confi
             hint=f"Use the result of {method}(...), for example of "
             f"{'RemoteCompute' if wanted is ComputeTargetAttachConfiguration else 'AmlCompute'}.",
         )
-    record = configuration.record(name, WorkspaceFolder(workspace.path))
+    record = configuration.record(name, workspace)
     configuration.keep_secrets(workspace, name)
     return ComputeTarget(workspace, name, _record=put_record(workspace, record))
 

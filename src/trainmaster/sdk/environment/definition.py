@@ -208,9 +208,7 @@ class Environment:
     @staticmethod
     def add_private_pip_wheel(workspace: Workspace, file_path: str | os.PathLike[str], exist_ok: bool = False) -> str:
         """Copies a wheel into the workspace and returns its address, for `add_pip_package`."""
-        from trainmaster.environments.private_wheel import keep_wheel
-
-        return keep_wheel(workspace.path / "wheels", _path("file_path", file_path), exist_ok)
+        return workspace.backend.contents.keep_wheel(_path("file_path", file_path), exist_ok)
 
     # Files
 
@@ -232,11 +230,10 @@ class Environment:
 
     def build(self, workspace: Workspace, image_build_compute: Any = None) -> BuildDetails:
         """Builds it now, so that the first run does not have to wait. `image_build_compute` has no effect."""
-        from trainmaster.environments.accelerator import on_this_machine
         from trainmaster.environments.sources import source_variables
 
-        spec, sources = on_this_machine(self.to_spec()), source_variables(os.environ)
-        answer = workspace.connection.call("environments.build", spec=to_plain(spec), sources=sources)
+        sources = source_variables(os.environ)
+        answer = workspace.connection.call("environments.build", spec=to_plain(self.to_spec()), sources=sources)
         return BuildDetails(answer["digest"], answer["folder"])
 
     def build_local(self, workspace: Workspace, platform: Any = None, **kwargs: Any) -> BuildDetails:

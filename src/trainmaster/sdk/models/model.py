@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.job.errors import RunNotFoundException
 from trainmaster.job.script.models import find_path
 from trainmaster.job.script.registered_model import DatasetReferences, RegisteredModel
+from trainmaster.sdk.backend.backend import ContentStore
 from trainmaster.sdk.datasets import Dataset
 from trainmaster.sdk.models.references import References
 from trainmaster.sdk.models.registering import register_sources
 from trainmaster.sdk.nouns import noun
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ModelRecord
 from trainmaster.shared.serialization import from_plain
-from trainmaster.snapshots.model_contents import Contents, Manifest, copy_file
+from trainmaster.snapshots.model_contents import Manifest
 from trainmaster.snapshots.model_sources import files_at
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Model(RegisteredModel):
         return from_plain(ModelRecord, answer)
 
     def _copy_into(self, folder: str) -> None:
-        self._contents.copy_to(Path(folder), self.manifest(), copy_file)
+        self._contents.copy_model(self._record.manifest, Path(folder))
 
     # Where it comes from
 
@@ -122,25 +122,28 @@ class Model(RegisteredModel):
 
     def manifest(self) -> Manifest:
         """The list of its files with their digests (SHA-256)."""
-        return self._contents.manifest(self._record.manifest)
+        return self._contents.read_model_list(self._record.manifest)
 
     @property
     def manifest_path(self) -> str:
         """The path of that list as JSON: a service checks its model with it (`job/script/model_files.py`)."""
-        return str(self._contents.list_path(self._record.manifest))
+        return str(self._contents.model_list_path(self._record.manifest))
 
     def materialise(self) -> Path:
-        """Creates a folder in the workspace with nothing but the entry, and returns it; its files are read-only."""
-        return self._contents.materialise(self.name, self.version, self._record.manifest)
+        """Creates a folder with nothing but the entry, and returns it; its files are read-only.
+
+        It is in the workspace, or a copy if the workspace is on a server.
+        """
+        return self._contents.materialise_model(self.name, self.version, self._record.manifest)
 
     @property
     def path(self) -> str:
-        """The file or folder itself, in the workspace; read-only."""
+        """The file or folder itself, in the workspace, or a copy if that is on a server; read-only."""
         return str(self.materialise() / self.entry)
 
     def verify(self) -> None:
         """Reads all its files and raises WebserviceException if one differs from what was registered."""
-        self._contents.check(self.name, self.version, self._record.manifest)
+        self._contents.check_model(self.name, self.version, self._record.manifest)
 
     def get_sas_urls(self) -> dict[str, str]:
         """Name of each file to its address on this machine."""
@@ -253,8 +256,8 @@ class Model(RegisteredModel):
             print(f"{what}: {_settings(value)}")
 
     @property
-    def _contents(self) -> Contents:
-        return Contents(WorkspaceFolder(self.workspace.path).models)
+    def _contents(self) -> ContentStore:
+        return self.workspace.backend.contents
 
 
 def _settings(value: Any) -> str:

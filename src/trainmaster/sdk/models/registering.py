@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WebserviceException
 from trainmaster.job.script.registered_model import DatasetReferences
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import ModelRecord
 from trainmaster.shared.serialization import from_plain
-from trainmaster.snapshots.model_contents import Contents
 from trainmaster.snapshots.model_sources import Sources
 
 if TYPE_CHECKING:
@@ -23,9 +21,8 @@ def register_sources(
     workspace: Workspace, sources: Sources, description: Mapping[str, Any], references: DatasetReferences
 ) -> ModelRecord:
     """Keeps `sources` as the next version of the model that `describe_model` described; returns its record."""
-    contents = Contents(WorkspaceFolder(workspace.path).models)
     for _ in range(_ATTEMPTS):
-        kept = contents.keep(sources.entry, sources.files)
+        kept = workspace.backend.contents.keep_model(sources.entry, sources.files)
         model = {
             **description,
             "manifest": kept.digest,

@@ -1,35 +1,14 @@
-"""One HTTP request to a service of this machine."""
+"""The requests to services and their answers."""
 
 from __future__ import annotations
 
 import http.client
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
 from trainmaster.job.errors import WebserviceException
 
 UNAUTHORIZED = 401
-
-
-def post(address: str, data: Any, key: str = "", seconds: float | None = None) -> tuple[int, bytes]:
-    """Sends `data` and returns the status and body of the answer. It uses no proxy: the service is on this machine."""
-    body = _body(data)
-    place = urlsplit(address)
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
-    connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=seconds)
-    try:
-        connection.request("POST", place.path, body=body, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise WebserviceException(
-            f"the service at {address} does not answer",
-            cause=str(error) or type(error).__name__,
-            hint="See service.state and service.get_logs().",
-        ) from None
-    finally:
-        connection.close()
 
 
 def result_of(name: str, status: int, body: bytes) -> Any:
@@ -47,7 +26,8 @@ def result_of(name: str, status: int, body: bytes) -> Any:
         return body if "\ufffd" in text else text
 
 
-def _body(data: Any) -> bytes:
+def body_of(data: Any) -> bytes:
+    """The body of a request with `data`: as it is if it is text or bytes, otherwise JSON."""
     if isinstance(data, bytes | bytearray | memoryview):
         return bytes(data)
     if isinstance(data, str):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.backend.backend import ContentStore
 from trainmaster.shared.service_spec import ServiceCode
 
 
@@ -58,39 +59,35 @@ def check_parses(script: Path) -> None:
         raise WebserviceException(f"{script} cannot be read", cause=str(error)) from None
 
 
-def take_folder(workspace: Path, script: Path, folder: str | os.PathLike[str]) -> ServiceCode:
+def take_folder(contents: ContentStore, script: Path, folder: str | os.PathLike[str]) -> ServiceCode:
     """A snapshot of a source folder."""
-    from trainmaster.snapshots import take_snapshot
-
     source = Path(folder).absolute()
-    snapshot = take_snapshot(source, workspace)
+    snapshot = contents.take_snapshot(source)
     entry = script.resolve().relative_to(source.resolve()).as_posix()
     return ServiceCode(snapshot.id, entry, source_directory=str(source))
 
 
-def take_files(workspace: Path, script: Path, others: Sequence[str | os.PathLike[str]] = ()) -> ServiceCode:
+def take_files(contents: ContentStore, script: Path, others: Sequence[str | os.PathLike[str]] = ()) -> ServiceCode:
     """A snapshot of a single script with further files and folders."""
-    from trainmaster.snapshots import take_snapshot
-
     paths = [script, *(Path(other).absolute() for other in others)]
     with tempfile.TemporaryDirectory(prefix="trainmaster-") as place:
         for path in paths:
             _copy(path, Path(place))
-        snapshot = take_snapshot(Path(place), workspace)
+        snapshot = contents.take_snapshot(Path(place))
     return ServiceCode(snapshot.id, script.name, files=tuple(str(path) for path in paths))
 
 
-def take_again(workspace: Path, code: ServiceCode) -> ServiceCode:
+def take_again(contents: ContentStore, code: ServiceCode) -> ServiceCode:
     """A new snapshot of the code, from where it was taken before."""
     if code.source_directory:
         script = find_script("entry_script", code.entry_script, code.source_directory)
         check_parses(script)
-        return take_folder(workspace, script, code.source_directory)
+        return take_folder(contents, script, code.source_directory)
     if not code.files:
         raise WebserviceException("this service has no code of yours to read again", hint="Use update().")
     script = find_script("entry_script", code.files[0])
     check_parses(script)
-    return take_files(workspace, script, code.files[1:])
+    return take_files(contents, script, code.files[1:])
 
 
 def _copy(path: Path, place: Path) -> None:

@@ -94,7 +94,7 @@ def make_spec(workspace: Workspace, models: Sequence[Model], inference_config: A
         )
     inference_config.validate_configuration()
     environment = inference_config.service_environment()
-    code = inference_config.take_code(workspace.path)
+    code = inference_config.take_code(workspace.backend.contents)
     return spec_of(workspace, code, models, environment)
 
 

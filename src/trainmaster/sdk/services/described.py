@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import from_wire
 from trainmaster.sdk.nouns import noun
-from trainmaster.shared.folders import ServiceFolder, WorkspaceFolder
 from trainmaster.shared.service_spec import ServiceRecord, ServiceSpec
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ class Described:
     @property
     def _address(self) -> str:
         record = self._record
-        return f"http://{host_name(record.host)}:{record.port}" if record.port else ""
+        return f"http://{self.workspace.backend.host_name(record.host)}:{record.port}" if record.port else ""
 
     @property
     def auth_enabled(self) -> bool:
@@ -116,8 +115,8 @@ class Described:
 
     @property
     def folder(self) -> Path:
-        """The folder of its files."""
-        return self._folder.path
+        """The folder of its files. An error for a workspace on a server."""
+        return self.workspace.backend.folder.service(self.name).path
 
     def serialize(self) -> dict[str, Any]:
         """The service as a dict with v1's keys."""
@@ -148,28 +147,9 @@ class Described:
         """The description of what is served now, or of what will be served first."""
         return self._record.served or self._record.spec
 
-    @property
-    def _folder(self) -> ServiceFolder:
-        return WorkspaceFolder(self.workspace.path).service(self.name)
-
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(workspace={self.workspace!r}, name={self.name}, image_id={self.image_id}, "
             f"compute_type={self.compute_type}, state={self.state}, scoring_uri={self.scoring_uri}, "
             f"tags={self.tags}, properties={self.properties})"
         )
-
-
-def host_name(host: str) -> str:
-    """The host name for URLs of an address.
-
-    >>> host_name("127.0.0.1"), host_name("10.0.0.7")
-    ('localhost', '10.0.0.7')
-    """
-    if host in ("127.0.0.1", "localhost"):
-        return "localhost"
-    if host in ("0.0.0.0", "::"):
-        import socket
-
-        return socket.getfqdn()
-    return host

@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.backend.local.following import LongPoll, follow
-from trainmaster.sdk.growing_text import GrowingText
 from trainmaster.sdk.run.logs import Print
-from trainmaster.shared.folders import WorkspaceFolder
+from trainmaster.shared.log_texts import LogPlace
+from trainmaster.shared.serialization import to_plain
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
+
+# How long the dispatcher may keep one question.
+_POLL_SECONDS = 30.0
 
 
 def wait_until_settled(
-    workspace: WorkspaceFolder,
+    workspace: Workspace,
     request: tuple[str, Mapping[str, Any]],
-    is_settled: Callable[[Mapping[str, Any]], bool],
-    log: Path,
     show: Print | None,
     limit: float | None,
 ) -> dict[str, Any]:
-    """Asks the operation `request`, which waits for a change, until its answer is settled.
+    """Asks the operation `request`, which waits for a change, until its answer is settled; returns that answer.
 
     Meanwhile what the log gains is shown. Raises WebserviceException after `limit` seconds.
     """
-    text = GrowingText(log)
+    op, args = request
+    place = to_plain(LogPlace())
     end = None if limit is None else time.monotonic() + limit
-    with LongPoll(workspace, *request, end) as answers:
-        for answer in follow(answers, [] if show is None else [log.parent]):
-            if show is not None:
-                for part in text.read_new():
-                    show(part)
-            if answer is None:
-                continue
-            if is_settled(answer):
+    with workspace.backend.open_connection() as connection:
+        while True:
+            rest = _POLL_SECONDS if end is None else max(0.0, min(_POLL_SECONDS, end - time.monotonic()))
+            answer: dict[str, Any] = connection.call(op, **args, log=place, seconds=rest)
+            place = answer["log"]["next"]
+            if show is not None and answer["log"]["text"]:
+                show(answer["log"]["text"])
+            if answer["settled"]:
                 return answer
             if end is not None and time.monotonic() >= end:
                 break
     raise WebserviceException(
-        f"service {request[1]['name']} is not ready after {limit:g} seconds",
+        f"service {args['name']} is not ready after {limit:g} seconds",
         hint="Its deployment continues; wait again, or read get_logs().",
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from trainmaster.environments.base_images import is_base_image
 from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.backend.backend import ContentStore
 from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.services import code
 from trainmaster.shared.notices import warn
@@ -113,12 +114,12 @@ class InferenceConfig:
         """Not here: v1 sent it to a service of Azure."""
         raise NotImplementedError("build_profile_payload: Trainmaster sends nothing to Azure. Use Model.profile(...).")
 
-    def take_code(self, workspace: Path) -> ServiceCode:
+    def take_code(self, contents: ContentStore) -> ServiceCode:
         """A snapshot of the script and its folder, stored in the workspace."""
         script = self._script()
         if self.source_directory is None:
-            return code.take_files(workspace, script)
-        return code.take_folder(workspace, script, self.source_directory)
+            return code.take_files(contents, script)
+        return code.take_folder(contents, script, self.source_directory)
 
     def service_environment(self) -> Environment | None:
         """The requested environment; None for that of the model."""

@@ -121,7 +121,7 @@ class LocalWebservice(Webservice):
     def reload(self, wait: bool = False) -> None:
         """Reads the script and its folder again. Packages and models stay the same."""
         self._check_there()
-        again = code.take_again(self.workspace.path, self._base().code)
+        again = code.take_again(self.workspace.backend.contents, self._base().code)
         self._change(spec={"code": again})
         if wait:
             self.wait_for_deployment()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import UserErrorException, WebserviceException
-from trainmaster.sdk.services.calling import post
 from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentConfiguration
 from trainmaster.sdk.services.webservice import Webservice
-from trainmaster.shared.service_plan import read_state
 from trainmaster.shared.service_spec import check_service_name
 
 if TYPE_CHECKING:
@@ -27,7 +23,6 @@ _MOST = 1000
 _PERCENTILES = (50, 90, 95, 99, 99.9)
 # A short measurement does not see the peak of a long-running service.
 _MEMORY_MARGIN = 1.2
-_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
@@ -107,21 +102,23 @@ def requests_of(dataset: Any) -> list[str]:
 def measure(service: Any, requests: Sequence[str]) -> Measured:
     """Sends requests one after the other, all of them at least once (up to a thousand)."""
     count = min(_MOST, max(_FEWEST, len(requests)))
+    post = service.workspace.backend.post_to_service
     latencies: list[float] = []
     failures, first_failure = 0, ""
-    before = _cpu_seconds(service.folder)
+    before = _usage(service)
     began = time.perf_counter()
     for number in range(count):
         start = time.perf_counter()
-        status, body = post(service.scoring_uri, requests[number % len(requests)])
+        status, body = post(service.name, service.scoring_uri, requests[number % len(requests)].encode(), "")
         if status == 200:
             latencies.append(time.perf_counter() - start)
             continue
         failures += 1
         first_failure = first_failure or f"{status}: {body.decode('utf-8', 'replace')[:500]}"
     seconds = time.perf_counter() - began
-    used = _cpu_seconds(service.folder) - before
-    return Measured(tuple(latencies), failures, seconds, used, _peak_bytes(service.folder), first_failure)
+    after = _usage(service)
+    used = after["cpu_seconds"] - before["cpu_seconds"]
+    return Measured(tuple(latencies), failures, seconds, used, int(after["peak_bytes"]), first_failure)
 
 
 def summary(measured: Measured) -> dict[str, Any]:
@@ -173,28 +170,7 @@ def _round_up(value: float) -> float:
     return max(0.1, math.ceil(round(value * 10, 6)) / 10)
 
 
-def _replicas(folder: Path) -> list[int]:
-    state = read_state(folder)
-    return [replica.pid for replica in state.replicas] if state else []
-
-
-def _cpu_seconds(folder: Path) -> float:
-    """The CPU seconds of all threads of the replicas so far."""
-    ticks = 0
-    for pid in _replicas(folder):
-        with contextlib.suppress(OSError):
-            # User and system time are the 12th and 13th fields after the name, which may contain anything.
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-    return ticks / _TICKS
-
-
-def _peak_bytes(folder: Path) -> int:
-    """The sum of the peak memory of the replicas."""
-    found = 0
-    for pid in _replicas(folder):
-        with contextlib.suppress(OSError):
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    found += int(line.split()[1]) * 1024
+def _usage(service: Any) -> dict[str, float]:
+    """The CPU seconds and the peak memory of all its replicas."""
+    found: dict[str, float] = service.workspace.connection.call("services.usage", name=service.name)
     return found

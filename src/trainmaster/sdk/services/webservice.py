@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from trainmaster.job.errors import WebserviceException, from_wire
@@ -18,9 +17,7 @@ from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentCon
 from trainmaster.sdk.services.described import Described
 from trainmaster.sdk.services.following import wait_until_settled
 from trainmaster.sdk.v1.image_configuration import check_image_configuration
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain
-from trainmaster.shared.service_plan import ServiceFiles
 from trainmaster.shared.service_spec import ComputeType, ServiceRecord, ServiceSpec, ServiceState, check_service_name
 
 if TYPE_CHECKING:
@@ -199,14 +196,12 @@ class Webservice(Described, ABC):
         generation = self._record.generation
         show = show_now if show_output else None
         answer = wait_until_settled(
-            WorkspaceFolder(self.workspace.path),
-            ("services.wait", {"name": self.name, "generation": generation}),
-            lambda each: each["state"] != ServiceState.TRANSITIONING or each["generation"] > generation,
-            self._folder.deploy_log(generation),
+            self.workspace,
+            ("services.follow", {"name": self.name, "generation": generation}),
             show,
             timeout_sec,
         )
-        self._record = from_plain(ServiceRecord, answer)
+        self._record = from_plain(ServiceRecord, answer["service"])
         succeeded = self._record.state is ServiceState.HEALTHY
         if show is not None:
             result = "Succeeded" if succeeded else "Failed"
@@ -229,14 +224,9 @@ class Webservice(Described, ABC):
 
     def get_logs(self, num_lines: int = 5000, init: bool = False) -> str:
         """The last lines that the service and its script printed; with `init`, those of its deployment."""
-        lines = "".join(map(_text, self._log_paths(init))).splitlines(keepends=True)
-        return "".join(lines[-num_lines:] if num_lines > 0 else [])
-
-    def _log_paths(self, init: bool) -> Sequence[Path]:
-        """The log files of its deployment and, without `init`, of the service itself."""
         self.update_deployment_state()
-        own = [] if init else [ServiceFiles(self._folder.path).log]
-        return [self._folder.deploy_log(self._record.generation), *own]
+        answer = self.workspace.connection.call("services.logs", name=self.name, lines=int(num_lines), init=init)
+        return str(answer["text"])
 
     # Requests
 
@@ -253,12 +243,13 @@ class Webservice(Described, ABC):
                 hint=f"'trainmaster services show {self.name}' shows why; "
                 "service.wait_for_deployment(show_output=True) waits for its deployment.",
             )
-        address = str(self.scoring_uri)
+        post = self.workspace.backend.post_to_service
+        body, address = calling.body_of(data), str(self.scoring_uri)
         key = self._primary_key() if self.auth_enabled else ""
-        status, body = calling.post(address, data, key)
+        status, answer = post(self.name, address, body, key)
         if status == calling.UNAUTHORIZED:
-            status, body = calling.post(address, data, self._primary_key())
-        return calling.result_of(self.name, status, body)
+            status, answer = post(self.name, address, body, self._primary_key())
+        return calling.result_of(self.name, status, answer)
 
     # Keys
 
@@ -353,10 +344,3 @@ def _is_of_kind(record: ServiceRecord, wanted: Any) -> bool:
     if isinstance(wanted, type):
         return issubclass(class_of(record.compute_type), wanted)
     return str(wanted).lower() == record.compute_type.lower()
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainmaster.sdk.compute.clusters import Cluster
 from trainmaster.sdk.compute.configurations import (
@@ -19,8 +19,10 @@ from trainmaster.sdk.compute.configurations import (
     describe_azure_settings,
 )
 from trainmaster.sdk.compute.target import ComputeTarget
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.records import TargetRecord
+
+if TYPE_CHECKING:
+    from trainmaster.sdk.workspace.workspace import Workspace
 
 
 @dataclass
@@ -119,7 +121,7 @@ class RecordedMixin:
     engine: ClassVar[str] = ""
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def record(self, name: str, workspace: WorkspaceFolder) -> TargetRecord:
+    def record(self, name: str, workspace: Workspace) -> TargetRecord:
         """The record of the target, on which no jobs run."""
         options = {"class": self.kind, "azure": describe_azure_settings(self.settings)}
         return TargetRecord(name, self.engine, nodes=0, cpus_per_node=0, gpus_per_node=0, options=options)

@@ -23,7 +23,6 @@ from trainmaster.sdk.services.configurations import LocalWebserviceDeploymentCon
 from trainmaster.sdk.services.following import wait_until_settled
 from trainmaster.sdk.services.webservice import open_record
 from trainmaster.sdk.v1.image_configuration import ContainerImageConfig, check_image_configuration
-from trainmaster.shared.folders import WorkspaceFolder
 from trainmaster.shared.serialization import from_plain, to_plain
 from trainmaster.shared.service_spec import ImageRecord
 
@@ -144,12 +143,12 @@ class Image:
     @property
     def image_location(self) -> str:
         """The folder with the exact list of its packages."""
-        return str(self._folder)
+        return str(self._locate()["folder"])
 
     @property
     def image_build_log_uri(self) -> str:
         """The log of the installation of its packages."""
-        return self._log.as_uri()
+        return Path(self._locate()["log"]).as_uri()
 
     generated_image_uri = image_location
 
@@ -204,14 +203,12 @@ class Image:
         """Waits until its packages are installed. Raises WebserviceException if they cannot be."""
         show = show_now if show_output else None
         answer = wait_until_settled(
-            WorkspaceFolder(self.workspace.path),
-            ("images.wait", {"name": self.name, "version": self.version}),
-            lambda each: each["state"] != "Running",
-            self._log,
+            self.workspace,
+            ("images.follow", {"name": self.name, "version": self.version}),
             show,
             None,
         )
-        self._record = from_plain(ImageRecord, answer)
+        self._record = from_plain(ImageRecord, answer["image"])
         if show is not None:
             show(f'Image creation operation finished for image {self.id}, operation "{self.creation_state}"\n')
         if self._record.state != "Succeeded":
@@ -274,13 +271,9 @@ class Image:
         answer = self.workspace.connection.call("images.label", name=self.name, version=self.version, **changes)
         self._record = from_plain(ImageRecord, answer)
 
-    @property
-    def _folder(self) -> Path:
-        return WorkspaceFolder(self.workspace.path).image(self.name, self.version)
-
-    @property
-    def _log(self) -> Path:
-        return self._folder / "deploy.log"
+    def _locate(self) -> dict[str, str]:
+        found: dict[str, str] = self.workspace.connection.call("images.locate", name=self.name, version=self.version)
+        return found
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(workspace={self.workspace!r}, name={self.name}, id={self.id}, tags={self.tags})"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmaster.job.errors import WebserviceException
+from trainmaster.sdk.backend.backend import ContentStore
 from trainmaster.sdk.environment.definition import Environment
 from trainmaster.sdk.services import code
 from trainmaster.sdk.services.inference_config import check_image_settings, check_packages_file, check_runtime
@@ -64,9 +65,9 @@ class ContainerImageConfig:
         check_image_settings(self.base_image, self.docker_file, self.cuda_version)
         code.check_parses(self._script())
 
-    def take_code(self, workspace: Path) -> ServiceCode:
+    def take_code(self, contents: ContentStore) -> ServiceCode:
         """A snapshot of the script and the further files, stored in the workspace."""
-        return code.take_files(workspace, self._script(), self._companions())
+        return code.take_files(contents, self._script(), self._companions())
 
     def service_environment(self) -> Environment | None:
         """The environment of the conda file; None for that of the model."""

@@ -1,4 +1,4 @@
-"""The files by which a workspace is found: its identity, and the config file of a project."""
+"""How a workspace is created, and the config file of a project by which it is found."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException, WorkspaceException
 from trainmaster.shared.database_address import POSTGRESQL, check_url, write_address
 from trainmaster.shared.folders import WorkspaceFolder, home
+from trainmaster.shared.identity import as_text
 from trainmaster.shared.private import make_home
 
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{2,32}", re.ASCII)
@@ -33,22 +34,6 @@ def check_workspace_name(name: str) -> None:
             f"{str(name)[:60]!r} cannot be the name of a workspace",
             hint="Use 3 to 33 letters, digits, dashes or underscores, beginning with a letter or digit.",
         )
-
-
-def read_identity(folder: WorkspaceFolder) -> dict[str, Any]:
-    """The facts in workspace.json."""
-    try:
-        identity = json.loads(folder.identity.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise WorkspaceException(
-            f"there is no workspace in {folder.path}",
-            hint="Create it with 'trainmaster workspace create' or Workspace.create(...), or check TRAINMASTER_HOME.",
-        ) from None
-    except (OSError, ValueError) as error:
-        raise WorkspaceException(f"{folder.identity} cannot be read", cause=str(error)) from None
-    if not isinstance(identity, dict) or not {"name", "id"} <= identity.keys():
-        raise WorkspaceException(f"{folder.identity} is not the identity of a workspace")
-    return identity
 
 
 def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any], database: str | None = None) -> bool:
@@ -72,7 +57,7 @@ def make_workspace(folder: WorkspaceFolder, facts: dict[str, Any], database: str
             make_home()
         durable.make_folder(folder.path, mode=0o700)
         draft = folder.path / f".workspace-{uuid.uuid4().hex}.json"
-        durable.write_new(draft, _as_text(identity))
+        durable.write_new(draft, as_text(identity))
         try:
             os.link(draft, folder.identity)
         except FileExistsError:
@@ -95,10 +80,6 @@ def undo_workspace(folder: WorkspaceFolder) -> None:
     """Removes the identity of a workspace that was just created and cannot be used, so that it can be tried again."""
     folder.identity.unlink(missing_ok=True)
     folder.database_address.unlink(missing_ok=True)
-
-
-def _as_text(identity: dict[str, Any]) -> bytes:
-    return (json.dumps(identity, indent=1) + "\n").encode()
 
 
 def drop_none(**facts: Any) -> dict[str, Any]:
@@ -137,16 +118,6 @@ def make_once(folder: WorkspaceFolder, facts: dict[str, Any]) -> None:
     if not folder.identity.exists():
         make_workspace(folder, {"location": "local", **facts})
         print(f"Created workspace '{facts['name']}' in {folder.path}")
-
-
-def change_identity(folder: WorkspaceFolder, changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes facts in workspace.json and returns all of them."""
-    identity = {**read_identity(folder), **changes}
-    try:
-        durable.write(folder.identity, _as_text(identity))
-    except OSError as error:
-        raise WorkspaceException(f"{folder.identity} cannot be written", cause=str(error)) from None
-    return identity
 
 
 def read_config(config: Path) -> tuple[dict[str, str], Path | None]:

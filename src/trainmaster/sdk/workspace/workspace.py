@@ -13,7 +13,6 @@ from trainmaster.job.errors import RunNotFoundException, TrainmasterError, UserE
 from trainmaster.sdk.backend.backend import Backend, Connection
 from trainmaster.sdk.backend.opening import open_backend
 from trainmaster.sdk.v1.azure_only import AzureOnly
-from trainmaster.sdk.workspace import mlflow_database
 from trainmaster.sdk.workspace.files import (
     check_workspace_name,
     drop_none,
@@ -25,6 +24,7 @@ from trainmaster.sdk.workspace.files import (
     undo_workspace,
 )
 from trainmaster.sdk.workspace.named import Named
+from trainmaster.shared import mlflow_database
 from trainmaster.shared.folders import WorkspaceFolder, home
 from trainmaster.shared.notices import warn
 from trainmaster.shared.spelling import guess
@@ -412,9 +412,9 @@ class Workspace(AzureOnly):
         """
         if os.environ.get("TRAINMASTER_RUN_ID"):
             return "trainmaster:run"
-        folder = self.path / "mlflow"
-        warn(f"MLflow's runs are stored in {folder}, not among the runs of the experiment; use run.log for those")
-        return mlflow_database.address(self.path)
+        folder = self.path
+        warn(f"MLflow's runs are stored in {folder}/mlflow, not among those of the experiment; use run.log for those")
+        return mlflow_database.address(folder)
 
     def get_default_datastore(self) -> Datastore:
         """The default datastore."""
@@ -449,7 +449,7 @@ class Workspace(AzureOnly):
         try:
             return Run.get(self, run_id)
         except RunNotFoundException as error:
-            why = mlflow_database.explain_run(self.path, run_id)
+            why = self.connection.call("workspace.explain_missing", kind="run", name=str(run_id))
             if not why:
                 raise
             raise RunNotFoundException(error.headline, cause=why) from None
@@ -460,9 +460,9 @@ class Workspace(AzureOnly):
 
     def _explain_experiment(self, name: str, found: Mapping[str, Experiment]) -> str:
         """A sentence about an unknown experiment."""
-        why = mlflow_database.explain_experiment(self.path, name)
+        why = self.connection.call("workspace.explain_missing", kind="experiment", name=str(name))
         if why:
-            return why
+            return str(why)
         return f"there is no experiment {name!r} in workspace {self.name!r}. {guess(str(name), found)}".rstrip()
 
     def _default_cluster(self, kind: str, configuration: Any) -> ComputeTarget:

@@ -1,1 +1,1 @@
-"""Who sends a request: users, tokens, roles and sessions."""
+"""Who calls, and what they may do: users, tokens, roles, sessions, sign-in, the audit log and idempotency keys."""

@@ -30,10 +30,15 @@ PERMISSIONS: Mapping[str, Permission] = {
     "datastores.send": _CONTRIBUTE,
     "datastores.set_default": _OWN,
     "environments.build": _CONTRIBUTE,
+    "environments.build_of_run": _READ,
+    "environments.builds": _READ,
+    "environments.find_build": _READ,
+    "environments.follow_build": _CONTRIBUTE,
     "environments.get": _READ,
     "environments.in_use": _READ,
     "environments.label": _CONTRIBUTE,
     "environments.list": _READ,
+    "environments.prune": _OWN,
     "environments.put": _CONTRIBUTE,
     "environments.remove": _OWN,
     "experiments.delete": _OWN,
@@ -43,9 +48,11 @@ PERMISSIONS: Mapping[str, Permission] = {
     "hello": _READ,
     "images.create": _CONTRIBUTE,
     "images.delete": _OWN,
+    "images.follow": _READ,
     "images.get": _READ,
     "images.label": _CONTRIBUTE,
     "images.list": _READ,
+    "images.locate": _READ,
     "images.wait": _READ,
     "models.delete": _OWN,
     "models.get": _READ,
@@ -80,12 +87,17 @@ PERMISSIONS: Mapping[str, Permission] = {
     "secrets.put": _CONTRIBUTE,
     "services.delete": _CONTRIBUTE,
     "services.deploy": _CONTRIBUTE,
+    "services.follow": _READ,
     "services.get": _READ,
     "services.keys": _CONTRIBUTE,
     "services.label": _CONTRIBUTE,
     "services.list": _READ,
+    "services.logs": _READ,
+    "services.read_logs": _READ,
+    "services.score": _READ,
     "services.set_key": _CONTRIBUTE,
     "services.update": _CONTRIBUTE,
+    "services.usage": _READ,
     "services.wait": _READ,
     "status": _READ,
     "sweeps.changes": _READ,
@@ -100,6 +112,11 @@ PERMISSIONS: Mapping[str, Permission] = {
     "targets.delete": _OWN,
     "targets.list": _READ,
     "targets.put": _OWN,
+    "workspace.change": _OWN,
+    "workspace.disk": _READ,
+    "workspace.explain_missing": _READ,
+    "workspace.identity": _READ,
+    "workspace.machine": _READ,
 }
 
 OF_JOBS = frozenset(
@@ -139,7 +156,9 @@ INTERNAL: Mapping[str, str] = {
 }
 """Operations that cannot be called over HTTP, and why."""
 
-_SECRET = frozenset({"secrets.put", "secrets.fetch", "services.set_key", "services.deploy", "targets.ask_hosts"})
+_SECRET = frozenset(
+    {"secrets.put", "secrets.fetch", "services.set_key", "services.deploy", "services.score", "targets.ask_hosts"}
+)
 # Snapshots and models are uploaded in pieces; the longest of these are the specifications of sweeps.
 _LARGEST = 64 * MEGABYTE
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from trainmaster.sdk.backend.local.connection import LocalConnection
 from trainmaster.sdk.backend.local.removal import remove_workspace
-from trainmaster.sdk.workspace.files import change_identity
 from trainmaster.server.call import Call
 from trainmaster.server.permissions import Permission
 from trainmaster.server.table import API, WORKSPACE, Route
 from trainmaster.server.workspaces import ServedWorkspace
+from trainmaster.shared.identity import change_identity
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ async def delete_workspace(call: Call, keep_data: bool = False) -> None:
     await call.parts.dispatchers.forget(folder)
     await asyncio.to_thread(remove_workspace, folder, LocalConnection(folder), keep_data)
     call.parts.workspaces.forget(call.workspace.name)
+    await call.parts.identity.run(call.parts.identity.members.remove_workspace, call.workspace.name)
 
 
 _FIXED = ("id", "name", "created_at", "database")

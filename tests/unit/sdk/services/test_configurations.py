@@ -14,7 +14,8 @@ import pytest
 from trainmaster import AciWebservice, AksWebservice, ContainerImage, Environment, InferenceConfig, LocalWebservice
 from trainmaster.dispatcher.services import making
 from trainmaster.job.errors import WebserviceException
-from trainmaster.sdk.services import deploying, described, environment
+from trainmaster.sdk.backend.local import scoring
+from trainmaster.sdk.services import deploying, environment
 from trainmaster.sdk.services.deploying import model_name_of
 from trainmaster.sdk.services.environment import with_server
 from trainmaster.sdk.v1 import deployment_files
@@ -278,7 +279,7 @@ def _packages() -> dict[str, Any]:
     return {"dependencies": [{"pip": ["scipy"]}]}
 
 
-@pytest.mark.parametrize("module", [deploying, described, environment, making, spec])
+@pytest.mark.parametrize("module", [deploying, scoring, environment, making, spec])
 def test_examples_in_docstrings(module: ModuleType) -> None:
     found = doctest.testmod(module)
     assert found.attempted and not found.failed

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 from trainmaster.sdk.backend.backend import JOURNALS, LOGS, RunNews
 from trainmaster.sdk.backend.local.connection import LocalConnection
 from trainmaster.sdk.backend.local.contents import LocalContents
-from trainmaster.sdk.workspace.files import change_identity, read_identity
 from trainmaster.shared.folders import RunFolder, WorkspaceFolder
+from trainmaster.shared.identity import change_identity, read_identity
 
 if TYPE_CHECKING:
+    from trainmaster.job.script.storage import Storage
     from trainmaster.sdk.backend.local.run_files import LocalRunFiles
+    from trainmaster.shared.machine import Machine
+    from trainmaster.shared.records import DatastoreRecord
 
 
 class LocalBackend:
@@ -28,6 +31,10 @@ class LocalBackend:
     def address(self) -> str:
         """The address of the folder."""
         return self.folder.path.as_uri()
+
+    def open_connection(self) -> LocalConnection:
+        """Another connection, for calls that take long."""
+        return LocalConnection(self.folder)
 
     def run_files(self, run_id: str) -> LocalRunFiles:
         """The files of a run."""
@@ -51,6 +58,30 @@ class LocalBackend:
         with LongPoll(self.folder, op, args, end) as poll:
             while True:
                 yield poll.next()
+
+    def open_storage(self, store: DatastoreRecord) -> Storage:
+        """The files of a datastore, opened by this program."""
+        from trainmaster.storage.storage import open_storage
+
+        return open_storage(store.url, store.options)
+
+    def post_to_service(self, name: str, address: str, body: bytes, key: str) -> tuple[int, bytes]:
+        """Sends a request to the service at `address`; returns the status and the body of its answer."""
+        from trainmaster.sdk.backend.local.scoring import post
+
+        return post(address, body, key)
+
+    def host_name(self, host: str) -> str:
+        """The name under which this program reaches a service that listens on `host`."""
+        from trainmaster.sdk.backend.local.scoring import host_name
+
+        return host_name(host)
+
+    def machine(self) -> Machine:
+        """This machine."""
+        from trainmaster.shared.machine import this_machine
+
+        return this_machine(self.folder)
 
     def identity(self) -> dict[str, Any]:
         """The facts in workspace.json."""

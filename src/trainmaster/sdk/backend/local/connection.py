@@ -89,6 +89,12 @@ class LocalConnection:
         with self._guard:
             self._drop()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
 
 def call_once(folder: WorkspaceFolder, op: str, **args: Any) -> Any:
     """Calls one operation over a new connection."""

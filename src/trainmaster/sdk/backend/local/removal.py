@@ -12,8 +12,8 @@ from typing import Any
 from trainmaster.job.errors import WorkspaceException
 from trainmaster.sdk.backend.local.connection import LocalConnection, stop_dispatcher
 from trainmaster.sdk.backend.local.database import drop_database
-from trainmaster.sdk.workspace.files import read_identity
 from trainmaster.shared.folders import WorkspaceFolder, key_file
+from trainmaster.shared.identity import read_identity
 
 _FOLDERS = ("blobs", "snapshots", "environments", "wheels", "kits", "runs", "models", "services", "images", "packages")
 # The data of the user.

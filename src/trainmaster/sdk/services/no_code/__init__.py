@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from trainmaster.job.errors import OnnxException, WebserviceException
 from trainmaster.job.onnx.reading import read
+from trainmaster.sdk.backend.backend import ContentStore
 from trainmaster.sdk.estimators.inherited import select_inherited
 from trainmaster.sdk.services.environment import with_server
 from trainmaster.sdk.services.no_code.inputs import fact, find_inputs
@@ -44,7 +45,7 @@ def scoring_for(workspace: Workspace, model: Model) -> ServiceSpec:
     found = recognise(model)
     known = {"model": model.id, "kind": str(found.kind), "path": found.path, **_ends(model, found)}
     return ServiceSpec(
-        code=_code(workspace.path, found.kind, known),
+        code=_code(workspace.backend.contents, found.kind, known),
         models=(model.id,),
         environment=with_server(environment_for(workspace, model, found.kind)),
         inherited_variables=select_inherited(os.environ),
@@ -59,12 +60,10 @@ def write_code(folder: Path, kind: Kind, known: dict[str, Any]) -> None:
     (folder / "no_code.json").write_text(json.dumps(known, indent=1) + "\n")
 
 
-def _code(workspace: Path, kind: Kind, known: dict[str, Any]) -> ServiceCode:
-    from trainmaster.snapshots import take_snapshot
-
+def _code(contents: ContentStore, kind: Kind, known: dict[str, Any]) -> ServiceCode:
     with tempfile.TemporaryDirectory(prefix="trainmaster-") as place:
         write_code(Path(place), kind, known)
-        snapshot = take_snapshot(Path(place), workspace)
+        snapshot = contents.take_snapshot(Path(place))
     return ServiceCode(snapshot.id, ENTRY)
 
 
