@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from trainmaster.job.agent import durable
 from trainmaster.job.errors import UserErrorException
 from trainmaster.sdk.display.screen import note, say, say_json
 from trainmaster.server.settings import Root, Settings, read_settings, write_settings
 from trainmaster.shared.folders import home
+from trainmaster.shared.private import open_private
 
 
 def init_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,9 +77,25 @@ def run(options: argparse.Namespace) -> int:
     settings = merge_options(read_settings(root), options)
     check_address(settings)
     write_logs()
+    lock = None if settings.database else lock_root(root)
     process = Process(make_app(root, settings), settings)
     process.run()
+    if lock is not None:
+        lock.close()
     return 0 if process.started else 5
+
+
+def lock_root(root: Root) -> IO[str]:
+    """Refuse a second server on the same root folder; the lock ends with the process."""
+    lock = open(root.lock, "w", opener=open_private)  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise UserErrorException(
+            f"a server runs on {root.path} already", hint="Stop it first, or use another root folder."
+        ) from None
+    return lock
 
 
 def merge_options(settings: Settings, options: argparse.Namespace) -> Settings:

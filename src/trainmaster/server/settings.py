@@ -79,6 +79,11 @@ class Root:
         return self.path / "workspaces"
 
     @property
+    def lock(self) -> Path:
+        """Held by the one server of a root without a PostgreSQL database."""
+        return self.path / "server.lock"
+
+    @property
     def database(self) -> Path:
         return self.path / "server.db"
 

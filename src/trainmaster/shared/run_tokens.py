@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import json
 import os
-import secrets
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -64,6 +63,8 @@ def read_served(folder: WorkspaceFolder) -> Served | None:
 
 def write_served(folder: WorkspaceFolder, address: str, name: str) -> Served:
     """Let the dispatcher know the server. The key stays the same, so that the tokens of running jobs do."""
+    import secrets
+
     known = read_served(folder)
     served = Served(address, name, known.key if known else secrets.token_bytes(_KEY_BYTES))
     if served != known:

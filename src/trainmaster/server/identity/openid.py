@@ -145,7 +145,7 @@ class OpenId:
                 leeway=_LEEWAY_SECONDS,
                 options={"require": ["exp", "iat", "aud", "iss", "sub"]},
             )
-        except jwt.InvalidTokenError as error:
+        except jwt.PyJWTError as error:
             raise refuse_sign_in(f"The provider's token is not valid: {error}") from None
         if not hmac.compare_digest(str(claims.get("nonce", "")).encode("utf-8", "surrogatepass"), nonce.encode()):
             raise refuse_sign_in("The provider's token belongs to another sign-in.")
